@@ -1,0 +1,123 @@
+//! The conversation over the agent's WebSocket: JSON text frames, one message each.
+//!
+//! The agent speaks first ([`AgentMessage::Hello`]); the server answers [`ServerMessage::Welcome`] or
+//! [`ServerMessage::Refused`] and closes. From then on both sides send heartbeats every `heartbeat_ms`; three missed
+//! ones mean that the other side is gone. Results don't travel here: see [`super::outcome`].
+
+use serde::{Deserialize, Serialize};
+
+use super::{Phase, RunId, job::Job, outcome::Mechanism};
+
+/// What an agent says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum AgentMessage {
+    /// Who I am and what I can do; the first message of a connection.
+    Hello(Box<Hello>),
+    /// I am alive.
+    Heartbeat {
+        /// The run that I work on.
+        running: Option<RunId>,
+    },
+    /// A run entered a phase (never a final one: those follow from the result).
+    Phase {
+        /// The run.
+        run: RunId,
+        /// What it does now.
+        phase: Phase,
+    },
+    /// The job is over and its outcome is on my disk; I am free.
+    Done {
+        /// The run.
+        run: RunId,
+    },
+    /// I can't take this job; it should be given to somebody else.
+    Declined {
+        /// The run.
+        run: RunId,
+        /// A sentence for the user.
+        reason: String,
+    },
+}
+
+/// What a server says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ServerMessage {
+    /// You are known; these are the terms.
+    Welcome {
+        /// The server's protocol.
+        protocol: u32,
+        /// The name that the server's owner gave this agent.
+        name: String,
+        /// How often both sides say that they are alive.
+        heartbeat_ms: u64,
+    },
+    /// You can't stay; the connection ends after this.
+    Refused {
+        /// A sentence that says what to do.
+        reason: String,
+    },
+    /// I am alive.
+    Heartbeat,
+    /// Do this.
+    Start(Box<Job>),
+    /// Stop this run, whatever it does.
+    Cancel {
+        /// The run.
+        run: RunId,
+    },
+}
+
+/// An agent's introduction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The agent's [`super::PROTOCOL`].
+    pub protocol: u32,
+    /// The agent's program version.
+    pub version: String,
+    /// The agent's clock, unix milliseconds.
+    pub now_ms: i64,
+    /// The machine.
+    pub machine: Machine,
+    /// k6's version, e.g. `1.8.1`.
+    pub k6_version: String,
+    /// What it can start.
+    pub targets: Vec<TargetOffer>,
+    /// Whether it runs scripts that did not come with it.
+    pub any_scenario: bool,
+    /// Runs that it still holds: the one in work, and those whose outcome waits to be sent.
+    pub holds: Vec<RunId>,
+}
+
+/// What the agent's machine is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Its name on the network.
+    pub hostname: String,
+    /// Cores that the agent may use.
+    pub cores: u32,
+    /// Memory in all.
+    pub memory_bytes: u64,
+    /// E.g. `Linux 6.12.9`.
+    pub kernel: String,
+    /// E.g. `AMD EPYC 7B13`.
+    pub cpu_model: String,
+    /// What it can limit CPU time with.
+    pub cpu: Mechanism,
+    /// What it can limit memory with.
+    pub memory: Mechanism,
+}
+
+/// A target that an agent can start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetOffer {
+    /// From the manifest.
+    pub name: String,
+    /// From the manifest.
+    pub version: String,
+    /// One line for people.
+    pub description: String,
+    /// SHA-256 of the executable, in hex.
+    pub sha256: String,
+}

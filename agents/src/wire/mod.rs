@@ -1,0 +1,121 @@
+//! Everything that crosses the wire between server, agent and client: plain data, no behaviour beyond parsing.
+//!
+//! Units: times are unix milliseconds in UTC, durations are milliseconds, memory is bytes, CPU is cores.
+
+pub mod job;
+pub mod messages;
+pub mod outcome;
+pub mod summary;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the conversation in [`messages`], sent in the first message of both sides.
+pub const PROTOCOL: u32 = 1;
+
+/// Names one run for ever; version 7 UUIDs, so ids sort by the time of submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(pub uuid::Uuid);
+
+impl RunId {
+    /// A new id that sorts behind all earlier ones of this process.
+    pub fn now() -> Self {
+        Self(uuid::Uuid::now_v7())
+    }
+}
+
+impl std::fmt::Display for RunId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::str::FromStr for RunId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+/// Where a run stands. The last four are final.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Waits for an agent.
+    Queued,
+    /// An agent was told to do it.
+    Leased,
+    /// The agent sets up the sandbox and starts the target.
+    Preparing,
+    /// k6 runs, its figures are thrown away.
+    WarmingUp,
+    /// k6 runs, its figures count.
+    Measuring,
+    /// The target is stopped and the results are gathered.
+    Collecting,
+    /// The results are stored.
+    Finished,
+    /// It ended without results; the run says why.
+    Failed,
+    /// Somebody asked for its end.
+    Cancelled,
+    /// Its agent fell silent.
+    Lost,
+}
+
+impl Phase {
+    /// All phases, in the order in which a run goes through them.
+    pub const ALL: [Self; 10] = [
+        Self::Queued,
+        Self::Leased,
+        Self::Preparing,
+        Self::WarmingUp,
+        Self::Measuring,
+        Self::Collecting,
+        Self::Finished,
+        Self::Failed,
+        Self::Cancelled,
+        Self::Lost,
+    ];
+
+    /// The word for columns, JSON and commands.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Leased => "leased",
+            Self::Preparing => "preparing",
+            Self::WarmingUp => "warming_up",
+            Self::Measuring => "measuring",
+            Self::Collecting => "collecting",
+            Self::Finished => "finished",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// Whether the run has ended, well or badly.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Finished | Self::Failed | Self::Cancelled | Self::Lost)
+    }
+}
+
+/// The text is no phase.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is no phase of a run")]
+pub struct UnknownPhase(pub String);
+
+impl std::str::FromStr for Phase {
+    type Err = UnknownPhase;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|phase| phase.as_str() == text).ok_or_else(|| UnknownPhase(text.to_owned()))
+    }
+}
+
+/// Now, in unix milliseconds.
+pub fn now_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

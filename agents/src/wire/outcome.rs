@@ -1,0 +1,118 @@
+//! What came of a job: sent home by HTTP `PUT`, as often as it takes until the server has acknowledged it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Phase, RunId};
+
+/// The whole result of one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The run that it belongs to.
+    pub run: RunId,
+    /// How it ended.
+    pub ended: Ended,
+    /// When each phase began, by the agent's clock.
+    pub times: Vec<PhaseTime>,
+    /// The agent's clock when this was sent: lets the server translate `times` into its own.
+    pub sent_at_ms: i64,
+    /// k6's end-of-test JSON, verbatim.
+    pub summary: Option<String>,
+    /// What the target wrote to stdout and stderr; the last part if it was long.
+    pub target_log: String,
+    /// What k6 wrote while measuring; the last part if it was long.
+    pub k6_log: String,
+    /// What held the target to its size.
+    pub enforced: Enforced,
+    /// What the sandbox saw, where there was one.
+    pub observed: Option<Observed>,
+    /// The processor numbers that each side was pinned to; empty when it was not.
+    pub cores: Cores,
+    /// Of k6, e.g. `1.8.1`.
+    pub k6_version: String,
+    /// SHA-256 of the target's executable, in hex.
+    pub target_sha256: Option<String>,
+    /// The target's version from its manifest.
+    pub target_version: String,
+    /// Facts about the machine, by name: kernel, CPU model, governor, …
+    pub environment: BTreeMap<String, String>,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Ended {
+    /// k6 ended by itself and its summary is whole. Whether it is worth anything is for the server to judge.
+    Finished,
+    /// There is no result, or none that means anything.
+    Failed {
+        /// A sentence for the user: what failed and, where known, what helps.
+        reason: String,
+    },
+    /// The server or the owner of the agent asked for its end.
+    Cancelled,
+}
+
+/// When a phase began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseTime {
+    /// The phase.
+    pub phase: Phase,
+    /// Unix milliseconds.
+    pub at_ms: i64,
+}
+
+/// What limits a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mechanism {
+    /// Control groups, unified hierarchy.
+    Cgroup2,
+    /// Control groups, one hierarchy per controller.
+    Cgroup1,
+    /// Nothing: the target could use the whole machine.
+    None,
+}
+
+impl Mechanism {
+    /// The word for columns and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cgroup2 => "cgroup2",
+            Self::Cgroup1 => "cgroup1",
+            Self::None => "none",
+        }
+    }
+}
+
+/// What held a target to its size, as read back from the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enforced {
+    /// For CPU time.
+    pub cpu: Mechanism,
+    /// For memory, swap included.
+    pub memory: Mechanism,
+}
+
+/// What the sandbox counted from the start of the target to its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Observed {
+    /// CPU time used, microseconds.
+    pub cpu_us: Option<u64>,
+    /// Time in which the target wanted to run and its quota forbade it, microseconds.
+    pub throttled_us: Option<u64>,
+    /// Highest memory use.
+    pub peak_memory_bytes: Option<u64>,
+    /// Processes that the kernel killed because the memory limit was reached.
+    pub oom_kills: Option<u64>,
+}
+
+/// Processor numbers by side.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cores {
+    /// Where the target ran.
+    pub target: Vec<usize>,
+    /// Where k6 ran.
+    pub generator: Vec<usize>,
+}

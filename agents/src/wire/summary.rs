@@ -1,0 +1,1 @@
+//! k6's end-of-test JSON in each of its shapes.

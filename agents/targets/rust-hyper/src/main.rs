@@ -1,0 +1,2 @@
+//! A bundled target: hyper on tokio.
+fn main() {}

@@ -1,0 +1,2 @@
+//! brewbench.
+fn main() {}
