@@ -1,0 +1,1 @@
+//! Empty: this manifest only pins a package that carries a browser asset.

@@ -1,0 +1,62 @@
+//! Gets two things ready before the crate compiles: a scratch database for the build-time check of every query, and
+//! the folder of static files that is embedded into the binary.
+
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+};
+
+use sqlx::{
+    ConnectOptions,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode},
+};
+
+const PLOTLY: &str = "node_modules/plotly.js-cartesian-dist-min/plotly-cartesian.min.js";
+const DATASTAR: &str = ".tools/assets/datastar.js";
+
+fn main() {
+    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
+    tell(check_queries(&out), "migrations");
+    tell(gather_assets(&out.join("assets")), "static files");
+}
+
+fn tell<T, E: std::fmt::Display>(result: Result<T, E>, of: &str) {
+    if let Err(fault) = result {
+        println!("cargo::error={of}: {fault}");
+        std::process::exit(1);
+    }
+}
+
+/// Applies the migrations to an empty database and points sqlx's macros at it.
+#[tokio::main(flavor = "current_thread")]
+async fn check_queries(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo::rerun-if-changed=migrations");
+    let file = out.join("schema.db");
+    for part in ["schema.db", "schema.db-wal", "schema.db-shm"] {
+        let _ = fs::remove_file(out.join(part));
+    }
+    let options =
+        SqliteConnectOptions::new().filename(&file).create_if_missing(true).journal_mode(SqliteJournalMode::Delete);
+    let mut connection = options.connect().await?;
+    sqlx::migrate::Migrator::new(Path::new("migrations")).await?.run_direct(None, &mut connection, false).await?;
+    println!("cargo::rustc-env=DATABASE_URL=sqlite://{}", file.display());
+    Ok(())
+}
+
+/// Puts our own files and those of packages into one folder and has it embedded.
+fn gather_assets(folder: &Path) -> io::Result<()> {
+    let _ = fs::remove_dir_all(folder);
+    fs::create_dir_all(folder.join("static"))?;
+    println!("cargo::rerun-if-changed=static");
+    for entry in fs::read_dir("static")? {
+        let entry = entry?;
+        fs::copy(entry.path(), folder.join("static").join(entry.file_name()))?;
+    }
+    for (from, to) in [(PLOTLY, "plotly.js"), (DATASTAR, "datastar.js")] {
+        println!("cargo::rerun-if-changed={from}");
+        fs::copy(from, folder.join("static").join(to))
+            .map_err(|fault| io::Error::other(format!("{from}: {fault}; `make assets` fetches it")))?;
+    }
+    memory_serve::load_directory(folder.to_str().ok_or_else(|| io::Error::other("the build folder is not UTF-8"))?);
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! The SQLite file: one connection that writes, several that read.
+//!
+//! A commit is acknowledged only once it is on disk (`synchronous = full`). Opening takes an exclusive lock on the data
+//! folder, so that two servers never share one file.
+
+use std::{
+    fs::{File, TryLockError},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use sqlx::{
+    SqlitePool,
+    migrate::{MigrateError, Migrator},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+
+static MIGRATIONS: Migrator = sqlx::migrate!();
+
+const READERS: u32 = 4;
+
+/// The pools; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Db {
+    /// For everything that only reads.
+    pub read: SqlitePool,
+    /// For everything that writes: one connection, so writers queue here and never meet `SQLITE_BUSY`.
+    pub write: SqlitePool,
+}
+
+/// The database can't be used; each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The folder can't be made or written.
+    #[error("the data folder {0} can't be written: {1}; choose another with --data or mend its permissions")]
+    Folder(PathBuf, std::io::Error),
+    /// Somebody else has it open.
+    #[error("the data folder {0} is in use by another brewbench server; stop that one or choose another with --data")]
+    InUse(PathBuf),
+    /// The file was written by a newer program.
+    #[error(
+        "the database {0} was written by a newer brewbench (migration {1}); upgrade this program or restore a copy from before"
+    )]
+    Newer(PathBuf, i64),
+    /// A migration failed.
+    #[error("the database {0} can't be brought up to date: {1}")]
+    Migration(PathBuf, MigrateError),
+    /// SQLite refused.
+    #[error("the database {0} can't be opened: {1}")]
+    Sqlite(PathBuf, sqlx::Error),
+}
+
+/// Keeps other servers out of a data folder for as long as it lives.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "held, never read: the lock ends with the file")] File);
+
+/// Makes the folder if need be and takes its lock.
+pub fn lock(folder: &Path) -> Result<Lock, OpenError> {
+    let fault = |fault| OpenError::Folder(folder.to_owned(), fault);
+    std::fs::create_dir_all(folder).map_err(fault)?;
+    let file = File::create(folder.join("lock")).map_err(fault)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Lock(file)),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(folder.to_owned())),
+        Err(TryLockError::Error(error)) => Err(fault(error)),
+    }
+}
+
+/// Opens `brewbench.db` in a folder, makes it if need be and applies what migrations it lacks.
+pub async fn open(folder: &Path) -> Result<Db, OpenError> {
+    std::fs::create_dir_all(folder).map_err(|fault| OpenError::Folder(folder.to_owned(), fault))?;
+    let file = folder.join("brewbench.db");
+    let sqlite = |fault| OpenError::Sqlite(file.clone(), fault);
+    let options = SqliteConnectOptions::new()
+        .filename(&file)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(Duration::from_secs(5));
+    let write = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await.map_err(sqlite)?;
+    MIGRATIONS.run(&write).await.map_err(|fault| match fault {
+        MigrateError::VersionMissing(version) => OpenError::Newer(file.clone(), version),
+        other => OpenError::Migration(file.clone(), other),
+    })?;
+    let read = SqlitePoolOptions::new()
+        .max_connections(READERS)
+        .connect_with(options.read_only(true))
+        .await
+        .map_err(sqlite)?;
+    Ok(Db { read, write })
+}

@@ -1,0 +1,96 @@
+//! The one error of HTTP handlers. A handler answers with it; [`crate::web::shell`] makes it a page for browsers.
+
+use axum::{
+    Json,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Why a request was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What was sent can't be used; the sentence names fault and place.
+    #[error("{0}")]
+    Invalid(String),
+    /// Nobody is logged in and no token came along.
+    #[error("log in, or send a token in the Authorization header")]
+    Unauthenticated,
+    /// Known, but not allowed.
+    #[error("{0}")]
+    Forbidden(String),
+    /// There is no such thing.
+    #[error("there is no {0}")]
+    NotFound(String),
+    /// It can't be done in the present state.
+    #[error("{0}")]
+    Conflict(String),
+    /// More than the limit.
+    #[error("{0}")]
+    TooLarge(String),
+    /// The disk is full: nothing was stored.
+    #[error("the server's disk is full: nothing was stored; make room in its data folder and try again")]
+    DiskFull,
+    /// A fault of ours; the cause goes to the log, not to the caller.
+    #[error("something went wrong on the server; its log knows more")]
+    Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// The JSON body of every error.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ErrorBody {
+    /// A sentence for people.
+    pub error: String,
+}
+
+/// A handler's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// A fault of ours, from any cause.
+    pub fn internal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Internal(cause.into())
+    }
+
+    /// The HTTP status that goes with it.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::Conflict(_) => StatusCode::CONFLICT,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
+            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+/// What SQLite answers when there is no room: `SQLITE_FULL`.
+const SQLITE_FULL: &str = "13";
+
+impl From<sqlx::Error> for Error {
+    fn from(cause: sqlx::Error) -> Self {
+        match &cause {
+            sqlx::Error::Database(fault) if fault.code().as_deref() == Some(SQLITE_FULL) => Self::DiskFull,
+            _ => Self::internal(cause),
+        }
+    }
+}
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        if let Self::Internal(cause) = &self {
+            tracing::error!(%cause, "request failed");
+        }
+        let mut response = (self.status(), Json(ErrorBody { error: self.to_string() })).into_response();
+        response.extensions_mut().insert(Told(self.to_string()));
+        response
+    }
+}
+
+/// Rides on an error's response, so that a browser can be shown a page with the same sentence.
+#[derive(Clone, Debug)]
+pub struct Told(pub String);

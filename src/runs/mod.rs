@@ -1,0 +1,153 @@
+//! Stored runs: history, one run, import, results. A [`Run`] is the same in JSON, on pages and in commands.
+
+pub mod verdict;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+pub use verdict::{Reason, Verdict};
+
+/// One run: one target, one size, one load, once. A figure that is not known is null, never zero.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Run {
+    /// UUID; sorts by the time of submission.
+    pub id: String,
+    /// The experiment that asked for it.
+    pub experiment: Option<String>,
+    /// `agent` where one of ours measured it, `import` where somebody brought a summary.
+    pub origin: Origin,
+    /// Name of the target.
+    pub target: String,
+    /// Version of the target.
+    pub version: Option<String>,
+    /// The machine size that the target got.
+    pub size: Option<RunSize>,
+    /// Name of the scenario.
+    pub scenario: Option<String>,
+    /// Hash of the scenario's revision.
+    pub scenario_sha256: Option<String>,
+    /// Parameters of the scenario that the submission set.
+    pub parameters: BTreeMap<String, String>,
+    /// Virtual users; null when the script's own options decide.
+    pub vus: Option<u32>,
+    /// Which repetition of its cell, from 1.
+    pub repetition: u32,
+    /// `queued`, `leased`, `preparing`, `warming_up`, `measuring`, `collecting`, `finished`, `failed`, `cancelled`, `lost`.
+    pub phase: String,
+    /// What a finished run is worth.
+    pub verdict: Option<Verdict>,
+    /// Why it is not simply valid.
+    pub reasons: Vec<Reason>,
+    /// Why it failed, was lost or cancelled.
+    pub error: Option<String>,
+    /// Requests in the measured phase.
+    pub requests: Option<u64>,
+    /// Requests that k6 counted as failed.
+    pub failed: Option<u64>,
+    /// `failed` ÷ `requests`.
+    pub error_rate: Option<f64>,
+    /// Requests per second of the measured phase.
+    pub rps: Option<f64>,
+    /// Mean latency of all requests, ms.
+    pub avg_ms: Option<f64>,
+    /// Least latency, ms.
+    pub min_ms: Option<f64>,
+    /// Median latency, ms.
+    pub p50_ms: Option<f64>,
+    /// 90th percentile, ms.
+    pub p90_ms: Option<f64>,
+    /// 95th percentile, ms.
+    pub p95_ms: Option<f64>,
+    /// 99th percentile, ms.
+    pub p99_ms: Option<f64>,
+    /// 99.9th percentile, ms.
+    pub p999_ms: Option<f64>,
+    /// Greatest latency, ms.
+    pub max_ms: Option<f64>,
+    /// Bytes received in the measured phase.
+    pub data_received_bytes: Option<f64>,
+    /// Bytes sent in the measured phase.
+    pub data_sent_bytes: Option<f64>,
+    /// Iterations of the script.
+    pub iterations: Option<u64>,
+    /// Iterations that k6 could not start in time.
+    pub dropped_iterations: Option<u64>,
+    /// Checks that held.
+    pub checks_passed: Option<u64>,
+    /// Checks that did not hold.
+    pub checks_failed: Option<u64>,
+    /// Thresholds of the script.
+    pub thresholds: Option<u32>,
+    /// Thresholds that were crossed.
+    pub thresholds_failed: Option<u32>,
+    /// Warm-up before the measured phase, seconds.
+    pub warm_up_s: Option<f64>,
+    /// The measured phase as k6 saw it, seconds.
+    pub measured_s: Option<f64>,
+    /// The measured phase as it was asked for, seconds; null when the script's own options decide.
+    pub duration_s: Option<f64>,
+    /// What held the target to its size.
+    pub enforced: Option<RunEnforced>,
+    /// The agent that did it.
+    pub agent: Option<String>,
+    /// k6's version.
+    pub k6_version: Option<String>,
+    /// SHA-256 of the target's executable.
+    pub target_sha256: Option<String>,
+    /// Who submitted it.
+    pub created_by: String,
+    /// When it was submitted, unix ms.
+    pub queued_at_ms: i64,
+    /// When it entered its phase, unix ms.
+    pub phase_at_ms: i64,
+    /// When an agent took it, unix ms.
+    pub started_at_ms: Option<i64>,
+    /// When it ended, unix ms.
+    pub finished_at_ms: Option<i64>,
+}
+
+/// Where a run's figures come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// Measured by an agent.
+    Agent,
+    /// Brought as a summary.
+    Import,
+}
+
+/// A machine size as a run got it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RunSize {
+    /// E.g. `2 vCPU / 4 GiB`.
+    pub name: String,
+    /// Cores.
+    pub vcpus: f64,
+    /// Memory without swap.
+    pub memory_bytes: u64,
+}
+
+/// What held a target to its size: `cgroup2`, `cgroup1` or `none`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunEnforced {
+    /// For CPU time.
+    pub cpu: String,
+    /// For memory.
+    pub memory: String,
+}
+
+/// A list of runs, as `run list --json` prints it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RunList {
+    /// Newest first.
+    pub runs: Vec<Run>,
+}
+
+impl Run {
+    /// Whether its figures may stand in a comparison: it ended with results that are worth something.
+    pub fn counts(&self) -> bool {
+        self.phase == "finished" && self.verdict.is_some_and(|verdict| verdict != Verdict::Invalid)
+    }
+}

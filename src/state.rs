@@ -1,0 +1,60 @@
+//! What every handler shares.
+
+use std::sync::Arc;
+
+use tokio::sync::{Notify, broadcast};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use url::Url;
+use uuid::Uuid;
+
+use crate::{config::Config, db::Db};
+
+/// Cheap to clone: the pools and handles of one server.
+#[derive(Clone, Debug)]
+pub struct AppState {
+    /// The database.
+    pub db: Db,
+    /// What the server was told at its start.
+    pub config: Arc<Config>,
+    /// How browsers reach it, known once the port is bound.
+    pub public_url: Arc<Url>,
+    /// What happens to runs, as it happens.
+    pub events: Events,
+    /// Rung when there may be something to hand out: a new run, a free agent.
+    pub work: Arc<Notify>,
+    /// Cancelled when the server ends.
+    pub shutdown: CancellationToken,
+    /// Everything that goes on behind the requests; awaited at the end.
+    pub tasks: TaskTracker,
+}
+
+/// A run changed; whoever shows it reads it anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunChanged {
+    /// The run.
+    pub run: Uuid,
+    /// Its experiment, if it has one.
+    pub experiment: Option<Uuid>,
+}
+
+/// Tells listeners about changes. One that can't keep up misses some and learns of that.
+#[derive(Clone, Debug)]
+pub struct Events(broadcast::Sender<RunChanged>);
+
+impl Default for Events {
+    fn default() -> Self {
+        Self(broadcast::channel(256).0)
+    }
+}
+
+impl Events {
+    /// Tells everybody; nobody listening is fine.
+    pub fn tell(&self, changed: RunChanged) {
+        let _ = self.0.send(changed);
+    }
+
+    /// Hears everything from now on.
+    pub fn listen(&self) -> broadcast::Receiver<RunChanged> {
+        self.0.subscribe()
+    }
+}
