@@ -23,6 +23,7 @@ create table run (
     repetition integer not null,
     created_by text not null,
 
+    wanted_agent text,
     agent text,
     phase text not null check (phase in ('queued', 'leased', 'preparing', 'warming_up', 'measuring', 'collecting',
         'finished', 'failed', 'cancelled', 'lost')),

@@ -2,6 +2,7 @@
 
 use axum::{
     Json,
+    extract::{FromRequest, rejection::JsonRejection},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
@@ -94,3 +95,17 @@ impl IntoResponse for Error {
 /// Rides on an error's response, so that a browser can be shown a page with the same sentence.
 #[derive(Clone, Debug)]
 pub struct Told(pub String);
+
+/// A JSON body; one that can't be read is answered with our own error, which names the place.
+#[derive(Debug, FromRequest)]
+#[from_request(via(Json), rejection(Error))]
+pub struct Input<T>(pub T);
+
+impl From<JsonRejection> for Error {
+    fn from(fault: JsonRejection) -> Self {
+        match fault.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => Self::TooLarge("the body is larger than the limit".to_owned()),
+            _ => Self::Invalid(fault.body_text()),
+        }
+    }
+}

@@ -16,6 +16,8 @@ pub struct Run {
     pub id: String,
     /// The experiment that asked for it.
     pub experiment: Option<String>,
+    /// The lost run that this one repeats.
+    pub retry_of: Option<String>,
     /// `agent` where one of ours measured it, `import` where somebody brought a summary.
     pub origin: Origin,
     /// Name of the target.

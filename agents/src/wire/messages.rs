@@ -86,6 +86,8 @@ pub struct Hello {
     pub targets: Vec<TargetOffer>,
     /// Whether it runs scripts that did not come with it.
     pub any_scenario: bool,
+    /// The run that it works on.
+    pub running: Option<RunId>,
     /// Runs that it still holds: the one in work, and those whose outcome waits to be sent.
     pub holds: Vec<RunId>,
 }
@@ -120,4 +122,76 @@ pub struct TargetOffer {
     pub description: String,
     /// SHA-256 of the executable, in hex.
     pub sha256: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::wire::job::{Load, Scenario, Size};
+
+    fn survives<T: Serialize + for<'a> Deserialize<'a> + PartialEq + std::fmt::Debug>(message: &T) {
+        let text = serde_json::to_string(message).expect("written");
+        assert_eq!(&serde_json::from_str::<T>(&text).expect("read"), message, "{text}");
+    }
+
+    fn hello() -> Hello {
+        Hello {
+            protocol: super::super::PROTOCOL,
+            version: "0.1.0".to_owned(),
+            now_ms: 1,
+            machine: Machine {
+                hostname: "bench-01".to_owned(),
+                cores: 2,
+                memory_bytes: 1 << 34,
+                kernel: "Linux 6.12".to_owned(),
+                cpu_model: "a CPU".to_owned(),
+                cpu: Mechanism::Cgroup2,
+                memory: Mechanism::None,
+            },
+            k6_version: "1.8.1".to_owned(),
+            targets: vec![TargetOffer {
+                name: "t".to_owned(),
+                version: "1".to_owned(),
+                description: String::new(),
+                sha256: "00".to_owned(),
+            }],
+            any_scenario: false,
+            running: None,
+            holds: vec![RunId::now()],
+        }
+    }
+
+    #[test]
+    fn every_message_of_an_agent_survives_the_wire() {
+        let run = RunId::now();
+        survives(&AgentMessage::Hello(Box::new(hello())));
+        survives(&AgentMessage::Heartbeat { running: Some(run) });
+        survives(&AgentMessage::Phase { run, phase: Phase::WarmingUp });
+        survives(&AgentMessage::Done { run });
+        survives(&AgentMessage::Declined { run, reason: "busy".to_owned() });
+    }
+
+    #[test]
+    fn every_message_of_a_server_survives_the_wire() {
+        let run = RunId::now();
+        let (files, defaults) = (BTreeMap::new(), BTreeMap::from([("PAYLOAD".to_owned(), "1k".to_owned())]));
+        let scenario = Scenario { name: "hash".to_owned(), script: "export default 1".to_owned(), files, defaults };
+        for load in [Load::Script, Load::Vus { vus: 10, duration_ms: 1_000 }] {
+            survives(&ServerMessage::Start(Box::new(Job {
+                run,
+                target: "t".to_owned(),
+                size: Size { name: "s".to_owned(), vcpus: 0.5, memory_bytes: 1 << 28 },
+                scenario: scenario.clone(),
+                parameters: BTreeMap::new(),
+                load,
+                warm_up_ms: 2_000,
+            })));
+        }
+        survives(&ServerMessage::Welcome { protocol: 1, name: "a".to_owned(), heartbeat_ms: 2_000 });
+        survives(&ServerMessage::Refused { reason: "upgrade".to_owned() });
+        survives(&ServerMessage::Heartbeat);
+        survives(&ServerMessage::Cancel { run });
+    }
 }

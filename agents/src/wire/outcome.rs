@@ -116,3 +116,37 @@ pub struct Cores {
     /// Where k6 ran.
     pub generator: Vec<usize>,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// An outcome with everything in it.
+    pub(crate) fn an_outcome() -> Outcome {
+        Outcome {
+            run: RunId::now(),
+            ended: Ended::Failed { reason: "it \"broke\"".to_owned() },
+            times: vec![PhaseTime { phase: Phase::Preparing, at_ms: 1 }],
+            sent_at_ms: 2,
+            summary: Some("{\n}".to_owned()),
+            target_log: "up\n".to_owned(),
+            k6_log: String::new(),
+            enforced: Enforced { cpu: Mechanism::Cgroup1, memory: Mechanism::None },
+            observed: Some(Observed { oom_kills: Some(1), ..Observed::default() }),
+            cores: Cores { target: vec![0], generator: vec![1] },
+            k6_version: "1.8.1".to_owned(),
+            target_sha256: None,
+            target_version: "1".to_owned(),
+            environment: BTreeMap::from([("kernel".to_owned(), "Linux".to_owned())]),
+        }
+    }
+
+    #[test]
+    fn an_outcome_survives_the_wire() {
+        for ended in [Ended::Finished, Ended::Cancelled, Ended::Failed { reason: "why".to_owned() }] {
+            let outcome = Outcome { ended, ..an_outcome() };
+            let text = serde_json::to_string(&outcome).expect("written");
+            assert_eq!(serde_json::from_str::<Outcome>(&text).expect("read"), outcome);
+        }
+    }
+}

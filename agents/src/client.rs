@@ -1,0 +1,133 @@
+//! HTTP to a server: JSON in and out, errors as sentences. Used by the daemon and by the commands.
+
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// Speaks to one server with one secret.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base: reqwest::Url,
+    secret: Option<String>,
+}
+
+/// Why a request was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// The server answered, but did not do it.
+    #[error("{sentence}")]
+    Refused {
+        /// HTTP status.
+        status: StatusCode,
+        /// The server's own words.
+        sentence: String,
+    },
+    /// No answer came.
+    #[error("{url} can't be reached: {cause}")]
+    Unreachable {
+        /// The server.
+        url: String,
+        /// The innermost cause.
+        cause: String,
+    },
+    /// The answer makes no sense.
+    #[error("{url} is no brewbench server, or of another version: {cause}")]
+    Garbled {
+        /// The server.
+        url: String,
+        /// What was wrong.
+        cause: String,
+    },
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Without the secret: this may end up in a log.
+        f.debug_struct("Client").field("base", &self.base.as_str()).finish_non_exhaustive()
+    }
+}
+
+/// Makes TLS work for whoever connects; harmless when called again.
+pub fn prepare_tls() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+impl Client {
+    /// For the server at an address.
+    pub fn new(base: &reqwest::Url, secret: Option<String>) -> Result<Self, Fault> {
+        prepare_tls();
+        let http = reqwest::Client::builder()
+            .connect_timeout(Duration::from_secs(5))
+            .user_agent(concat!("brewbench/", env!("CARGO_PKG_VERSION")))
+            // Proxies of the environment are for the world outside; a server of this kind stands in the same house.
+            .no_proxy()
+            .build()
+            .map_err(|fault| unreachable(base, &fault))?;
+        Ok(Self { http, base: base.clone(), secret })
+    }
+
+    /// The server's address.
+    pub fn base(&self) -> &reqwest::Url {
+        &self.base
+    }
+
+    /// A request to a path such as `api/v1/runs`, still to be sent.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}/{path}", self.base.path().trim_end_matches('/')));
+        let request = self.http.request(method, url);
+        match &self.secret {
+            Some(secret) => request.bearer_auth(secret),
+            None => request,
+        }
+    }
+
+    /// Sends a request; an answer that is no success becomes the server's sentence.
+    pub async fn send(&self, request: RequestBuilder) -> Result<Response, Fault> {
+        let response = request.send().await.map_err(|fault| unreachable(&self.base, &fault))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let text = response.text().await.unwrap_or_default();
+        let said = serde_json::from_str::<serde_json::Value>(&text).ok();
+        let sentence = said.as_ref().and_then(|body| body["error"].as_str()).map(str::to_owned);
+        Err(Fault::Refused { status, sentence: sentence.unwrap_or_else(|| format!("{} answered {status}", self.base)) })
+    }
+
+    /// Sends a request and reads its JSON answer.
+    pub async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Fault> {
+        let response = self.send(request).await?;
+        response.json().await.map_err(|fault| Fault::Garbled { url: self.base.to_string(), cause: innermost(&fault) })
+    }
+
+    /// Reads something.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Fault> {
+        self.json(self.request(Method::GET, path)).await
+    }
+
+    /// Posts something and reads the answer.
+    pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &(impl Serialize + Sync)) -> Result<T, Fault> {
+        self.json(self.request(Method::POST, path).json(body)).await
+    }
+
+    /// Deletes something.
+    pub async fn delete(&self, path: &str) -> Result<(), Fault> {
+        self.send(self.request(Method::DELETE, path)).await.map(drop)
+    }
+}
+
+fn unreachable(base: &reqwest::Url, fault: &reqwest::Error) -> Fault {
+    Fault::Unreachable { url: base.to_string(), cause: innermost(fault) }
+}
+
+/// reqwest wraps what really happened in several layers of "error sending request".
+fn innermost(fault: &dyn std::error::Error) -> String {
+    let mut fault = fault;
+    while let Some(source) = fault.source() {
+        fault = source;
+    }
+    fault.to_string()
+}

@@ -1,0 +1,109 @@
+//! JSON of targets, machine sizes and scenarios.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use brewbench_agent::wire::{job::Scenario, now_ms};
+
+use super::{MachineSize, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList, queries};
+use crate::{
+    auth::{Admin, Read, Submit, api::checked_name},
+    error::{Error, ErrorBody, Input, Result},
+    state::AppState,
+};
+
+/// All targets that an agent ever offered.
+#[utoipa::path(get, path = "/api/v1/targets", tag = "catalog", responses((status = 200, body = TargetList)))]
+pub async fn targets(_: Read, State(state): State<AppState>) -> Result<Json<TargetList>> {
+    Ok(Json(TargetList { targets: queries::targets(&state.db.read).await? }))
+}
+
+/// All machine sizes.
+#[utoipa::path(get, path = "/api/v1/sizes", tag = "catalog", responses((status = 200, body = SizeList)))]
+pub async fn sizes(_: Read, State(state): State<AppState>) -> Result<Json<SizeList>> {
+    Ok(Json(SizeList { sizes: queries::sizes(&state.db.read).await? }))
+}
+
+/// Add a machine size.
+#[utoipa::path(post, path = "/api/v1/sizes", tag = "catalog",
+    responses((status = 201, body = MachineSize), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
+pub async fn add_size(
+    _: Admin,
+    State(state): State<AppState>,
+    Input(mut size): Input<MachineSize>,
+) -> Result<(StatusCode, Json<MachineSize>)> {
+    size.name = checked_name(&size.name)?.to_owned();
+    if !(0.01..=4096.0).contains(&size.vcpus) {
+        return Err(Error::Invalid(format!("vcpus: {} is not between 0.01 and 4096", size.vcpus)));
+    }
+    // Below this no target starts; above it SQLite's integers end.
+    if !(1024 * 1024..=1 << 60).contains(&size.memory_bytes) {
+        return Err(Error::Invalid(format!("memory_bytes: {} is less than 1 MiB or absurd", size.memory_bytes)));
+    }
+    queries::insert_size(&state.db.write, &size, now_ms()).await?;
+    Ok((StatusCode::CREATED, Json(size)))
+}
+
+/// The newest revision of each scenario.
+#[utoipa::path(get, path = "/api/v1/scenarios", tag = "catalog", responses((status = 200, body = ScenarioList)))]
+pub async fn scenarios(_: Read, State(state): State<AppState>) -> Result<Json<ScenarioList>> {
+    Ok(Json(ScenarioList { scenarios: queries::scenarios(&state.db.read).await? }))
+}
+
+/// A scenario's newest revision, whole.
+#[utoipa::path(get, path = "/api/v1/scenarios/{name}", tag = "catalog", params(("name" = String, Path)),
+    responses((status = 200, body = ScenarioText), (status = 404, body = ErrorBody)))]
+pub async fn scenario(
+    _: Read,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<Json<ScenarioText>> {
+    let found = queries::scenario(&state.db.read, &name).await?;
+    let Scenario { name, script, files, defaults } =
+        found.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?;
+    Ok(Json(ScenarioText { name, script, files, defaults }))
+}
+
+/// Add a scenario, or another revision of one. Agents decide themselves whether they run what did not come with them.
+#[utoipa::path(post, path = "/api/v1/scenarios", tag = "catalog",
+    responses((status = 201, body = ScenarioInfo), (status = 422, body = ErrorBody)))]
+pub async fn add_scenario(
+    _: Submit,
+    State(state): State<AppState>,
+    Input(text): Input<ScenarioText>,
+) -> Result<(StatusCode, Json<ScenarioInfo>)> {
+    let ScenarioText { name, script, files, defaults } = text;
+    let name = checked_name(&name)?.to_owned();
+    if script.trim().is_empty() {
+        return Err(Error::Invalid("script: it is empty".to_owned()));
+    }
+    if let Some(bad) = files.keys().find(|file| !is_plain_name(file)) {
+        return Err(Error::Invalid(format!("files: {bad:?} is no plain file name; a script opens files beside itself")));
+    }
+    if let Some(bad) = defaults.keys().find(|key| !is_parameter_name(key)) {
+        return Err(Error::Invalid(format!("defaults: {bad:?} is no parameter name: letters, digits and _ only")));
+    }
+    let scenario = Scenario { name: name.clone(), script, files, defaults };
+    queries::keep_scenario(&state.db.write, &scenario, now_ms()).await?;
+    let stored = queries::scenarios(&state.db.read).await?.into_iter().find(|stored| stored.name == name);
+    Ok((StatusCode::CREATED, Json(stored.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?)))
+}
+
+fn is_plain_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 200
+        && !name.starts_with('.')
+        && !name.chars().any(|letter| letter.is_control() || matches!(letter, '/' | '\\'))
+}
+
+/// Whether a text can be the name of a parameter: an environment variable that is ours to set.
+pub fn is_parameter_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 100
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && !name.starts_with("K6_")
+        && name != "BASE_URL"
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+}

@@ -1,0 +1,151 @@
+//! SQL of targets, machine sizes and scenarios.
+
+use std::collections::BTreeMap;
+
+use brewbench_agent::wire::{job::Scenario, messages::TargetOffer};
+use sqlx::SqlitePool;
+
+use super::{FIRST_SIZES, MachineSize, ScenarioInfo, Target, size_name};
+use crate::{auth::queries::taken, error::Result};
+
+/// Remembers what an agent offers.
+pub async fn keep_targets(pool: &SqlitePool, offers: &[TargetOffer], now: i64) -> sqlx::Result<()> {
+    let mut transaction = pool.begin().await?;
+    for TargetOffer { name, version, description, sha256 } in offers {
+        sqlx::query!(
+            "insert into target (name, version, sha256, description, first_seen_at, last_seen_at)
+             values (?1, ?2, ?3, ?4, ?5, ?5)
+             on conflict do update set description = excluded.description, last_seen_at = excluded.last_seen_at",
+            name,
+            version,
+            sha256,
+            description,
+            now
+        )
+        .execute(&mut *transaction)
+        .await?;
+    }
+    transaction.commit().await
+}
+
+/// All targets, by name, what was seen last first.
+pub async fn targets(pool: &SqlitePool) -> sqlx::Result<Vec<Target>> {
+    sqlx::query_as!(
+        Target,
+        "select name, version, sha256, description, first_seen_at as first_seen_at_ms, last_seen_at as last_seen_at_ms
+         from target order by name, last_seen_at desc"
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// Stores the sizes of a first start, if there are none yet.
+pub async fn first_sizes(pool: &SqlitePool, now: i64) -> sqlx::Result<()> {
+    if sqlx::query!("select name from machine_size limit 1").fetch_optional(pool).await?.is_some() {
+        return Ok(());
+    }
+    for (vcpus, memory_bytes) in FIRST_SIZES {
+        let vcpus = f64::from(vcpus);
+        let (name, memory) = (size_name(vcpus, memory_bytes), memory_bytes.cast_signed());
+        sqlx::query!(
+            "insert into machine_size (name, vcpus, memory_bytes, created_at) values (?, ?, ?, ?)",
+            name,
+            vcpus,
+            memory,
+            now
+        )
+        .execute(pool)
+        .await?;
+    }
+    Ok(())
+}
+
+/// All sizes, smallest first.
+pub async fn sizes(pool: &SqlitePool) -> sqlx::Result<Vec<MachineSize>> {
+    let rows = sqlx::query!("select name, vcpus, memory_bytes from machine_size order by vcpus, memory_bytes, name")
+        .fetch_all(pool)
+        .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| MachineSize { name: row.name, vcpus: row.vcpus, memory_bytes: row.memory_bytes.cast_unsigned() })
+        .collect())
+}
+
+/// Stores a size.
+pub async fn insert_size(pool: &SqlitePool, size: &MachineSize, now: i64) -> Result<()> {
+    let MachineSize { name, vcpus, memory_bytes } = size;
+    let memory = memory_bytes.cast_signed();
+    sqlx::query!(
+        "insert into machine_size (name, vcpus, memory_bytes, created_at) values (?, ?, ?, ?)",
+        name,
+        vcpus,
+        memory,
+        now
+    )
+    .execute(pool)
+    .await
+    .map_err(|fault| taken(fault, || format!("there is a size {name:?} already; choose another name")))?;
+    Ok(())
+}
+
+/// Stores a revision if it is new; gives its hash. What was stored last is the one that counts.
+pub async fn keep_scenario(pool: &SqlitePool, scenario: &Scenario, now: i64) -> Result<String> {
+    let sha256 = scenario.sha256();
+    let files = serde_json::to_string(&scenario.files).map_err(crate::error::Error::internal)?;
+    let defaults = serde_json::to_string(&scenario.defaults).map_err(crate::error::Error::internal)?;
+    sqlx::query!(
+        "insert into scenario_revision (name, sha256, script, files, defaults, created_at) values (?, ?, ?, ?, ?, ?)
+         on conflict do nothing",
+        scenario.name,
+        sha256,
+        scenario.script,
+        files,
+        defaults,
+        now
+    )
+    .execute(pool)
+    .await?;
+    Ok(sha256)
+}
+
+/// The newest revision of each scenario, by name.
+pub async fn scenarios(pool: &SqlitePool) -> sqlx::Result<Vec<ScenarioInfo>> {
+    sqlx::query_as!(
+        ScenarioInfo,
+        r#"select name as "name!", sha256 as "sha256!", created_at as "created_at_ms!",
+                  (select count(*) from scenario_revision as other where other.name = newest.name) as "revisions!: i64"
+           from scenario_revision as newest
+           where id = (select max(id) from scenario_revision as other where other.name = newest.name)
+           order by name"#
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// The newest revision of one scenario.
+pub async fn scenario(pool: &SqlitePool, name: &str) -> Result<Option<Scenario>> {
+    let row = sqlx::query!(
+        "select name, script, files, defaults from scenario_revision where name = ? order by id desc limit 1",
+        name
+    )
+    .fetch_optional(pool)
+    .await?;
+    row.map(|row| whole(row.name, row.script, &row.files, &row.defaults)).transpose()
+}
+
+/// One revision of one scenario.
+pub async fn revision(pool: &SqlitePool, name: &str, sha256: &str) -> Result<Option<Scenario>> {
+    let row = sqlx::query!(
+        "select name, script, files, defaults from scenario_revision where name = ? and sha256 = ?",
+        name,
+        sha256
+    )
+    .fetch_optional(pool)
+    .await?;
+    row.map(|row| whole(row.name, row.script, &row.files, &row.defaults)).transpose()
+}
+
+fn whole(name: String, script: String, files: &str, defaults: &str) -> Result<Scenario> {
+    let map = |text| serde_json::from_str::<BTreeMap<_, _>>(text).map_err(crate::error::Error::internal);
+    Ok(Scenario { name, script, files: map(files)?, defaults: map(defaults)? })
+}

@@ -1,0 +1,38 @@
+//! The way home of results.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use brewbench_agent::wire::outcome::Outcome;
+
+use crate::{
+    error::{Error, ErrorBody, Input, Result},
+    fleet::api::AgentCaller,
+    runs::{
+        self,
+        ingest::{self, Settled},
+    },
+    state::AppState,
+};
+
+/// An agent sends the result of a run, as often as it takes; the answer comes once it is committed.
+#[utoipa::path(put, path = "/api/v1/agent/runs/{id}/result", tag = "agents", params(("id" = String, Path)),
+    request_body(content_type = "application/json", description = "the outcome, see the crate brewbench-agent"),
+    responses((status = 200, body = Settled), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
+pub async fn result(
+    caller: AgentCaller,
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+    Input(outcome): Input<Outcome>,
+) -> Result<Json<Settled>> {
+    if outcome.run.to_string() != id {
+        return Err(Error::Invalid(format!("run: the body is about {}, the address about {id}", outcome.run)));
+    }
+    let settled = ingest::settle(&state.db, &caller.name, &outcome).await?;
+    if let Some(why) = &settled.why {
+        tracing::info!(run = id, why, "a result that does not count");
+    }
+    runs::api::tell(&state, &runs::api::found(&state, &id).await?);
+    Ok(Json(settled))
+}

@@ -1,0 +1,78 @@
+//! Hands queued runs to free agents, in the order of the queue.
+
+use std::collections::HashSet;
+
+use brewbench_agent::{
+    scenarios,
+    wire::{
+        RunId,
+        job::{Job, Load, Scenario, Size},
+        messages::ServerMessage,
+        now_ms,
+    },
+};
+
+use super::{lease_end, tell};
+use crate::{
+    catalog,
+    error::{Error, Result},
+    fleet::{Connected, Presence},
+    runs::queries::leases::{self, HeldRun, QueuedRun},
+    state::AppState,
+};
+
+/// Gives each free agent the first queued run that it can do.
+pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
+    let free = || presence.list().into_iter().any(|(_, agent)| agent.busy.is_none());
+    if !free() {
+        return Ok(());
+    }
+    // A run that one agent just declined would come straight back to it.
+    let mut tried = HashSet::new();
+    for run in leases::queued(&state.db.read).await? {
+        let job = job(state, &run).await?;
+        let able = presence.list().into_iter().find(|(name, agent)| agent.busy.is_none() && can(name, agent, &run, &job));
+        let Some((name, agent)) = able else { continue };
+        if tried.insert(run.id.clone()) && leases::lease(&state.db.write, &run.id, &name, now_ms(), lease_end(state)).await? {
+            presence.set_busy(&name, agent.connection, Some(job.run));
+            // If the socket has just closed, the agent's leaving gives the run back.
+            let _ = agent.outbox.send(ServerMessage::Start(Box::new(job)));
+            tell(state, &HeldRun { id: run.id, experiment_id: run.experiment_id });
+        }
+        if !free() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn can(name: &str, agent: &Connected, run: &QueuedRun, job: &Job) -> bool {
+    run.wanted_agent.as_deref().is_none_or(|wanted| wanted == name)
+        && !agent.declined.contains(&job.run)
+        && agent.offers(&job.target)
+        && agent.lacks(job.size.vcpus, job.size.memory_bytes).is_none()
+        && (agent.hello.any_scenario || scenarios::is_bundled(&job.scenario))
+}
+
+async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
+    let scenario = catalog::queries::revision(&state.db.read, &run.scenario, &run.scenario_sha256).await?;
+    let scenario: Scenario = scenario.ok_or_else(|| Error::NotFound(format!("scenario of run {}", run.id)))?;
+    let mut parameters = scenario.defaults.clone();
+    parameters.extend(serde_json::from_str::<std::collections::BTreeMap<_, _>>(&run.parameters).map_err(Error::internal)?);
+    let load = match (run.vus, run.duration_ms) {
+        (Some(vus), Some(duration_ms)) => Load::Vus {
+            vus: u32::try_from(vus).map_err(Error::internal)?,
+            duration_ms: duration_ms.cast_unsigned(),
+        },
+        _ => Load::Script,
+    };
+    Ok(Job {
+        run: run.id.parse::<RunId>().map_err(Error::internal)?,
+        target: run.target.clone(),
+        size: Size { name: run.size_name.clone(), vcpus: run.vcpus, memory_bytes: run.memory_bytes.cast_unsigned() },
+        scenario,
+        parameters,
+        load,
+        warm_up_ms: run.warm_up_ms.cast_unsigned(),
+    })
+}

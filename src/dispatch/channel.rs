@@ -1,0 +1,219 @@
+//! The agents' channel: one WebSocket an agent, the conversation of [`brewbench_agent::wire::messages`].
+
+use std::{collections::HashSet, str::FromStr, time::Duration};
+
+use axum::{
+    Extension,
+    extract::{
+        State,
+        ws::{Message, WebSocket, WebSocketUpgrade},
+    },
+    response::Response,
+};
+use brewbench_agent::wire::{
+    PROTOCOL, Phase, RunId,
+    messages::{AgentMessage, Hello, ServerMessage},
+    now_ms,
+};
+use tokio::{sync::mpsc, time::timeout};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{HEARTBEAT, lease_end, lose, tell};
+use crate::{
+    catalog,
+    error::Result,
+    fleet::{self, Connected, Presence, api::AgentCaller},
+    runs::queries::leases::{self, HeldRun},
+    state::AppState,
+};
+
+/// How long an agent may take to introduce itself.
+const INTRODUCTION: Duration = Duration::from_secs(10);
+/// An introduction with many targets stays far below this.
+const LARGEST_MESSAGE: usize = 1024 * 1024;
+
+/// Opens an agent's channel.
+pub async fn open(
+    caller: AgentCaller,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    upgrade.max_message_size(LARGEST_MESSAGE).on_upgrade(move |socket| {
+        let tasks = state.tasks.clone();
+        tasks.track_future(async move {
+            if let Err(fault) = converse(socket, &caller.name, &state, &presence).await {
+                tracing::error!(agent = caller.name, %fault, "channel");
+            }
+        })
+    })
+}
+
+async fn converse(mut socket: WebSocket, name: &str, state: &AppState, presence: &Presence) -> Result<()> {
+    let Ok(Some(AgentMessage::Hello(hello))) = timeout(INTRODUCTION, hear(&mut socket)).await else { return Ok(()) };
+    if hello.protocol != PROTOCOL {
+        let (theirs, ours) = (hello.protocol, PROTOCOL);
+        let which = if theirs < ours { "agent" } else { "server" };
+        let reason = format!("this agent speaks protocol {theirs}, this server {ours}: upgrade the {which}");
+        say(&mut socket, &ServerMessage::Refused { reason }).await;
+        return Ok(());
+    }
+    let heartbeat_ms = u64::try_from(HEARTBEAT.as_millis()).unwrap_or(u64::MAX);
+    say(&mut socket, &ServerMessage::Welcome { protocol: PROTOCOL, name: name.to_owned(), heartbeat_ms }).await;
+    let now = now_ms();
+    fleet::queries::keep_hello(&state.db.write, name, &hello, now).await?;
+    catalog::queries::keep_targets(&state.db.write, &hello.targets, now).await?;
+    let (outbox, inbox) = mpsc::unbounded_channel();
+    let (connection, close) = (Uuid::new_v4(), state.shutdown.child_token());
+    let busy = take_stock(state, name, &hello, &outbox).await?;
+    let agent = Connected {
+        connection,
+        clock_offset_ms: hello.now_ms - now,
+        hello: *hello,
+        busy,
+        declined: HashSet::new(),
+        outbox,
+        close: close.clone(),
+    };
+    tracing::info!(agent = name, k6 = agent.hello.k6_version, "agent connected");
+    presence.enter(name, agent);
+    state.work.notify_one();
+    let visit = Visit { name, connection, state, presence };
+    let done = visit.serve(socket, inbox, close).await;
+    presence.leave(name, connection);
+    fleet::queries::seen(&state.db.write, name, now_ms()).await?;
+    tracing::info!(agent = name, "agent gone");
+    done
+}
+
+/// Compares our books with what an agent says that it holds: what it no longer holds is lost at once, and what we have
+/// given up meanwhile is stopped there.
+async fn take_stock(
+    state: &AppState,
+    name: &str,
+    hello: &Hello,
+    outbox: &mpsc::UnboundedSender<ServerMessage>,
+) -> Result<Option<RunId>> {
+    let held = leases::held_by(&state.db.read, name).await?;
+    for run in &held {
+        let still = RunId::from_str(&run.id).is_ok_and(|id| hello.holds.contains(&id));
+        if still {
+            leases::prolong(&state.db.write, &run.id, name, lease_end(state)).await?;
+        } else {
+            lose(state, run, "its agent was started anew and no longer holds it").await?;
+        }
+    }
+    for run in &hello.running {
+        if !held.iter().any(|held| held.id == run.to_string()) {
+            let _ = outbox.send(ServerMessage::Cancel { run: *run });
+        }
+    }
+    Ok(hello.running)
+}
+
+/// One connection of one agent.
+struct Visit<'a> {
+    name: &'a str,
+    connection: Uuid,
+    state: &'a AppState,
+    presence: &'a Presence,
+}
+
+impl Visit<'_> {
+    async fn serve(
+        &self,
+        mut socket: WebSocket,
+        mut inbox: mpsc::UnboundedReceiver<ServerMessage>,
+        close: CancellationToken,
+    ) -> Result<()> {
+        let mut clock = tokio::time::interval(HEARTBEAT);
+        loop {
+            tokio::select! {
+                () = close.cancelled() => return Ok(()),
+                message = timeout(HEARTBEAT * 3, hear(&mut socket)) => match message {
+                    Ok(Some(message)) => self.take(message).await?,
+                    Ok(None) | Err(_) => return Ok(()),
+                },
+                Some(message) = inbox.recv() => say(&mut socket, &message).await,
+                _ = clock.tick() => say(&mut socket, &ServerMessage::Heartbeat).await,
+            }
+        }
+    }
+
+    async fn take(&self, message: AgentMessage) -> Result<()> {
+        match message {
+            AgentMessage::Hello(_) => {}
+            AgentMessage::Heartbeat { running } => {
+                // What it holds apart from its work are results on their way: those are its own until they arrive.
+                if let Some(run) = running {
+                    leases::prolong(&self.state.db.write, &run.to_string(), self.name, lease_end(self.state)).await?;
+                }
+            }
+            AgentMessage::Phase { run, phase } => {
+                if !phase.is_final() && phase != Phase::Queued {
+                    self.advance(run, phase).await?;
+                }
+            }
+            AgentMessage::Done { run } => {
+                leases::prolong(&self.state.db.write, &run.to_string(), self.name, lease_end(self.state)).await?;
+                self.presence.set_busy(self.name, self.connection, None);
+                self.state.work.notify_one();
+            }
+            AgentMessage::Declined { run, reason } => self.declined(run, &reason).await?,
+        }
+        Ok(())
+    }
+
+    async fn advance(&self, run: RunId, phase: Phase) -> Result<()> {
+        let id = run.to_string();
+        let moved = leases::advance(&self.state.db.write, &id, self.name, phase.as_str(), now_ms()).await?;
+        if moved {
+            self.tell(&id).await?;
+        } else {
+            self.presence.send(self.name, ServerMessage::Cancel { run });
+        }
+        Ok(())
+    }
+
+    async fn declined(&self, run: RunId, reason: &str) -> Result<()> {
+        tracing::warn!(agent = self.name, %run, reason, "run declined");
+        self.presence.decline(self.name, self.connection, run);
+        if leases::give_back(&self.state.db.write, &run.to_string(), self.name, now_ms()).await? {
+            self.tell(&run.to_string()).await?;
+        }
+        self.state.work.notify_one();
+        Ok(())
+    }
+
+    async fn tell(&self, id: &str) -> Result<()> {
+        let run = crate::runs::queries::one(&self.state.db.read, id).await?;
+        if let Some(run) = run {
+            tell(self.state, &HeldRun { id: run.id, experiment_id: run.experiment });
+        }
+        Ok(())
+    }
+}
+
+/// The next message; none when the other side is gone or speaks another language.
+async fn hear(socket: &mut WebSocket) -> Option<AgentMessage> {
+    while let Some(Ok(message)) = socket.recv().await {
+        if let Message::Text(text) = message {
+            return match serde_json::from_str(&text) {
+                Ok(message) => Some(message),
+                Err(fault) => {
+                    tracing::warn!(%fault, "an agent's message can't be read");
+                    None
+                }
+            };
+        }
+    }
+    None
+}
+
+/// Says something. A socket that is gone shows when it is listened to.
+async fn say(socket: &mut WebSocket, message: &ServerMessage) {
+    if let Ok(text) = serde_json::to_string(message) {
+        let _ = socket.send(Message::text(text)).await;
+    }
+}

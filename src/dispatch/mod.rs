@@ -1,0 +1,100 @@
+//! Who does which run, and what happens when they fall silent.
+//!
+//! Connected agents take the first queued run that they can do, one at a time. A run is *leased*: each sign of life of
+//! its agent prolongs the lease, silence past it makes the run `lost` and queues the cell anew, once. What a late result
+//! counts for is settled by the rule in [`crate::runs::ingest`].
+
+pub mod api;
+pub mod assign;
+pub mod channel;
+
+use std::time::Duration;
+
+use axum::{Extension, Router, routing::get};
+use brewbench_agent::wire::{RunId, messages::ServerMessage, now_ms};
+use tokio::time::MissedTickBehavior;
+use utoipa_axum::{router::OpenApiRouter, routes};
+use uuid::Uuid;
+
+use crate::{
+    error::Result,
+    fleet::Presence,
+    runs::queries::leases::{self, HeldRun},
+    state::{AppState, RunChanged},
+};
+
+/// How often both sides of the agents' channel say that they are alive.
+pub const HEARTBEAT: Duration = Duration::from_secs(2);
+
+/// The agents' channel and the way home of results.
+pub fn api(presence: Presence) -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(api::result)).layer(Extension(presence))
+}
+
+/// The agents' channel: a WebSocket, so it is no part of the JSON API.
+pub fn channel(presence: Presence) -> Router<AppState> {
+    Router::new().route("/api/v1/agent/channel", get(channel::open)).layer(Extension(presence))
+}
+
+/// Hands runs out and gives up what is lost, until the server ends.
+pub async fn work(state: AppState, presence: Presence) {
+    if let Err(fault) = leases::prolong_all(&state.db.write, lease_end(&state)).await {
+        tracing::error!(%fault, "leases could not be prolonged");
+    }
+    let mut clock = tokio::time::interval(Duration::from_secs(1));
+    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut events = state.events.listen();
+    loop {
+        let done = tokio::select! {
+            () = state.shutdown.cancelled() => return,
+            () = state.work.notified() => assign::assign(&state, &presence).await,
+            event = events.recv() => pass_cancellation_on(&state, &presence, event.ok()).await,
+            _ = clock.tick() => give_up_expired(&state).await,
+        };
+        if let Err(fault) = done {
+            tracing::error!(%fault, "dispatch");
+        }
+    }
+}
+
+fn lease_end(state: &AppState) -> i64 {
+    now_ms() + i64::try_from(state.config.lease.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A run that ended on the server's side while its agent works on it is stopped there.
+async fn pass_cancellation_on(state: &AppState, presence: &Presence, event: Option<RunChanged>) -> Result<()> {
+    let working = presence.list().into_iter().filter_map(|(name, agent)| Some((name, agent.busy?)));
+    // A missed event may have been any: then all are looked at.
+    for (name, run) in working.filter(|(_, run)| event.is_none_or(|event| event.run == run.0)) {
+        let standing = leases::standing(&mut *state.db.read.acquire().await?, &run.to_string()).await?;
+        if standing.is_none_or(|(phase, _)| matches!(phase.as_str(), "cancelled" | "lost" | "failed")) {
+            presence.send(&name, ServerMessage::Cancel { run });
+        }
+    }
+    Ok(())
+}
+
+async fn give_up_expired(state: &AppState) -> Result<()> {
+    for held in leases::expired(&state.db.read, now_ms()).await? {
+        let seconds = state.config.lease.as_secs();
+        lose(state, &held, &format!("its agent was silent for more than {seconds} s")).await?;
+    }
+    Ok(())
+}
+
+/// Gives a run up; its cell is queued anew if that is its first loss.
+async fn lose(state: &AppState, held: &HeldRun, why: &str) -> Result<()> {
+    if leases::lose(&state.db.write, &held.id, &RunId::now().to_string(), why, now_ms()).await? {
+        tracing::warn!(run = held.id, why, "run lost");
+        tell(state, held);
+        state.work.notify_one();
+    }
+    Ok(())
+}
+
+fn tell(state: &AppState, held: &HeldRun) {
+    let experiment = held.experiment_id.as_deref().and_then(|id| Uuid::parse_str(id).ok());
+    if let Ok(run) = Uuid::parse_str(&held.id) {
+        state.events.tell(RunChanged { run, experiment });
+    }
+}

@@ -1,0 +1,105 @@
+//! A submission: targets × sizes × repetitions of one scenario under one load, and its progress.
+
+pub mod api;
+pub mod fits;
+pub mod order;
+pub mod pages;
+pub mod progress;
+pub mod queries;
+
+use std::collections::BTreeMap;
+
+use axum::{Extension, Router};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub use progress::Progress;
+
+use crate::{fleet::Presence, runs::Run, state::AppState};
+
+/// What a user asks for. Durations are seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What to call it; made up from the rest if absent.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Names of targets.
+    pub targets: Vec<String>,
+    /// Names of machine sizes, or short as `2/4GiB`.
+    pub sizes: Vec<String>,
+    /// Name of a scenario; its newest revision is taken.
+    pub scenario: String,
+    /// Parameters of the scenario that differ from its defaults.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, String>,
+    /// Virtual users. Without `vus` and `duration_s` the script's own options decide.
+    #[serde(default)]
+    pub vus: Option<u32>,
+    /// Measured time of each run.
+    #[serde(default)]
+    pub duration_s: Option<f64>,
+    /// Warm-up before each run.
+    #[serde(default = "default_warm_up_s")]
+    pub warm_up_s: f64,
+    /// Runs of each target at each size.
+    #[serde(default = "default_repetitions")]
+    pub repetitions: u32,
+    /// Only this agent; any that can, if absent.
+    #[serde(default)]
+    pub agent: Option<String>,
+}
+
+/// Long enough for the caches and the allocator of a small server.
+pub fn default_warm_up_s() -> f64 {
+    2.0
+}
+
+/// The least with which a winner can be told from noise.
+pub fn default_repetitions() -> u32 {
+    3
+}
+
+/// An experiment as stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Experiment {
+    /// UUID.
+    pub id: String,
+    /// As people call it.
+    pub name: String,
+    /// What was asked for.
+    pub plan: Plan,
+    /// Who submitted it.
+    pub created_by: String,
+    /// Unix ms.
+    pub created_at_ms: i64,
+}
+
+/// An experiment with all its runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ExperimentWithRuns {
+    /// What was asked for.
+    pub experiment: Experiment,
+    /// Its page.
+    pub url: String,
+    /// How far it is.
+    pub progress: Progress,
+    /// In the order of submission.
+    pub runs: Vec<Run>,
+}
+
+/// Pages.
+pub fn pages(presence: Presence) -> Router<AppState> {
+    pages::router().layer(Extension(presence))
+}
+
+/// JSON.
+pub fn api(presence: Presence) -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(api::submit))
+        .routes(routes!(api::show))
+        .routes(routes!(api::cancel))
+        .routes(routes!(api::watch))
+        .layer(Extension(presence))
+}

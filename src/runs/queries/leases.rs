@@ -1,0 +1,219 @@
+//! SQL of handing runs out and of what becomes of them when their agent falls silent.
+
+use sqlx::{SqliteConnection, SqlitePool};
+
+use super::enter;
+
+/// A queued run with what an agent needs to do it.
+#[derive(Clone, Debug)]
+pub struct QueuedRun {
+    /// Its id.
+    pub id: String,
+    /// Its experiment.
+    pub experiment_id: Option<String>,
+    /// The target's name.
+    pub target: String,
+    /// The machine size's name.
+    pub size_name: String,
+    /// Cores.
+    pub vcpus: f64,
+    /// Bytes.
+    pub memory_bytes: i64,
+    /// The scenario's name.
+    pub scenario: String,
+    /// The scenario's revision.
+    pub scenario_sha256: String,
+    /// As JSON.
+    pub parameters: String,
+    /// Virtual users, if the submission says so.
+    pub vus: Option<i64>,
+    /// Measured time, if the submission says so.
+    pub duration_ms: Option<i64>,
+    /// Warm-up.
+    pub warm_up_ms: i64,
+    /// Only this agent may do it.
+    pub wanted_agent: Option<String>,
+}
+
+/// All queued runs in their order.
+pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
+    sqlx::query_as!(
+        QueuedRun,
+        r#"select id, experiment_id, target, size_name as "size_name!", vcpus as "vcpus!",
+                  memory_bytes as "memory_bytes!", scenario as "scenario!", scenario_sha256 as "scenario_sha256!",
+                  parameters, vus, duration_ms, warm_up_ms as "warm_up_ms!", wanted_agent
+           from run where phase = 'queued' order by seq"#
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// Gives a queued run to an agent; false if somebody was faster.
+pub async fn lease(pool: &SqlitePool, id: &str, agent: &str, now: i64, expires: i64) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    let done = sqlx::query!(
+        "update run set phase = 'leased', agent = ?2, phase_at = ?3, started_at = ?3, lease_expires_at = ?4
+         where id = ?1 and phase = 'queued'",
+        id,
+        agent,
+        now,
+        expires
+    )
+    .execute(&mut *transaction)
+    .await?
+    .rows_affected()
+        > 0;
+    if done {
+        enter(&mut transaction, id, "leased", now).await?;
+    }
+    transaction.commit().await?;
+    Ok(done)
+}
+
+/// Gives a leased run back to the queue: its agent can't do it after all. False if it had ended.
+pub async fn give_back(pool: &SqlitePool, id: &str, agent: &str, now: i64) -> sqlx::Result<bool> {
+    let done = sqlx::query!(
+        "update run set phase = 'queued', phase_at = ?3, agent = null, started_at = null, lease_expires_at = null
+         where id = ?1 and agent = ?2 and phase in ('leased', 'preparing', 'warming_up', 'measuring', 'collecting')",
+        id,
+        agent,
+        now
+    )
+    .execute(pool)
+    .await?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// Moves a run on to a later phase of its work; false if it is not this agent's or has ended.
+pub async fn advance(pool: &SqlitePool, id: &str, agent: &str, phase: &str, now: i64) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    let done = sqlx::query!(
+        "update run set phase = ?3, phase_at = ?4
+         where id = ?1 and agent = ?2 and phase in ('leased', 'preparing', 'warming_up', 'measuring', 'collecting')",
+        id,
+        agent,
+        phase,
+        now
+    )
+    .execute(&mut *transaction)
+    .await?
+    .rows_affected()
+        > 0;
+    if done {
+        enter(&mut transaction, id, phase, now).await?;
+    }
+    transaction.commit().await?;
+    Ok(done)
+}
+
+/// Prolongs the lease of what an agent still holds.
+pub async fn prolong(pool: &SqlitePool, id: &str, agent: &str, expires: i64) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update run set lease_expires_at = ?3 where id = ?1 and agent = ?2 and lease_expires_at is not null",
+        id,
+        agent,
+        expires
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// Prolongs every lease: a server that was away itself can't blame its agents for silence.
+pub async fn prolong_all(pool: &SqlitePool, expires: i64) -> sqlx::Result<()> {
+    sqlx::query!("update run set lease_expires_at = ? where lease_expires_at is not null", expires)
+        .execute(pool)
+        .await?;
+    Ok(())
+}
+
+/// A run that is in somebody's hands.
+#[derive(Clone, Debug)]
+pub struct HeldRun {
+    /// Its id.
+    pub id: String,
+    /// Its experiment.
+    pub experiment_id: Option<String>,
+}
+
+/// What an agent holds by our books.
+pub async fn held_by(pool: &SqlitePool, agent: &str) -> sqlx::Result<Vec<HeldRun>> {
+    sqlx::query_as!(
+        HeldRun,
+        "select id, experiment_id from run where agent = ? and lease_expires_at is not null order by seq",
+        agent
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// Runs whose lease has run out.
+pub async fn expired(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<HeldRun>> {
+    sqlx::query_as!(
+        HeldRun,
+        "select id, experiment_id from run where lease_expires_at is not null and lease_expires_at <= ? order by seq",
+        now
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// Gives a run up and queues it anew, once: the second loss of the same cell is left to people. False if it had ended.
+pub async fn lose(pool: &SqlitePool, id: &str, new_id: &str, error: &str, now: i64) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    let done = sqlx::query!(
+        "update run set phase = 'lost', phase_at = ?2, finished_at = ?2, lease_expires_at = null, error = ?3
+         where id = ?1 and lease_expires_at is not null",
+        id,
+        now,
+        error
+    )
+    .execute(&mut *transaction)
+    .await?
+    .rows_affected()
+        > 0;
+    if done {
+        enter(&mut transaction, id, "lost", now).await?;
+        queue_anew(&mut transaction, id, new_id, now).await?;
+    }
+    transaction.commit().await?;
+    Ok(done)
+}
+
+async fn queue_anew(connection: &mut SqliteConnection, id: &str, new_id: &str, now: i64) -> sqlx::Result<()> {
+    let queued = sqlx::query!(
+        "insert into run (id, experiment_id, retry_of, origin, target, version, size_name, vcpus, memory_bytes, scenario,
+             scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at,
+             phase_at)
+         select ?2, experiment_id, id, origin, target, version, size_name, vcpus, memory_bytes, scenario,
+             scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, 'queued', ?3, ?3
+         from run where id = ?1 and retry_of is null",
+        id,
+        new_id,
+        now
+    )
+    .execute(&mut *connection)
+    .await?;
+    if queued.rows_affected() > 0 {
+        enter(connection, new_id, "queued", now).await?;
+    }
+    Ok(())
+}
+
+/// The run that was queued in place of a lost one.
+pub async fn retry_of(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<Option<(String, String)>> {
+    let row = sqlx::query!("select id, phase from run where retry_of = ?", id).fetch_optional(connection).await?;
+    Ok(row.map(|row| (row.id, row.phase)))
+}
+
+/// Where a run stands and whose it is.
+pub async fn standing(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<Option<(String, Option<String>)>> {
+    let row = sqlx::query!("select phase, agent from run where id = ?", id).fetch_optional(connection).await?;
+    Ok(row.map(|row| (row.phase, row.agent)))
+}
+
+/// Takes the place-holder of a lost run out of the queue, because the lost run's result arrived after all.
+pub async fn withdraw(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()> {
+    sqlx::query!("delete from run where id = ? and phase = 'queued'", id).execute(connection).await?;
+    Ok(())
+}

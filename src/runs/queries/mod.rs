@@ -1,0 +1,386 @@
+//! SQL of runs. A change of phase is guarded by the phase that it starts from, so that of two that race only one counts.
+
+pub mod endings;
+pub mod leases;
+
+use sqlx::{SqliteConnection, SqlitePool};
+
+use super::{Origin, Run, RunEnforced, RunSize};
+
+/// A row of `run`, column by column.
+#[derive(Clone, Debug)]
+pub struct RunRow {
+    /// Order of submission.
+    pub seq: i64,
+    /// The run's id.
+    pub id: String,
+    experiment_id: Option<String>,
+    retry_of: Option<String>,
+    origin: String,
+    target: String,
+    version: Option<String>,
+    target_sha256: Option<String>,
+    size_name: Option<String>,
+    vcpus: Option<f64>,
+    memory_bytes: Option<i64>,
+    scenario: Option<String>,
+    scenario_sha256: Option<String>,
+    parameters: String,
+    vus: Option<i64>,
+    duration_ms: Option<i64>,
+    warm_up_ms: Option<i64>,
+    repetition: i64,
+    created_by: String,
+    wanted_agent: Option<String>,
+    agent: Option<String>,
+    phase: String,
+    lease_expires_at: Option<i64>,
+    queued_at: i64,
+    phase_at: i64,
+    started_at: Option<i64>,
+    finished_at: Option<i64>,
+    error: Option<String>,
+    verdict: Option<String>,
+    reasons: String,
+    requests: Option<i64>,
+    failed: Option<i64>,
+    rps: Option<f64>,
+    measured_ms: Option<f64>,
+    avg_ms: Option<f64>,
+    min_ms: Option<f64>,
+    p50_ms: Option<f64>,
+    p90_ms: Option<f64>,
+    p95_ms: Option<f64>,
+    p99_ms: Option<f64>,
+    p999_ms: Option<f64>,
+    max_ms: Option<f64>,
+    data_received_bytes: Option<f64>,
+    data_sent_bytes: Option<f64>,
+    iterations: Option<i64>,
+    dropped_iterations: Option<i64>,
+    checks_passed: Option<i64>,
+    checks_failed: Option<i64>,
+    thresholds: Option<i64>,
+    thresholds_failed: Option<i64>,
+    enforced_cpu: Option<String>,
+    enforced_memory: Option<String>,
+    k6_version: Option<String>,
+}
+
+fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
+    sqlx::Error::Decode(fault.into())
+}
+
+fn whole<T: TryFrom<i64, Error: Into<Box<dyn std::error::Error + Send + Sync>>>>(
+    value: Option<i64>,
+) -> sqlx::Result<Option<T>> {
+    value.map(T::try_from).transpose().map_err(decode)
+}
+
+#[expect(clippy::too_many_lines, reason = "one line a column: the list is the point")]
+impl TryFrom<RunRow> for Run {
+    type Error = sqlx::Error;
+
+    fn try_from(row: RunRow) -> sqlx::Result<Self> {
+        let RunRow {
+            seq: _,
+            id,
+            experiment_id,
+            retry_of,
+            origin,
+            target,
+            version,
+            target_sha256,
+            size_name,
+            vcpus,
+            memory_bytes,
+            scenario,
+            scenario_sha256,
+            parameters,
+            vus,
+            duration_ms,
+            warm_up_ms,
+            repetition,
+            created_by,
+            wanted_agent: _,
+            agent,
+            phase,
+            lease_expires_at: _,
+            queued_at,
+            phase_at,
+            started_at,
+            finished_at,
+            error,
+            verdict,
+            reasons,
+            requests,
+            failed,
+            rps,
+            measured_ms,
+            avg_ms,
+            min_ms,
+            p50_ms,
+            p90_ms,
+            p95_ms,
+            p99_ms,
+            p999_ms,
+            max_ms,
+            data_received_bytes,
+            data_sent_bytes,
+            iterations,
+            dropped_iterations,
+            checks_passed,
+            checks_failed,
+            thresholds,
+            thresholds_failed,
+            enforced_cpu,
+            enforced_memory,
+            k6_version,
+        } = row;
+        let size = match (size_name, vcpus, memory_bytes) {
+            (Some(name), Some(vcpus), Some(memory)) => {
+                Some(RunSize { name, vcpus, memory_bytes: u64::try_from(memory).map_err(decode)? })
+            }
+            _ => None,
+        };
+        let (requests, failed) = (whole::<u64>(requests)?, whole::<u64>(failed)?);
+        Ok(Self {
+            id,
+            experiment: experiment_id,
+            retry_of,
+            origin: if origin == "import" { Origin::Import } else { Origin::Agent },
+            target,
+            version,
+            size,
+            scenario,
+            scenario_sha256,
+            parameters: serde_json::from_str(&parameters).map_err(decode)?,
+            vus: whole(vus)?,
+            repetition: u32::try_from(repetition).map_err(decode)?,
+            phase,
+            verdict: verdict.map(|text| text.parse()).transpose().map_err(|fault: String| decode(fault))?,
+            reasons: serde_json::from_str(&reasons).map_err(decode)?,
+            error,
+            error_rate: requests.zip(failed).filter(|(of, _)| *of > 0).map(|(of, failed)| failed as f64 / of as f64),
+            requests,
+            failed,
+            rps,
+            avg_ms,
+            min_ms,
+            p50_ms,
+            p90_ms,
+            p95_ms,
+            p99_ms,
+            p999_ms,
+            max_ms,
+            data_received_bytes,
+            data_sent_bytes,
+            iterations: whole(iterations)?,
+            dropped_iterations: whole(dropped_iterations)?,
+            checks_passed: whole(checks_passed)?,
+            checks_failed: whole(checks_failed)?,
+            thresholds: whole(thresholds)?,
+            thresholds_failed: whole(thresholds_failed)?,
+            warm_up_s: warm_up_ms.map(|ms| ms as f64 / 1_000.0),
+            measured_s: measured_ms.map(|ms| ms / 1_000.0),
+            duration_s: duration_ms.map(|ms| ms as f64 / 1_000.0),
+            enforced: enforced_cpu.zip(enforced_memory).map(|(cpu, memory)| RunEnforced { cpu, memory }),
+            agent,
+            k6_version,
+            target_sha256,
+            created_by,
+            queued_at_ms: queued_at,
+            phase_at_ms: phase_at,
+            started_at_ms: started_at,
+            finished_at_ms: finished_at,
+        })
+    }
+}
+
+fn runs(rows: Vec<RunRow>) -> sqlx::Result<Vec<Run>> {
+    rows.into_iter().map(Run::try_from).collect()
+}
+
+/// What a list of runs is narrowed to; nothing set means everything.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Of this experiment.
+    pub experiment: Option<String>,
+    /// Of this target.
+    pub target: Option<String>,
+    /// In this phase.
+    pub phase: Option<String>,
+    /// Only runs submitted before this one.
+    pub before: Option<String>,
+}
+
+/// Runs, newest first, at most `limit`.
+pub async fn list(pool: &SqlitePool, filter: &Filter, limit: i64) -> sqlx::Result<Vec<Run>> {
+    let Filter { experiment, target, phase, before } = filter;
+    let rows = sqlx::query_as!(
+        RunRow,
+        "select * from run
+         where (?1 is null or experiment_id = ?1) and (?2 is null or target = ?2) and (?3 is null or phase = ?3)
+           and (?4 is null or seq < (select seq from run where id = ?4))
+         order by seq desc limit ?5",
+        experiment,
+        target,
+        phase,
+        before,
+        limit
+    )
+    .fetch_all(pool)
+    .await?;
+    runs(rows)
+}
+
+/// What waits or runs, in the order in which it will be done.
+pub async fn unfinished(pool: &SqlitePool) -> sqlx::Result<Vec<Run>> {
+    let rows = sqlx::query_as!(
+        RunRow,
+        "select * from run where phase not in ('finished', 'failed', 'cancelled', 'lost')
+         order by phase = 'queued', seq"
+    )
+    .fetch_all(pool)
+    .await?;
+    runs(rows)
+}
+
+/// What has ended, newest first.
+pub async fn ended(pool: &SqlitePool, before: Option<&str>, limit: i64) -> sqlx::Result<Vec<Run>> {
+    let rows = sqlx::query_as!(
+        RunRow,
+        "select * from run where phase in ('finished', 'failed', 'cancelled', 'lost')
+           and (?1 is null or seq < (select seq from run where id = ?1))
+         order by seq desc limit ?2",
+        before,
+        limit
+    )
+    .fetch_all(pool)
+    .await?;
+    runs(rows)
+}
+
+/// All runs of an experiment in the order of submission.
+pub async fn of_experiment(pool: &SqlitePool, experiment: &str) -> sqlx::Result<Vec<Run>> {
+    let rows = sqlx::query_as!(RunRow, "select * from run where experiment_id = ? order by seq", experiment)
+        .fetch_all(pool)
+        .await?;
+    runs(rows)
+}
+
+/// The runs with these ids, in the order of submission; unknown ids are left out.
+pub async fn by_ids(pool: &SqlitePool, ids: &[String]) -> sqlx::Result<Vec<Run>> {
+    let ids = serde_json::to_string(ids).map_err(decode)?;
+    let rows = sqlx::query_as!(RunRow, "select * from run where id in (select value from json_each(?)) order by seq", ids)
+        .fetch_all(pool)
+        .await?;
+    runs(rows)
+}
+
+/// One run.
+pub async fn one(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Run>> {
+    let row = sqlx::query_as!(RunRow, "select * from run where id = ?", id).fetch_optional(pool).await?;
+    row.map(Run::try_from).transpose()
+}
+
+/// When each phase of a run began, in order.
+pub async fn phases(pool: &SqlitePool, id: &str) -> sqlx::Result<Vec<(String, i64)>> {
+    let rows =
+        sqlx::query!("select phase, at from run_phase where run_id = ? order by at, phase", id).fetch_all(pool).await?;
+    Ok(rows.into_iter().map(|row| (row.phase, row.at)).collect())
+}
+
+/// The compressed summary of a run.
+pub async fn summary(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Vec<u8>>> {
+    Ok(sqlx::query!("select body from run_summary where run_id = ?", id).fetch_optional(pool).await?.map(|row| row.body))
+}
+
+/// The compressed evidence of a run.
+pub async fn evidence(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Vec<u8>>> {
+    Ok(sqlx::query!("select body from run_evidence where run_id = ?", id)
+        .fetch_optional(pool)
+        .await?
+        .map(|row| row.body))
+}
+
+/// A run to be queued, or an import.
+#[derive(Clone, Debug)]
+pub struct NewRun<'a> {
+    /// Its id.
+    pub id: String,
+    /// Its experiment.
+    pub experiment: Option<&'a str>,
+    /// Where its figures come from.
+    pub origin: Origin,
+    /// The target.
+    pub target: &'a str,
+    /// The target's version, where it is known beforehand.
+    pub version: Option<&'a str>,
+    /// The machine size.
+    pub size: Option<&'a RunSize>,
+    /// The scenario's name.
+    pub scenario: Option<&'a str>,
+    /// The scenario's revision.
+    pub scenario_sha256: Option<&'a str>,
+    /// The scenario's parameters as JSON.
+    pub parameters: &'a str,
+    /// Virtual users.
+    pub vus: Option<u32>,
+    /// Measured time asked for.
+    pub duration_ms: Option<i64>,
+    /// Warm-up asked for.
+    pub warm_up_ms: Option<i64>,
+    /// From 1.
+    pub repetition: u32,
+    /// Only this agent may do it.
+    pub wanted_agent: Option<&'a str>,
+    /// Who submitted it.
+    pub created_by: &'a str,
+    /// When, unix ms.
+    pub now: i64,
+}
+
+/// Stores a run as queued.
+pub async fn insert(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx::Result<()> {
+    let origin = if run.origin == Origin::Import { "import" } else { "agent" };
+    let size = run.size.map(|size| (&size.name, size.vcpus, size.memory_bytes.cast_signed()));
+    let (size_name, vcpus, memory) = size.map_or((None, None, None), |(name, vcpus, memory)| {
+        (Some(name), Some(vcpus), Some(memory))
+    });
+    sqlx::query!(
+        "insert into run (id, experiment_id, origin, target, version, size_name, vcpus, memory_bytes, scenario,
+             scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at,
+             phase_at)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 'queued', ?18, ?18)",
+        run.id,
+        run.experiment,
+        origin,
+        run.target,
+        run.version,
+        size_name,
+        vcpus,
+        memory,
+        run.scenario,
+        run.scenario_sha256,
+        run.parameters,
+        run.vus,
+        run.duration_ms,
+        run.warm_up_ms,
+        run.repetition,
+        run.wanted_agent,
+        run.created_by,
+        run.now
+    )
+    .execute(&mut *connection)
+    .await?;
+    enter(connection, &run.id, "queued", run.now).await
+}
+
+/// Notes when a run entered a phase.
+pub async fn enter(connection: &mut SqliteConnection, id: &str, phase: &str, at: i64) -> sqlx::Result<()> {
+    sqlx::query!("insert into run_phase (run_id, phase, at) values (?, ?, ?) on conflict do nothing", id, phase, at)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
