@@ -28,8 +28,11 @@ impl Client {
 
     /// Sends one request without a body and reads its answer.
     pub fn send(&mut self, (method, path): (&str, &str), headers: &[(&str, &str)]) -> Answer {
-        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        let request = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n{headers}\r\n");
+        let mut request = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n");
+        for (name, value) in headers {
+            request.extend([name, ": ", value, "\r\n"]);
+        }
+        request.push_str("\r\n");
         self.0.get_mut().write_all(request.as_bytes()).expect("the request is sent");
 
         let status = self.line().split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status line");
