@@ -1,2 +1,34 @@
-//! A bundled target: hyper on tokio.
-fn main() {}
+//! A bundled target: hyper 1 on tokio, multi-threaded. It answers exactly as `go-nethttp` does.
+//!
+//! - [`arguments`]: the command line.
+//! - [`content`]: what is served from memory.
+//! - [`site`]: which answer a request gets.
+//! - [`server`]: connections, from the first to a graceful end.
+
+mod arguments;
+mod content;
+mod server;
+mod site;
+
+use std::process::ExitCode;
+
+use arguments::{Arguments, USAGE};
+use site::Site;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Arguments { listen, name, extra_rounds } = match Arguments::parse(std::env::args().skip(1)) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            eprintln!("{error}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match server::run(&listen, Site::new(name, extra_rounds)).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The bundled scenarios, embedded: an agent knows them even where it takes no script from anybody.
+
+use std::collections::BTreeMap;
+
+use crate::wire::job::Scenario;
+
+/// All bundled scenarios, in the order in which people should see them.
+///
+/// The agent gives a script `BASE_URL`, the target's address, in addition to its parameters.
+pub fn bundled() -> Vec<Scenario> {
+    vec![
+        scenario("hash", include_str!("../scenarios/hash.js"), &[], &[]),
+        scenario("single-file", include_str!("../scenarios/single-file.js"), &[], &[("PAYLOAD", "1k")]),
+        scenario(
+            "site-mix",
+            include_str!("../scenarios/site-mix.js"),
+            &[("site-mix.json", include_str!("../scenarios/site-mix.json"))],
+            &[],
+        ),
+    ]
+}
+
+/// Whether script, files and defaults are those of a bundled scenario, byte for byte. The name doesn't matter:
+/// it decides nothing about what would be executed.
+pub fn is_bundled(scenario: &Scenario) -> bool {
+    let sha256 = scenario.sha256();
+    bundled().iter().any(|own| own.sha256() == sha256)
+}
+
+fn scenario(name: &str, script: &str, files: &[(&str, &str)], defaults: &[(&str, &str)]) -> Scenario {
+    Scenario { name: name.to_owned(), script: script.to_owned(), files: map(files), defaults: map(defaults) }
+}
+
+fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::io::ErrorKind;
+    use std::process::Command;
+
+    use super::*;
+
+    /// The texts between `before` and the next quote.
+    fn quoted<'a>(script: &'a str, before: &str) -> BTreeSet<&'a str> {
+        script.split(before).skip(1).filter_map(|rest| rest.split('\'').next()).collect()
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let names: BTreeSet<_> = bundled().into_iter().map(|scenario| scenario.name).collect();
+        assert_eq!(names.len(), bundled().len());
+    }
+
+    #[test]
+    fn the_files_are_those_that_the_script_opens() {
+        for Scenario { name, script, files, .. } in bundled() {
+            let files: BTreeSet<_> = files.keys().map(String::as_str).collect();
+            assert_eq!(quoted(&script, "open('./"), files, "{name}");
+            assert_eq!(
+                script.matches("open(").count(),
+                files.len(),
+                "{name} opens a file in a way this test can't read"
+            );
+        }
+    }
+
+    #[test]
+    fn a_script_run_by_hand_has_the_same_defaults() {
+        for Scenario { name, script, defaults, .. } in bundled() {
+            for (parameter, value) in &defaults {
+                assert!(script.contains(&format!("__ENV.{parameter} || '{value}'")), "{name}: {parameter}");
+            }
+            assert_eq!(
+                script.matches("__ENV.").count(),
+                defaults.len() + 1,
+                "{name} has a parameter without a default"
+            );
+        }
+    }
+
+    #[test]
+    fn a_scenario_is_bundled_only_unchanged() {
+        for original in bundled() {
+            assert!(is_bundled(&original));
+            assert!(is_bundled(&Scenario { name: "renamed".to_owned(), ..original.clone() }));
+
+            let added = || ("added".to_owned(), "1".to_owned());
+            let mut changed = vec![Scenario { script: format!("{}\n", original.script), ..original.clone() }];
+            changed.push(Scenario {
+                files: original.files.clone().into_iter().chain([added()]).collect(),
+                ..original.clone()
+            });
+            changed.push(Scenario {
+                defaults: original.defaults.clone().into_iter().chain([added()]).collect(),
+                ..original.clone()
+            });
+            for file in original.files.keys() {
+                let mut other = original.clone();
+                other.files.insert(file.clone(), "[]".to_owned());
+                changed.push(other);
+            }
+            for parameter in original.defaults.keys() {
+                let mut other = original.clone();
+                other.defaults.insert(parameter.clone(), "10k".to_owned());
+                changed.push(other);
+            }
+            let hashes: BTreeSet<_> = changed.iter().chain([&original]).map(Scenario::sha256).collect();
+            assert_eq!(hashes.len(), changed.len() + 1, "two revisions of {} share a hash", original.name);
+            assert!(!changed.iter().any(is_bundled), "{}", original.name);
+        }
+    }
+
+    #[test]
+    fn k6_understands_each_of_them() {
+        for Scenario { name, script, files, defaults } in bundled() {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            for (file, text) in files.iter().chain([(&"script.js".to_owned(), &script)]) {
+                std::fs::write(folder.path().join(file), text).expect("a file in the temporary folder");
+            }
+            let mut k6 = Command::new("k6");
+            k6.current_dir(&folder).args(["inspect", "script.js", "--env", "BASE_URL=http://127.0.0.1:1"]);
+            k6.args(
+                defaults.iter().flat_map(|(parameter, value)| ["--env".to_owned(), format!("{parameter}={value}")]),
+            );
+            let inspected = match k6.output() {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    eprintln!("skipped: there is no k6 in PATH");
+                    return;
+                }
+                inspected => inspected.expect("k6 can be started"),
+            };
+            assert!(inspected.status.success(), "{name}: {}", String::from_utf8_lossy(&inspected.stderr));
+            let options: serde_json::Value = serde_json::from_slice(&inspected.stdout).expect("k6 prints JSON");
+            assert!(options["vus"].is_u64() && options["duration"].is_string(), "{name}: {options}");
+            assert!(options["thresholds"].is_null(), "{name}: {options}");
+        }
+    }
+}

@@ -1,0 +1,3 @@
+module brewbench/go-nethttp
+
+go 1.26
