@@ -16,7 +16,7 @@ use uuid::Uuid;
 use webauthn_rs::prelude::{Passkey, PublicKeyCredential, RegisterPublicKeyCredential};
 
 use super::{
-    Admin, Invite, MadeSecret, NewInvite, NewToken, Passkeys, Public, Token, TokenList, caller::SESSION_COOKIE, queries,
+    Admin, Invite, MadeSecret, NewInvite, NewToken, Passkeys, Public, TokenList, caller::SESSION_COOKIE, queries,
     secret,
 };
 use crate::{
@@ -220,13 +220,4 @@ pub fn checked_name(name: &str) -> Result<&str> {
         return Err(Error::Invalid("name: 1 to 80 characters on one line".to_owned()));
     }
     Ok(name)
-}
-
-/// The same for lists of tokens in commands.
-pub fn state_of(token: &Token, now: i64) -> &'static str {
-    match token {
-        Token { revoked_at_ms: Some(_), .. } => "revoked",
-        Token { expires_at_ms: Some(end), .. } if *end <= now => "expired",
-        _ => "good",
-    }
 }

@@ -114,6 +114,17 @@ pub struct Token {
     pub revoked_at_ms: Option<i64>,
 }
 
+impl Token {
+    /// `good`, `revoked` or `expired` at a time.
+    pub fn state(&self, now_ms: i64) -> &'static str {
+        match self {
+            Self { revoked_at_ms: Some(_), .. } => "revoked",
+            Self { expires_at_ms: Some(end), .. } if *end <= now_ms => "expired",
+            _ => "good",
+        }
+    }
+}
+
 /// All tokens.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TokenList {

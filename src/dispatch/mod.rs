@@ -10,7 +10,7 @@ pub mod channel;
 
 use std::time::Duration;
 
-use axum::{Extension, Router, routing::get};
+use axum::{Extension, Router, extract::DefaultBodyLimit, routing::get};
 use brewbench_agent::wire::{RunId, messages::ServerMessage, now_ms};
 use tokio::time::MissedTickBehavior;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -27,8 +27,10 @@ use crate::{
 pub const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// The agents' channel and the way home of results.
-pub fn api(presence: Presence) -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(api::result)).layer(Extension(presence))
+pub fn api(presence: Presence, max_summary_bytes: usize) -> OpenApiRouter<AppState> {
+    // A result carries a summary as a JSON string, and logs beside it.
+    let limit = DefaultBodyLimit::max(2 * max_summary_bytes + 1024 * 1024);
+    OpenApiRouter::new().routes(routes!(api::result)).layer(limit).layer(Extension(presence))
 }
 
 /// The agents' channel: a WebSocket, so it is no part of the JSON API.

@@ -90,8 +90,8 @@ pub struct ExperimentWithRuns {
 }
 
 /// Pages.
-pub fn pages(presence: Presence) -> Router<AppState> {
-    pages::router().layer(Extension(presence))
+pub fn pages() -> Router<AppState> {
+    pages::router()
 }
 
 /// JSON.

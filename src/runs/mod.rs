@@ -1,13 +1,22 @@
 //! Stored runs: history, one run, import, results. A [`Run`] is the same in JSON, on pages and in commands.
 
+pub mod api;
+pub mod blob;
+pub mod ingest;
+pub mod pages;
+pub mod queries;
 pub mod verdict;
 
 use std::collections::BTreeMap;
 
+use axum::{Router, extract::DefaultBodyLimit};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use verdict::{Reason, Verdict};
+
+use crate::state::AppState;
 
 /// One run: one target, one size, one load, once. A figure that is not known is null, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -152,4 +161,20 @@ impl Run {
     pub fn counts(&self) -> bool {
         self.phase == "finished" && self.verdict.is_some_and(|verdict| verdict != Verdict::Invalid)
     }
+}
+
+/// Pages.
+pub fn pages() -> Router<AppState> {
+    pages::router()
+}
+
+/// JSON. Imports may be as large as said, everything else stays small.
+pub fn api(max_summary_bytes: usize) -> OpenApiRouter<AppState> {
+    let import = OpenApiRouter::new().routes(routes!(api::import)).layer(DefaultBodyLimit::max(max_summary_bytes));
+    OpenApiRouter::new()
+        .routes(routes!(api::list))
+        .routes(routes!(api::show, api::delete))
+        .routes(routes!(api::summary))
+        .routes(routes!(api::cancel))
+        .merge(import)
 }

@@ -1,0 +1,272 @@
+//! The agent's life: prepares the machine, keeps the connection, does the jobs, brings the results home.
+//!
+//! What to do next is decided in [`crate::session`]; this carries it out.
+
+use std::{
+    fs::{self, File},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use sha2::{Digest, Sha256};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinHandle,
+    time::{MissedTickBehavior, interval, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    client::Client,
+    courier::Courier,
+    k6::K6,
+    leftovers,
+    link::{Heard, Link},
+    machine,
+    sandbox::Sandbox,
+    session::{Accepts, Effect, Input, Session},
+    spool::Spool,
+    target::{self, Fingerprints},
+    wire::{
+        PROTOCOL, RunId,
+        job::{Job, hex},
+        messages::{AgentMessage, Hello, Machine},
+        outcome::Outcome,
+    },
+    work::{self, Workbench},
+};
+
+/// A little more often than the server expects it.
+const HEARTBEAT: Duration = Duration::from_millis(1_500);
+/// How long an ending agent tries to bring its last results home; they are on its disk in any case.
+const LAST_DELIVERY: Duration = Duration::from_secs(5);
+
+/// What an agent is told at its start.
+#[derive(Clone)]
+pub struct Options {
+    /// The server's address, http or https.
+    pub server: reqwest::Url,
+    /// The key that the server's owner made for it.
+    pub key: String,
+    /// The folder of its spool and of its runs.
+    pub state: PathBuf,
+    /// The folder of its manifests.
+    pub targets: PathBuf,
+    /// k6, if it is not in `PATH`.
+    pub k6: Option<PathBuf>,
+    /// Whose scripts it runs.
+    pub accepts: Accepts,
+    /// Where control groups are mounted.
+    pub cgroups: PathBuf,
+}
+
+/// Where control groups are mounted on every usual Linux.
+pub const CGROUPS: &str = "/sys/fs/cgroup";
+
+/// Lives until told to end; then hands back what it works on and leaves nothing behind.
+pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let _lock = lock(&options.state)?;
+    let (bench, hello) = prepare(&options).await?;
+    let spool = Spool::open(options.state.join("spool")).context("the spool can't be opened")?;
+    let client = Client::new(&options.server, Some(options.key.clone()))?;
+    let courier = Courier::new(client, spool.clone());
+    let (running, watched) = watch::channel(None);
+    let link = Link { server: options.server, key: options.key, hello, spool: spool.clone(), running: watched };
+
+    let end = CancellationToken::new();
+    let (outbox, to_send) = mpsc::unbounded_channel();
+    let (hear, heard) = mpsc::unbounded_channel();
+    let linked = tokio::spawn(link.keep(to_send, hear, end.clone()));
+    let delivered = tokio::spawn(courier.clone().run(end.clone()));
+    let (report, reports) = mpsc::unbounded_channel();
+    let daemon = Daemon {
+        session: Session::new(options.accepts),
+        bench: Arc::new(bench),
+        spool,
+        courier,
+        outbox,
+        running,
+        report,
+        job: None,
+    };
+    let lived = daemon.live(heard, reports, shutdown).await;
+    end.cancel();
+    let _ = timeout(LAST_DELIVERY, async { tokio::join!(linked, delivered) }).await;
+    lived
+}
+
+/// Two agents on one folder would take each other's runs for leftovers.
+fn lock(state: &Path) -> anyhow::Result<File> {
+    fs::create_dir_all(state).with_context(|| format!("the state folder {} can't be made", state.display()))?;
+    let file = File::create(state.join("lock")).with_context(|| format!("{} can't be written", state.display()))?;
+    if file.try_lock().is_err() {
+        bail!("the state folder {} is in use by another agent; give this one its own with --state", state.display());
+    }
+    Ok(file)
+}
+
+/// Finds k6 and the targets, clears what an earlier life left, and says what this machine can do.
+async fn prepare(options: &Options) -> anyhow::Result<(Workbench, Hello)> {
+    let sandbox = Sandbox::detect(&options.cgroups, &name_on_machine(&options.state)?);
+    let work_folder = options.state.join("work");
+    fs::create_dir_all(&work_folder).with_context(|| format!("{} can't be made", work_folder.display()))?;
+    let left = leftovers::remove(&sandbox, &work_folder).await;
+    if !left.is_empty() {
+        tracing::warn!(?left, "removed what an earlier life of this agent left");
+    }
+    let k6 = K6::find(options.k6.as_deref()).await?;
+    let fingerprints = Arc::new(Fingerprints::default());
+    let (targets, faults) = target::offers(&options.targets, &fingerprints);
+    for fault in &faults {
+        tracing::error!(%fault, "a target is left out");
+    }
+    if targets.is_empty() {
+        bail!("there is no target to offer in {}: put manifests (*.toml) there", options.targets.display());
+    }
+    let machine = machine::facts(&sandbox);
+    warn_of_missing_limits(&machine);
+    let hello = Hello {
+        protocol: PROTOCOL,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        now_ms: 0,
+        machine,
+        k6_version: k6.version().to_owned(),
+        targets,
+        any_scenario: options.accepts == Accepts::AnyScenario,
+        running: None,
+        holds: Vec::new(),
+    };
+    let bench = Workbench { sandbox, k6, targets: options.targets.clone(), work_folder, fingerprints };
+    Ok((bench, hello))
+}
+
+fn warn_of_missing_limits(machine: &Machine) {
+    use crate::wire::outcome::Mechanism::None;
+    if machine.cpu == None || machine.memory == None {
+        let (cpu, memory) = (machine.cpu.as_str(), machine.memory.as_str());
+        tracing::warn!(cpu, memory, "machine sizes can't be enforced whole here; runs will be marked suspect");
+    }
+}
+
+/// Agents on one machine are told apart by their state folders, from one life to the next.
+fn name_on_machine(state: &Path) -> anyhow::Result<String> {
+    let path = state.canonicalize().context("the state folder")?;
+    Ok(hex(&Sha256::digest(path.as_os_str().as_bytes())[..6]))
+}
+
+/// What the job in work reports.
+enum Report {
+    Phase(RunId, crate::wire::Phase),
+    Over(Box<Outcome>),
+}
+
+struct Daemon {
+    session: Session,
+    bench: Arc<Workbench>,
+    spool: Spool,
+    courier: Courier,
+    outbox: mpsc::UnboundedSender<AgentMessage>,
+    running: watch::Sender<Option<RunId>>,
+    report: mpsc::UnboundedSender<Report>,
+    job: Option<(CancellationToken, JoinHandle<()>)>,
+}
+
+impl Daemon {
+    async fn live(
+        mut self,
+        mut heard: mpsc::UnboundedReceiver<Heard>,
+        mut reports: mpsc::UnboundedReceiver<Report>,
+        shutdown: CancellationToken,
+    ) -> anyhow::Result<()> {
+        let mut clock = interval(HEARTBEAT);
+        clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut unwanted = None;
+        let mut asked_to_end = false;
+        while !self.session.is_over() {
+            let (input, outcome) = tokio::select! {
+                Some(message) = heard.recv() => match message {
+                    Heard::Said(message) => (Input::Server(message), None),
+                    Heard::Unwanted(reason) => {
+                        unwanted = Some(reason);
+                        (Input::Shutdown, None)
+                    }
+                },
+                Some(report) = reports.recv() => match report {
+                    Report::Phase(run, phase) => (Input::Phase(run, phase), None),
+                    Report::Over(outcome) => (Input::Over(outcome.run), Some(outcome)),
+                },
+                _ = clock.tick() => (Input::Beat, None),
+                () = shutdown.cancelled(), if !asked_to_end => {
+                    asked_to_end = true;
+                    (Input::Shutdown, None)
+                }
+            };
+            let effects = self.session.step(input);
+            self.running.send_replace(self.session.running());
+            self.carry_out(effects, outcome).await;
+        }
+        unwanted.map_or(Ok(()), |reason| Err(anyhow::anyhow!(reason)))
+    }
+
+    async fn carry_out(&mut self, effects: Vec<Effect>, outcome: Option<Box<Outcome>>) {
+        let mut outcome = outcome;
+        for effect in effects {
+            match effect {
+                Effect::Send(message) => self.say(message),
+                Effect::Start(job) => self.start(job),
+                Effect::Stop => {
+                    if let Some((cancel, _)) = &self.job {
+                        cancel.cancel();
+                    }
+                }
+                Effect::Keep(run) => {
+                    if let Some(outcome) = outcome.take() {
+                        self.keep(&outcome).await;
+                    }
+                    self.forget_job().await;
+                    self.say(AgentMessage::Done { run });
+                }
+                Effect::Forget => self.forget_job().await,
+            }
+        }
+    }
+
+    /// The connection may be gone; the next introduction says the same.
+    fn say(&self, message: AgentMessage) {
+        let _ = self.outbox.send(message);
+    }
+
+    fn start(&mut self, job: Box<Job>) {
+        let cancel = CancellationToken::new();
+        let (bench, report, stop) = (Arc::clone(&self.bench), self.report.clone(), cancel.clone());
+        let done = tokio::spawn(async move {
+            let on_phase = |phase| drop(report.send(Report::Phase(job.run, phase)));
+            let outcome = work::run(&job, &bench, &stop, on_phase).await;
+            let _ = report.send(Report::Over(Box::new(outcome)));
+        });
+        self.job = Some((cancel, done));
+    }
+
+    async fn forget_job(&mut self) {
+        if let Some((_, done)) = self.job.take() {
+            let _ = done.await;
+        }
+    }
+
+    /// Onto the disk, and only if that fails straight home: a full disk must not cost the result.
+    async fn keep(&self, outcome: &Outcome) {
+        match self.spool.keep(outcome) {
+            Ok(()) => self.courier.wake(),
+            Err(fault) => {
+                let (run, spool) = (outcome.run, self.spool.folder().display());
+                tracing::error!(%run, %spool, %fault, "an outcome can't be spooled; sending it at once");
+                if let Err(fault) = self.courier.send(outcome.clone()).await {
+                    tracing::error!(%run, %fault, "an outcome is lost");
+                }
+            }
+        }
+    }
+}

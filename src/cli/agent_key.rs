@@ -1,0 +1,102 @@
+//! `brewbench agent-key …`
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use super::{
+    Common,
+    scenario::encoded,
+    table::{Align, cut, table},
+};
+use crate::{
+    auth::MadeSecret,
+    fleet::{Agent, AgentList, NewAgentKey},
+    owner,
+};
+
+/// Commands about the keys of agents.
+#[derive(Debug, Subcommand)]
+pub enum AgentKey {
+    /// Make the key of a new agent; it is shown once
+    New {
+        #[command(flatten)]
+        common: Common,
+        /// What to call the agent
+        name: String,
+        /// The server's data folder: its owner needs no login
+        #[arg(long)]
+        data: Option<PathBuf>,
+    },
+    /// List the agents
+    List {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// End an agent's key for good
+    Revoke {
+        #[command(flatten)]
+        common: Common,
+        /// The agent's name
+        name: String,
+    },
+}
+
+impl AgentKey {
+    /// Does what was asked for.
+    pub async fn run(self) -> anyhow::Result<()> {
+        match self {
+            Self::New { common, name, data } => {
+                let made: MadeSecret = match data {
+                    Some(data) => owner::agent_key(&data, &name).await?,
+                    None => common.connect()?.client.post("api/v1/agent-keys", &NewAgentKey { name }).await?,
+                };
+                common.print(&made, |made| format!("{}\n", made.secret))
+            }
+            Self::List { common } => {
+                let list: AgentList = common.connect()?.client.get("api/v1/agents").await?;
+                common.print(&list, |list| rows(&list.agents))
+            }
+            Self::Revoke { common, name } => {
+                common.connect()?.client.delete(&format!("api/v1/agent-keys/{}", encoded(&name))).await?;
+                eprintln!("the key of {name} is revoked");
+                Ok(())
+            }
+        }
+    }
+}
+
+fn rows(agents: &[Agent]) -> String {
+    if agents.is_empty() {
+        return "no agents yet; `brewbench agent-key new NAME` makes the key of one\n".to_owned();
+    }
+    let head = [
+        ("name", Align::Left),
+        ("state", Align::Left),
+        ("cores", Align::Right),
+        ("memory GiB", Align::Right),
+        ("cpu", Align::Left),
+        ("memory", Align::Left),
+        ("k6", Align::Left),
+    ];
+    let row = |agent: &Agent| {
+        let state = match agent {
+            Agent { revoked_at_ms: Some(_), .. } => "revoked",
+            Agent { connected: true, .. } => "connected",
+            Agent { last_seen_at_ms: None, .. } => "never seen",
+            _ => "away",
+        };
+        let about = agent.about.as_ref();
+        let text = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
+        vec![
+            cut(&agent.name, 24),
+            state.to_owned(),
+            text(about.map(|about| about.cores.to_string())),
+            text(about.map(|about| format!("{:.1}", about.memory_bytes as f64 / f64::from(1 << 30)))),
+            text(about.map(|about| about.cpu.clone())),
+            text(about.map(|about| about.memory.clone())),
+            text(about.map(|about| about.k6_version.clone())),
+        ]
+    };
+    table(&head, &agents.iter().map(row).collect::<Vec<_>>())
+}

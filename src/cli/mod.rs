@@ -1,0 +1,141 @@
+//! The commands: what the site does for people, for scripts. Figures go to stdout, everything else to stderr.
+
+pub mod agent;
+pub mod agent_key;
+pub mod compare;
+pub mod connection;
+pub mod duration;
+pub mod experiment;
+pub mod invite;
+pub mod login;
+pub mod progress;
+pub mod run;
+pub mod scenario;
+pub mod serve;
+pub mod size;
+pub mod table;
+pub mod target;
+pub mod token;
+
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use serde::Serialize;
+
+pub use connection::Connection;
+
+/// Benchmarks HTTP server implementations and puts them side by side.
+#[derive(Debug, Parser)]
+#[command(name = "brewbench", version, max_term_width = 100, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  not done: the error says why
+  2  the command line can't be understood
+  3  the runs that were waited for ended, but not all with figures that count";
+
+/// What waiting commands end with when runs did not come to figures that count.
+pub const NOT_ALL_WELL: u8 = 3;
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the server
+    Serve(serve::Serve),
+    /// Start the agent of this machine: runs targets and load for a server
+    Agent(agent::Agent),
+    /// Try it: server, agent and a finished comparison in one process
+    Demo(crate::demo::Demo),
+    /// Make a one-time registration link
+    Invite(invite::Invite),
+    /// Keep a server's address and a token for the other commands
+    Login(login::Login),
+    /// Runs: submit, list, watch, import, …
+    #[command(subcommand)]
+    Run(run::Run),
+    /// Experiments: several runs that were submitted together
+    #[command(subcommand)]
+    Experiment(experiment::Experiment),
+    /// Put runs side by side
+    Compare(compare::Compare),
+    /// Server implementations that agents can start
+    #[command(subcommand)]
+    Target(target::Target),
+    /// Machine sizes
+    #[command(subcommand)]
+    Size(size::Size),
+    /// k6 scripts
+    #[command(subcommand)]
+    Scenario(scenario::Scenario),
+    /// Keys of agents
+    #[command(subcommand)]
+    AgentKey(agent_key::AgentKey),
+    /// API tokens
+    #[command(subcommand)]
+    Token(token::Token),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Given to every command that speaks to a server.
+#[derive(Clone, Debug, Args)]
+pub struct Common {
+    /// The server's address [default: that of the last login]
+    #[arg(long, env = "BREWBENCH_URL", global = true)]
+    url: Option<url::Url>,
+    /// An API token [default: that of the last login]
+    #[arg(long, env = "BREWBENCH_TOKEN", hide_env_values = true, global = true)]
+    token: Option<String>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+impl Common {
+    /// To the server that is meant.
+    pub fn connect(&self) -> anyhow::Result<Connection> {
+        Connection::open(self.url.clone(), self.token.clone())
+    }
+
+    /// Prints for scripts or for people.
+    pub fn print<T: Serialize>(&self, value: &T, table: impl FnOnce(&T) -> String) -> anyhow::Result<()> {
+        if self.json {
+            println!("{}", serde_json::to_string_pretty(value)?);
+        } else {
+            print!("{}", table(value));
+        }
+        Ok(())
+    }
+}
+
+impl Cli {
+    /// Does what was asked for.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Serve(serve) => serve.run().await?,
+            Command::Agent(agent) => agent.run().await?,
+            Command::Demo(demo) => return demo.run().await,
+            Command::Invite(invite) => invite.run().await?,
+            Command::Login(login) => login.run().await?,
+            Command::Run(run) => return run.run().await,
+            Command::Experiment(experiment) => return experiment.run().await,
+            Command::Compare(compare) => compare.run().await?,
+            Command::Target(target) => target.run().await?,
+            Command::Size(size) => size.run().await?,
+            Command::Scenario(scenario) => scenario.run().await?,
+            Command::AgentKey(key) => key.run().await?,
+            Command::Token(token) => token.run().await?,
+            Command::Completions { shell } => {
+                clap_complete::generate(shell, &mut Self::command(), "brewbench", &mut std::io::stdout());
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,73 @@
+//! Waits for an experiment with a progress bar on stderr.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use brewbench_agent::client::Client;
+use futures_util::StreamExt;
+use indicatif::{ProgressBar, ProgressStyle};
+use reqwest::Method;
+
+use super::duration;
+use crate::experiments::{ExperimentWithRuns, Progress};
+
+const STEPS: u64 = 1_000;
+/// A server that starts anew takes this long at most before it is asked again.
+const PATIENCE: u32 = 60;
+
+/// Shows how far an experiment is until all its runs have ended; gives them.
+pub async fn wait(client: &Client, experiment: &str) -> anyhow::Result<ExperimentWithRuns> {
+    let bar = ProgressBar::new(STEPS);
+    let style = ProgressStyle::with_template("{bar:24} {prefix} {wide_msg}")?.progress_chars("━╸─");
+    bar.set_style(style);
+    let mut failures = 0;
+    loop {
+        match follow(client, experiment, &bar).await {
+            Ok(true) => break,
+            Ok(false) => failures = 0,
+            Err(fault) => {
+                failures += 1;
+                if failures > PATIENCE {
+                    bail!(fault);
+                }
+                bar.set_message(format!("{fault}; trying again"));
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    bar.finish_and_clear();
+    Ok(client.get(&format!("api/v1/experiments/{experiment}")).await?)
+}
+
+/// Follows the events of one connection; true when all runs have ended.
+async fn follow(client: &Client, experiment: &str, bar: &ProgressBar) -> anyhow::Result<bool> {
+    let request = client.request(Method::GET, &format!("api/v1/experiments/{experiment}/events"));
+    let mut chunks = client.send(request).await?.bytes_stream();
+    let mut text = Vec::new();
+    while let Some(chunk) = chunks.next().await {
+        text.extend_from_slice(&chunk?);
+        while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = text.drain(..=end).collect();
+            let Some(data) = line.strip_prefix(b"data:") else { continue };
+            let progress: Progress = serde_json::from_slice(data.trim_ascii())?;
+            show(&progress, bar);
+            if progress.ended == progress.total {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+fn show(progress: &Progress, bar: &ProgressBar) {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of 0 to 1")]
+    bar.set_position((progress.share.clamp(0.0, 1.0) * STEPS as f64) as u64);
+    let left = progress.left_s.map_or(String::new(), |left| format!(" · {} left", duration::text(left)));
+    bar.set_prefix(format!("{}/{}{left}", progress.ended, progress.total));
+    let now = progress.now.clone().unwrap_or_else(|| "waiting for an agent".to_owned());
+    if bar.is_hidden() && bar.message() != now {
+        // No terminal: a line a step instead of a bar.
+        eprintln!("{}/{} {now}", progress.ended, progress.total);
+    }
+    bar.set_message(now);
+}

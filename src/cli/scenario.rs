@@ -1,0 +1,105 @@
+//! `brewbench scenario …`
+
+use std::{fs, path::PathBuf};
+
+use anyhow::Context;
+use clap::Subcommand;
+
+use super::{
+    Common,
+    table::{Align, cut, plain, table},
+};
+use crate::catalog::{ScenarioInfo, ScenarioList, ScenarioText};
+
+/// Commands about scenarios.
+#[derive(Debug, Subcommand)]
+pub enum Scenario {
+    /// List the scenarios
+    List {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show a scenario: its parameters, its files and its script
+    Show {
+        #[command(flatten)]
+        common: Common,
+        /// Its name
+        name: String,
+    },
+    /// Add a scenario, or another revision of one
+    Add {
+        #[command(flatten)]
+        common: Common,
+        /// A k6 script; it finds the target under `__ENV.BASE_URL`
+        script: PathBuf,
+        /// What to call it [default: the file's name without its ending]
+        #[arg(long)]
+        name: Option<String>,
+        /// A file that the script opens beside itself; repeat for several
+        #[arg(long = "file")]
+        files: Vec<PathBuf>,
+        /// A parameter with its default; repeat for several
+        #[arg(long = "default", value_name = "NAME=VALUE", value_parser = super::run::pair)]
+        defaults: Vec<(String, String)>,
+    },
+}
+
+impl Scenario {
+    /// Does what was asked for.
+    pub async fn run(self) -> anyhow::Result<()> {
+        match self {
+            Self::List { common } => {
+                let list: ScenarioList = common.connect()?.client.get("api/v1/scenarios").await?;
+                common.print(&list, |list| rows(&list.scenarios))
+            }
+            Self::Show { common, name } => {
+                let request = common.connect()?;
+                let text: ScenarioText = request.client.get(&format!("api/v1/scenarios/{}", encoded(&name))).await?;
+                common.print(&text, show)
+            }
+            Self::Add { common, script, name, files, defaults } => {
+                let stem = || script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                let read = |path: &PathBuf| {
+                    fs::read_to_string(path).with_context(|| format!("{} can't be read", path.display()))
+                };
+                let named = |path: &PathBuf| -> anyhow::Result<_> {
+                    Ok((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), read(path)?))
+                };
+                let text = ScenarioText {
+                    name: name.unwrap_or_else(stem),
+                    script: read(&script)?,
+                    files: files.iter().map(named).collect::<anyhow::Result<_>>()?,
+                    defaults: defaults.into_iter().collect(),
+                };
+                let made: ScenarioInfo = common.connect()?.client.post("api/v1/scenarios", &text).await?;
+                common.print(&made, |made| rows(std::slice::from_ref(made)))
+            }
+        }
+    }
+}
+
+/// A name as one segment of a path.
+pub fn encoded(name: &str) -> String {
+    name.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+            other => format!("%{other:02X}"),
+        })
+        .collect()
+}
+
+fn rows(scenarios: &[ScenarioInfo]) -> String {
+    let head = [("name", Align::Left), ("sha256", Align::Left), ("revisions", Align::Right)];
+    let row = |scenario: &ScenarioInfo| {
+        let digest = scenario.sha256.chars().take(12).collect();
+        vec![cut(&scenario.name, 50), digest, scenario.revisions.to_string()]
+    };
+    table(&head, &scenarios.iter().map(row).collect::<Vec<_>>())
+}
+
+fn show(text: &ScenarioText) -> String {
+    let parameters = text.defaults.iter().map(|(name, value)| format!("parameter {name}={}\n", plain(value)));
+    let files = text.files.iter().map(|(name, text)| format!("file {} ({} bytes)\n", plain(name), text.len()));
+    let script = text.script.lines().map(|line| plain(&line.replace('\t', "    ")) + "\n");
+    parameters.chain(files).chain(["\n".to_owned()]).chain(script).collect()
+}

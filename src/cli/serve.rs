@@ -1,0 +1,68 @@
+//! `brewbench serve`
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use brewbench_agent::daemon;
+use clap::Args;
+use url::Url;
+
+use super::agent::Tools;
+use crate::{config::Config, owner, server::Server, signal};
+
+/// Starts the server.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, env = "BREWBENCH_LISTEN", default_value = "127.0.0.1:8377")]
+    listen: SocketAddr,
+    /// The folder of the database
+    #[arg(long, env = "BREWBENCH_DATA", default_value = "data")]
+    data: PathBuf,
+    /// How browsers reach it [default: http://localhost:PORT]
+    #[arg(long, env = "BREWBENCH_PUBLIC_URL")]
+    public_url: Option<Url>,
+    /// The largest summary that is taken, in bytes
+    #[arg(long, default_value_t = 16 * 1024 * 1024)]
+    max_summary_bytes: usize,
+    /// Run an agent in the same process, called `local`
+    #[arg(long)]
+    local_agent: bool,
+    #[command(flatten)]
+    tools: Tools,
+}
+
+impl Serve {
+    /// Serves until it is told to end.
+    pub async fn run(self) -> anyhow::Result<()> {
+        let Self { listen, data, public_url, max_summary_bytes, local_agent, tools } = self;
+        let config = Config { public_url, max_summary_bytes, ..Config::new(listen, data) };
+        let shutdown = signal::end();
+        let server = Server::start(config, shutdown.clone()).await?;
+        eprintln!("brewbench listens on {}, open {}", server.address, server.state.public_url);
+        if let Some(link) = server.first_invite().await? {
+            eprintln!("nobody has registered yet; register once, within two days, at\n  {link}");
+        }
+        if !local_agent {
+            return Ok(server.serve().await?);
+        }
+        let key = owner::local_agent_key(&server.state.db, "local").await?;
+        let state = server.state.config.data.join("agent");
+        let options = tools.options(server.local_url(), key, state)?;
+        with_agent(server, options).await
+    }
+}
+
+/// Serves with an agent in the same process. If one of them fails, the other is ended too.
+pub async fn with_agent(server: Server, options: daemon::Options) -> anyhow::Result<()> {
+    let shutdown = server.state.shutdown.clone();
+    // The agent ends first: what it works on is handed back to a server that still listens.
+    let (agent_end, server_end) = (shutdown.clone(), shutdown);
+    let agent = async {
+        let lived = daemon::run(options, agent_end).await;
+        server_end.cancel();
+        lived
+    };
+    let (served, lived) = tokio::join!(server.serve(), agent);
+    served?;
+    lived
+}

@@ -1,0 +1,128 @@
+//! Tables for terminals: columns as wide as needed, numbers to the right, names cut before figures are.
+
+use std::fmt::Write;
+
+use crate::runs::Run;
+
+/// How a column is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Figures.
+    Right,
+}
+
+/// Lines of a table under a head. Cells are plain text: what terminals would obey is taken out.
+pub fn table(head: &[(&str, Align)], rows: &[Vec<String>]) -> String {
+    let clean: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
+    let width = |column: usize| {
+        let cells = clean.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain([head[column].0.chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<_> = (0..head.len()).map(width).collect();
+    let mut text = String::new();
+    let titles: Vec<_> = head.iter().map(|(title, _)| (*title).to_owned()).collect();
+    for row in std::iter::once(&titles).chain(&clean) {
+        let mut line = String::new();
+        for ((cell, width), (_, align)) in row.iter().zip(&widths).zip(head) {
+            let _ = match align {
+                Align::Left => write!(line, "{cell:<width$}  "),
+                Align::Right => write!(line, "{cell:>width$}  "),
+            };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Text without anything that a terminal would obey.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+}
+
+/// A figure with at most four significant digits, `–` for one that is not known.
+pub fn figure(value: Option<f64>) -> String {
+    let Some(value) = value else { return "–".to_owned() };
+    match value.abs() {
+        size if size >= 1_000.0 => thousands(value),
+        size if size >= 100.0 => format!("{value:.1}"),
+        size if size >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// A whole number with commas.
+pub fn thousands(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits.as_str()), |rest| ("-", rest));
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    format!("{sign}{text}")
+}
+
+/// Runs as a table that fits 80 columns with names of usual length.
+pub fn runs(runs: &[Run]) -> String {
+    if runs.is_empty() {
+        return "no runs yet; `brewbench run new` submits some\n".to_owned();
+    }
+    let head = [
+        ("id", Align::Left),
+        ("target", Align::Left),
+        ("size", Align::Left),
+        ("rep", Align::Right),
+        ("state", Align::Left),
+        ("req/s", Align::Right),
+        ("p99 ms", Align::Right),
+        ("failed", Align::Right),
+    ];
+    let row = |run: &Run| {
+        let size = run.size.as_ref().map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes));
+        let state = run.verdict.map_or(run.phase.replace('_', " "), |verdict| verdict.as_str().to_owned());
+        let failed = run.error_rate.map_or("–".to_owned(), |rate| format!("{:.2} %", rate * 100.0));
+        let repetition = run.repetition.to_string();
+        // The last part of a version 7 UUID is random: enough to be found by.
+        let id = run.id.rsplit('-').next().unwrap_or(&run.id).to_owned();
+        vec![id, cut(&run.target, 20), size, repetition, state, figure(run.rps), figure(run.p99_ms), failed]
+    };
+    table(&head, &runs.iter().map(row).collect::<Vec<_>>())
+}
+
+/// A size in short, e.g. `2/4GiB`.
+pub fn short_size(vcpus: f64, memory_bytes: u64) -> String {
+    let mib = memory_bytes / (1024 * 1024);
+    if mib >= 1024 && mib.is_multiple_of(1024) { format!("{vcpus}/{}GiB", mib / 1024) } else { format!("{vcpus}/{mib}MiB") }
+}
+
+/// At most so many characters; the end shows that some are missing.
+pub fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_four_digits_and_what_is_missing_is_no_zero() {
+        let texts = [Some(12_345.6), Some(123.45), Some(12.345), Some(0.123_45), None].map(figure);
+        assert_eq!(texts, ["12,346", "123.5", "12.35", "0.123", "–"]);
+        assert_eq!(thousands(1_234_567_890.0), "1,234,567,890");
+        assert_eq!(thousands(-1_000.0), "-1,000");
+    }
+
+    #[test]
+    fn a_name_can_not_command_the_terminal() {
+        let text = table(&[("name", Align::Left)], &[vec!["\u{1b}[2Jgone".to_owned()]]);
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+    }
+}

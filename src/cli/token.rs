@@ -1,0 +1,82 @@
+//! `brewbench token …`
+
+use std::path::PathBuf;
+
+use brewbench_agent::wire::now_ms;
+use clap::Subcommand;
+
+use super::{
+    Common,
+    scenario::encoded,
+    table::{Align, cut, table},
+};
+use crate::{
+    auth::{MadeSecret, NewToken, Scope, TokenList},
+    owner,
+};
+
+/// Commands about API tokens.
+#[derive(Debug, Subcommand)]
+pub enum Token {
+    /// Make a token; it is shown once
+    New {
+        #[command(flatten)]
+        common: Common,
+        /// What to call it
+        name: String,
+        /// How far it reaches: read, submit or admin
+        #[arg(long, default_value = "read")]
+        scope: Scope,
+        /// Days until it ends [default: no end]
+        #[arg(long, value_name = "DAYS")]
+        expires_in: Option<u32>,
+        /// The server's data folder: its owner needs no login
+        #[arg(long)]
+        data: Option<PathBuf>,
+    },
+    /// List the tokens, without their secrets
+    List {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// End a token for good
+    Revoke {
+        #[command(flatten)]
+        common: Common,
+        /// The token's name
+        name: String,
+    },
+}
+
+impl Token {
+    /// Does what was asked for.
+    pub async fn run(self) -> anyhow::Result<()> {
+        match self {
+            Self::New { common, name, scope, expires_in, data } => {
+                let asked = NewToken { name, scope, expires_in_days: expires_in };
+                let made: MadeSecret = match data {
+                    Some(data) => owner::token(&data, &asked).await?,
+                    None => common.connect()?.client.post("api/v1/tokens", &asked).await?,
+                };
+                common.print(&made, |made| format!("{}\n", made.secret))
+            }
+            Self::List { common } => {
+                let list: TokenList = common.connect()?.client.get("api/v1/tokens").await?;
+                common.print(&list, rows)
+            }
+            Self::Revoke { common, name } => {
+                common.connect()?.client.delete(&format!("api/v1/tokens/{}", encoded(&name))).await?;
+                eprintln!("token {name} is revoked");
+                Ok(())
+            }
+        }
+    }
+}
+
+fn rows(list: &TokenList) -> String {
+    let head = [("name", Align::Left), ("scope", Align::Left), ("state", Align::Left)];
+    let row = |token: &crate::auth::Token| {
+        vec![cut(&token.name, 50), token.scope.clone(), token.state(now_ms()).to_owned()]
+    };
+    table(&head, &list.tokens.iter().map(row).collect::<Vec<_>>())
+}

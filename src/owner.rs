@@ -1,0 +1,62 @@
+//! What the owner of a data folder may do without logging in: whoever can write the folder could do it anyway.
+
+use std::{io, path::Path};
+
+use brewbench_agent::wire::now_ms;
+use url::Url;
+
+use crate::{
+    auth::{
+        Invite, MadeSecret, NewToken, Role,
+        api::{make_invite, make_token},
+        secret::{self, Kind},
+    },
+    db::{self, Db, OpenError},
+    error::Error,
+    fleet,
+};
+
+const ADDRESS_FILE: &str = "public-url";
+
+/// The folder can't be used, or what was asked for can't be done.
+#[derive(Debug, thiserror::Error)]
+pub enum OwnerError {
+    /// The database can't be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It was not done.
+    #[error(transparent)]
+    Refused(#[from] Error),
+    /// No server has ever run on this folder.
+    #[error("no server has run on this data folder yet, so its address is not known; start one first")]
+    NoAddress,
+}
+
+/// Leaves a server's public address in its data folder, for links that the owner makes.
+pub fn leave_address(data: &Path, public_url: &Url) -> io::Result<()> {
+    std::fs::write(data.join(ADDRESS_FILE), public_url.as_str())
+}
+
+/// Makes a registration link.
+pub async fn invite(data: &Path, role: Role) -> Result<Invite, OwnerError> {
+    let address = std::fs::read_to_string(data.join(ADDRESS_FILE)).ok().and_then(|text| text.parse().ok());
+    let db = db::open(data).await?;
+    Ok(make_invite(&db, &address.ok_or(OwnerError::NoAddress)?, role).await?)
+}
+
+/// Makes a token.
+pub async fn token(data: &Path, asked: &NewToken) -> Result<MadeSecret, OwnerError> {
+    Ok(make_token(&db::open(data).await?, asked).await?)
+}
+
+/// Makes the key of a new agent.
+pub async fn agent_key(data: &Path, name: &str) -> Result<MadeSecret, OwnerError> {
+    Ok(fleet::api::make_key(&db::open(data).await?, name).await?)
+}
+
+/// A new key for the agent that lives in the server's own process; its old one ends.
+pub async fn local_agent_key(db: &Db, name: &str) -> Result<String, Error> {
+    let key = secret::make(Kind::AgentKey);
+    fleet::queries::replace_key(&db.write, name, &secret::hash(&key), now_ms()).await?;
+    Ok(key)
+}

@@ -1,0 +1,210 @@
+//! One server: opens the data folder, binds the port, puts the slices together, serves until told to end.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Extension, Json, Router,
+    extract::{DefaultBodyLimit, State},
+    response::Redirect,
+    routing::get,
+};
+use brewbench_agent::{scenarios, wire::now_ms};
+use tokio::{net::TcpListener, sync::Notify, time::timeout};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower_http::compression::CompressionLayer;
+use url::Url;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::{
+    auth::{self, Passkeys, Public, Read, Role},
+    catalog, compare,
+    config::Config,
+    db::{self, Db, OpenError},
+    dispatch, error, experiments,
+    fleet::{self, Presence},
+    owner, runs,
+    state::{AppState, Events},
+    web,
+};
+
+/// How long requests and agents may take to end once the server is told to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A server can't start; each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data folder or the database.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The port.
+    #[error("{0} can't be listened on: {1}; choose another address with --listen, or port 0 for a free one")]
+    Listen(SocketAddr, std::io::Error),
+    /// The public address.
+    #[error("the public address {0} can't be used for passkeys: it needs http(s) and a host name such as localhost, not an IP address")]
+    PublicUrl(Url),
+    /// Something could not be stored.
+    #[error("the first things could not be stored: {0}")]
+    Store(#[from] error::Error),
+}
+
+impl From<sqlx::Error> for StartError {
+    fn from(fault: sqlx::Error) -> Self {
+        Self::Store(fault.into())
+    }
+}
+
+/// A server whose port is bound and whose store is open.
+#[derive(Debug)]
+pub struct Server {
+    /// What its handlers share.
+    pub state: AppState,
+    /// Where it really listens.
+    pub address: SocketAddr,
+    listener: TcpListener,
+    presence: Presence,
+    passkeys: Passkeys,
+    _lock: db::Lock,
+}
+
+impl Server {
+    /// Opens and binds everything; nothing is served yet.
+    pub async fn start(config: Config, shutdown: CancellationToken) -> Result<Self, StartError> {
+        let lock = db::lock(&config.data)?;
+        let db = db::open(&config.data).await?;
+        catalog::queries::first_sizes(&db.write, now_ms()).await?;
+        for scenario in scenarios::bundled() {
+            catalog::queries::keep_scenario(&db.write, &scenario, now_ms()).await?;
+        }
+        let unbound = |fault| StartError::Listen(config.listen, fault);
+        let listener = TcpListener::bind(config.listen).await.map_err(unbound)?;
+        let address = listener.local_addr().map_err(unbound)?;
+        let public_url = public_url(&config, address);
+        let passkeys = Passkeys::new(&public_url).map_err(|_| StartError::PublicUrl(public_url.clone()))?;
+        owner::leave_address(&config.data, &public_url).map_err(|fault| OpenError::Folder(config.data.clone(), fault))?;
+        let state = AppState {
+            db,
+            config: Arc::new(config),
+            public_url: Arc::new(public_url),
+            events: Events::default(),
+            work: Arc::new(Notify::new()),
+            shutdown,
+            tasks: TaskTracker::new(),
+        };
+        Ok(Self { state, address, listener, presence: Presence::default(), passkeys, _lock: lock })
+    }
+
+    /// A one-time registration link, if nobody has registered yet.
+    pub async fn first_invite(&self) -> error::Result<Option<String>> {
+        if auth::queries::any_user(&self.state.db.read).await? {
+            return Ok(None);
+        }
+        let invite = auth::api::make_invite(&self.state.db, &self.state.public_url, Role::Admin).await?;
+        Ok(Some(invite.url))
+    }
+
+    /// The address for agents and commands on this machine.
+    pub fn local_url(&self) -> Url {
+        let ip = self.address.ip();
+        let host = if ip.is_unspecified() { "127.0.0.1".to_owned() } else { url_host(ip) };
+        format!("http://{host}:{}/", self.address.port()).parse().expect("an IP address and a port make an address")
+    }
+
+    /// Serves until told to end; then lets requests finish, but not for ever.
+    pub async fn serve(self) -> std::io::Result<()> {
+        let Self { state, listener, presence, passkeys, .. } = self;
+        state.tasks.spawn(dispatch::work(state.clone(), presence.clone()));
+        let app = router(&state, presence, passkeys);
+        let end = state.shutdown.clone();
+        let serving = axum::serve(listener, app).with_graceful_shutdown(end.clone().cancelled_owned());
+        tokio::select! {
+            done = serving.into_future() => done?,
+            () = async { end.cancelled().await; tokio::time::sleep(GRACE).await } => {
+                tracing::warn!("some connections did not end in time");
+            }
+        }
+        state.tasks.close();
+        if timeout(GRACE, state.tasks.wait()).await.is_err() {
+            tracing::warn!("some background work did not end in time");
+        }
+        state.db.read.close().await;
+        state.db.write.close().await;
+        Ok(())
+    }
+}
+
+fn url_host(ip: std::net::IpAddr) -> String {
+    match ip {
+        std::net::IpAddr::V4(ip) => ip.to_string(),
+        std::net::IpAddr::V6(ip) => format!("[{ip}]"),
+    }
+}
+
+fn public_url(config: &Config, address: SocketAddr) -> Url {
+    let local = || format!("http://localhost:{}/", address.port()).parse().expect("a port makes an address");
+    config.public_url.clone().unwrap_or_else(local)
+}
+
+#[derive(OpenApi)]
+#[openapi(info(title = "brewbench", description = "Benchmarks HTTP server implementations. Latencies are milliseconds, \
+    times unix milliseconds, memory bytes; a figure that is not known is null."),
+    security(("token" = [])), modifiers(&Bearer))]
+struct Document;
+
+struct Bearer;
+
+impl utoipa::Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+        let scheme = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
+        document.components.get_or_insert_default().add_security_scheme("token", scheme);
+    }
+}
+
+/// The OpenAPI document and the routes that it describes.
+fn api(state: &AppState, presence: &Presence, passkeys: &Passkeys) -> (Router<AppState>, utoipa::openapi::OpenApi) {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .merge(auth::api(passkeys.clone()))
+        .merge(catalog::api())
+        .merge(fleet::api().layer(Extension(presence.clone())))
+        .merge(runs::api(state.config.max_summary_bytes))
+        .merge(experiments::api(presence.clone()))
+        .merge(compare::api())
+        .merge(dispatch::api(presence.clone(), state.config.max_summary_bytes))
+        .split_for_parts()
+}
+
+/// The whole site.
+pub fn router(state: &AppState, presence: Presence, passkeys: Passkeys) -> Router {
+    let (api, document) = api(state, &presence, &passkeys);
+    let document = Arc::new(document);
+    let openapi = move |_: Read| async move { Json(Arc::unwrap_or_clone(document)) };
+    Router::new()
+        .route("/", get(|_: Read| async { Redirect::to("/runs") }))
+        .route("/healthz", get(healthz))
+        .route("/api/v1/openapi.json", get(openapi))
+        .merge(api)
+        .merge(auth::pages(passkeys))
+        .merge(runs::pages())
+        .merge(experiments::pages())
+        .merge(compare::pages())
+        .merge(dispatch::channel(presence))
+        .fallback(web::shell::not_found)
+        .layer(DefaultBodyLimit::max(2 * 1024 * 1024))
+        .layer(axum::middleware::from_fn(web::shell::error_pages))
+        .layer(CompressionLayer::new())
+        .with_state(state.clone())
+        .merge(web::assets::router())
+        .layer(axum::middleware::from_fn(web::headers::security))
+}
+
+/// Whether the server and its store can be reached.
+async fn healthz(_: Public, State(state): State<AppState>) -> error::Result<&'static str> {
+    db_answers(&state.db).await?;
+    Ok("ok")
+}
+
+async fn db_answers(db: &Db) -> error::Result<()> {
+    auth::queries::any_user(&db.read).await?;
+    Ok(())
+}
