@@ -1,1 +1,0 @@
-//! k6's end-of-test JSON in each of its shapes.
