@@ -91,18 +91,19 @@ fn trend(run: &Run, names: [&str; 6]) -> Value {
 const TREND: [&str; 6] = ["avg", "min", "med", "p(90)", "p(95)", "max"];
 const OK: &str = "http_req_duration{expected_response:true}";
 
-impl Run {
-    fn rate(&self, passes: u32, fails: u32) -> f64 {
-        f64::from(passes) / (f64::from(passes) + f64::from(fails)).max(1.0)
-    }
+/// The share of `passes` among both.
+fn share(passes: u32, fails: u32) -> f64 {
+    f64::from(passes) / (f64::from(passes) + f64::from(fails)).max(1.0)
+}
 
+impl Run {
     fn per_second(&self) -> f64 {
         f64::from(self.requests) / f64::from(self.duration_ms) * 1000.0
     }
 
     fn handle_summary(&self) -> Value {
         let metric = |kind, contains, values| json!({"type": kind, "contains": contains, "values": values});
-        let rate = |passes, fails| json!({"rate": self.rate(passes, fails), "passes": passes, "fails": fails});
+        let rate = |passes, fails| json!({"rate": share(passes, fails), "passes": passes, "fails": fails});
         json!({
             "state": {"testRunDurationMs": self.duration_ms},
             "root_group": {"name": "", "path": "", "groups": [], "checks": []},
@@ -118,7 +119,7 @@ impl Run {
     }
 
     fn summary_export(&self) -> Value {
-        let rate = |passes, fails| json!({"value": self.rate(passes, fails), "passes": passes, "fails": fails});
+        let rate = |passes, fails| json!({"value": share(passes, fails), "passes": passes, "fails": fails});
         json!({
             "root_group": {"name": "", "path": "", "groups": {}, "checks": {}},
             "metrics": {
@@ -135,7 +136,7 @@ impl Run {
     fn machine_readable(&self) -> Value {
         let metric =
             |name, kind, contains, values| json!({"name": name, "type": kind, "contains": contains, "values": values});
-        let rate = |passes: u32, fails: u32| json!({"rate": self.rate(passes, fails), "matches": passes, "total": u64::from(passes) + u64::from(fails)});
+        let rate = |passes: u32, fails: u32| json!({"rate": share(passes, fails), "matches": passes, "total": u64::from(passes) + u64::from(fails)});
         let names = ["avg", "min", "med", "p90", "p95", "max"];
         json!({
             "config": {"duration": f64::from(self.duration_ms) / 1000.0},

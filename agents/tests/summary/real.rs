@@ -1,5 +1,7 @@
 //! What real k6 wrote.
 
+#![expect(clippy::float_cmp, reason = "figures are read to the last digit")]
+
 use brewbench_agent::wire::summary::{
     Check, Contains, Figures, Kind, Latency, Metric, Shape, Summary, Threshold, parse,
 };
@@ -80,8 +82,8 @@ fn summary_export_with_everything_in_it() {
     let summary = read("summary-export-v1.8.1.json");
     assert_eq!((summary.shape, summary.duration_ms), (Shape::SummaryExport, None));
     let figures = summary.figures();
-    assert!((figures.rps - 1471.080_215_337_56).abs() < 1e-9);
-    assert!((figures.measured_ms - 5011.283_493).abs() < 1e-6);
+    assert!((figures.rps - 1_471.080_215_337_56).abs() < 1e-9);
+    assert!((figures.measured_ms - 5_011.283_493).abs() < 1e-6);
     let expected = Figures {
         requests: 7372,
         failed: Some(3686),
@@ -240,7 +242,7 @@ fn a_run_without_requests_has_no_latency() {
     let figures = read("summary-export-zero-requests-v1.8.1.json").figures();
     assert_eq!((figures.requests, figures.failed, figures.rps), (0, Some(0), 0.0));
     assert_eq!((figures.latency, figures.ok_latency), (Latency::default(), Latency::default()));
-    assert!((figures.measured_ms - 1000.0 / 8675.058_339_767_334).abs() < 1e-9);
+    assert!((figures.measured_ms - 1000.0 / 8_675.058_339_767_334).abs() < 1e-9);
 }
 
 #[test]
