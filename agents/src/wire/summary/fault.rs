@@ -1,0 +1,129 @@
+//! What is wrong with a summary, and where.
+
+use std::fmt::{self, Write};
+
+use serde::Serialize;
+
+/// How much of a name a message quotes, in characters.
+const QUOTED_MAX: usize = 80;
+
+/// Steps of a place that a message names in full; of longer ones it leaves out the middle.
+const STEPS_MAX: usize = 8;
+
+/// Why a summary is not accepted: a place and a sentence. Neither holds control characters, both are short, whatever
+/// the summary holds; they are still text from outside that a page has to escape.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{place}: {what}")]
+pub struct Fault {
+    /// E.g. `metrics.http_req_duration.avg`, `line 3, column 7`.
+    pub place: String,
+    /// E.g. `-1 is negative`.
+    pub what: String,
+}
+
+/// The way to a value in the document, kept on the stack while reading and written out only for a fault.
+pub(super) struct Place<'a> {
+    parent: Option<&'a Place<'a>>,
+    step: Step<'a>,
+}
+
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn root(key: &'a str) -> Self {
+        Self { parent: None, step: Step::Key(key) }
+    }
+
+    pub(super) fn key(&'a self, key: &'a str) -> Self {
+        Self { parent: Some(self), step: Step::Key(key) }
+    }
+
+    pub(super) fn index(&'a self, index: usize) -> Self {
+        Self { parent: Some(self), step: Step::Index(index) }
+    }
+
+    pub(super) fn fault(&self, what: impl fmt::Display) -> Fault {
+        Fault { place: self.to_string(), what: what.to_string() }
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut steps: Vec<_> = std::iter::successors(Some(self), |place| place.parent).collect();
+        steps.reverse();
+        let left_out = if steps.len() > STEPS_MAX { 2..steps.len() - 4 } else { 0..0 };
+        for (number, place) in steps.iter().enumerate() {
+            if left_out.contains(&number) {
+                if number == left_out.start {
+                    f.write_str(".…")?;
+                }
+                continue;
+            }
+            match place.step {
+                Step::Key(key) if number == 0 => f.write_str(&shown(key))?,
+                Step::Key(key) => write!(f, ".{}", shown(key))?,
+                Step::Index(index) => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A name from outside, fit for a message: shortened, and with everything escaped that would not show as it is.
+pub(super) fn shown(name: &str) -> String {
+    let mut text = String::new();
+    for (count, c) in name.chars().enumerate() {
+        if count == QUOTED_MAX {
+            text.push('…');
+            break;
+        }
+        match c {
+            '"' | '\'' => text.push(c),
+            _ => text.extend(c.escape_debug()),
+        }
+    }
+    text
+}
+
+/// A number, fit for a message.
+pub(super) struct Shown(pub(super) f64);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        write!(text, "{}", self.0)?;
+        if text.len() > 24 { write!(f, "{:e}", self.0) } else { f.write_str(&text) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_shortened_and_escaped() {
+        assert_eq!(shown("a{b:\"c\"}"), "a{b:\"c\"}");
+        assert_eq!(shown("a\n\u{202e}b"), "a\\n\\u{202e}b");
+        assert_eq!(shown(&"ä".repeat(90)), format!("{}…", "ä".repeat(80)));
+    }
+
+    #[test]
+    fn a_long_way_leaves_out_its_middle() {
+        fn deeper(place: &Place<'_>, levels: usize) -> String {
+            if levels == 0 { place.to_string() } else { deeper(&place.index(levels), levels - 1) }
+        }
+        assert_eq!(deeper(&Place::root("groups"), 3), "groups[3][2][1]");
+        assert_eq!(deeper(&Place::root("groups"), 20), "groups[20].…[4][3][2][1]");
+    }
+
+    #[test]
+    fn numbers_of_any_size_are_short() {
+        assert_eq!(Shown(-1.0).to_string(), "-1");
+        assert_eq!(Shown(1.5).to_string(), "1.5");
+        assert_eq!(Shown(1e300).to_string(), "1e300");
+        assert_eq!(Shown(-5e-324).to_string(), "-5e-324");
+    }
+}

@@ -1,0 +1,25 @@
+//! Summaries: what real k6 wrote is read to the last digit, what it can't have written is refused with a sentence.
+
+mod faults;
+mod properties;
+mod real;
+
+use std::path::PathBuf;
+
+/// The files in `tests/fixtures/k6` that real k6 wrote.
+const FIXTURES: [&str; 9] = [
+    "handle-summary-v0.52.0.json",
+    "handle-summary-v1.8.1.json",
+    "handle-summary-odd-v1.8.1.json",
+    "machine-readable-v1.8.1.json",
+    "machine-readable-odd-v1.8.1.json",
+    "summary-export-v1.8.1.json",
+    "summary-export-odd-v1.8.1.json",
+    "summary-export-target-down-v1.8.1.json",
+    "summary-export-zero-requests-v1.8.1.json",
+];
+
+fn fixture(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/k6").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
