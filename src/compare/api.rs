@@ -1,0 +1,35 @@
+//! `/api/v1/compare`: what the page shows, as JSON.
+
+use axum::{Json, extract::State};
+use axum_extra::extract::Query;
+
+use super::{Chosen, Comparison, load};
+use crate::{
+    auth::Read,
+    error::{Error, ErrorBody, Result},
+    state::AppState,
+};
+
+/// Compares runs: medians of their repetitions, differences to the baseline, clear winners and doubts.
+#[utoipa::path(
+    get,
+    path = "/api/v1/compare",
+    tag = "compare",
+    params(Chosen),
+    responses(
+        (status = 200, body = Comparison),
+        (status = 404, body = ErrorBody, description = "none of the runs is here"),
+        (status = 422, body = ErrorBody, description = "no run is named, or too many are"),
+    )
+)]
+pub async fn compare(
+    Read(_): Read,
+    State(state): State<AppState>,
+    Query(chosen): Query<Chosen>,
+) -> Result<Json<Comparison>> {
+    let ids = chosen.ids();
+    if ids.is_empty() {
+        return Err(Error::Invalid("name the runs to compare: ?runs=ID,ID".to_owned()));
+    }
+    load(&state, &chosen, &ids).await.map(Json)
+}

@@ -1,0 +1,354 @@
+//! The charts of a comparison as Plotly figures: medians as faint bars, repetitions as points. Pure.
+
+use serde_json::{Value, json};
+
+use super::{
+    metric::Metric,
+    selection::Subject,
+    statistics::{Spread, spread},
+    view::{Cell, Row},
+};
+use crate::{
+    runs::{Run, Verdict},
+    web::chart::{Chart, ScriptJson, elided, layout, text},
+};
+
+/// How far apart figures may be before the axis becomes logarithmic: beyond that the small ones can't be read.
+const LINEAR_UP_TO: f64 = 20.0;
+
+/// The charts: throughput and latency of one setting, or throughput and p99 by setting.
+pub fn charts(subjects: &[Subject], rows: &[Row]) -> Vec<Chart> {
+    let with_figures: Vec<&Row> = rows.iter().filter(|row| row.rivals().count() > 0).collect();
+    match with_figures.as_slice() {
+        [] => Vec::new(),
+        [row] if rows.len() == 1 => vec![throughput(subjects, row), latency(subjects, row)],
+        many => vec![
+            by_setting(subjects, many, "throughput", Metric::Rps),
+            by_setting(subjects, many, "latency", Metric::P99Ms),
+        ],
+    }
+}
+
+/// One figure of one cell.
+struct Bar<'a> {
+    subject: &'a Subject,
+    spread: Spread,
+    runs: Vec<(&'a Run, f64)>,
+}
+
+fn bar<'a>(subjects: &'a [Subject], cell: &'a Cell, metric: Metric) -> Option<Bar<'a>> {
+    let runs: Vec<_> = cell.counting().filter_map(|run| Some((run, metric.of(run)?))).collect();
+    let spread = spread(runs.iter().map(|(_, value)| *value))?;
+    Some(Bar { subject: &subjects[cell.subject], spread, runs })
+}
+
+/// Lying bars: names have room beside them, however many there are.
+fn throughput(subjects: &[Subject], row: &Row) -> Chart {
+    const NAME: usize = 20;
+    let bars: Vec<_> = row.rivals().filter_map(|cell| bar(subjects, cell, Metric::Rps)).collect();
+    let mut data = Vec::new();
+    for (place, bar) in bars.iter().enumerate() {
+        let place = place as f64;
+        data.push(json!({
+            "type": "bar", "orientation": "h", "y": [place], "x": [bar.spread.median], "width": 0.62,
+            "marker": fill(bar.subject), "text": [median_text(bar, Metric::Rps)], "textposition": "none",
+            "hovertemplate": "%{text}<extra></extra>",
+        }));
+        let at: Vec<f64> = scattered(bar.runs.len(), 0.34).map(|shift| place + shift).collect();
+        let values: Vec<f64> = bar.runs.iter().map(|(_, value)| *value).collect();
+        data.push(points(bar, Metric::Rps, json!(values), json!(at)));
+    }
+    let names: Vec<String> = bars.iter().map(|bar| elided(&bar.subject.label, NAME)).collect();
+    let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(NAME);
+    let ticks: Vec<usize> = (0..names.len()).collect();
+    let x = json!({"nticks": 6});
+    let y = json!({"tickvals": ticks, "ticktext": names, "range": [names.len() as f64 - 0.5, -0.5], "showgrid": false});
+    let mut layout = layout(x, y);
+    layout["margin"]["l"] = json!(16 + 7 * widest);
+    Chart {
+        id: "throughput",
+        title: "Throughput".to_owned(),
+        unit: format!("requests/s, higher is better{}", suspect_hint(&[row])),
+        label: spoken("Throughput in requests per second", bars.iter().map(|bar| (bar, Metric::Rps))),
+        height: if bars.len() > 4 { 60 + 44 * bars.len() } else { 280 },
+        min_width: 280,
+        figure: ScriptJson(json!({"data": data, "layout": layout})),
+    }
+}
+
+fn latency(subjects: &[Subject], row: &Row) -> Chart {
+    let groups: Vec<(String, Vec<Option<Bar>>)> = Metric::LATENCY
+        .into_iter()
+        .map(|metric| (metric.name().to_owned(), row.rivals().map(|cell| bar(subjects, cell, metric)).collect()))
+        .collect();
+    let heads = groups.iter().zip(Metric::LATENCY);
+    let spoken_bars = heads.flat_map(|((_, bars), metric)| bars.iter().flatten().map(move |bar| (bar, metric)));
+    let label = spoken("Latency of all requests in milliseconds", spoken_bars);
+    let scale = Scale::of(&groups);
+    let unit = format!("ms, lower is better{}{}", scale.said(), suspect_hint(&[row]));
+    let (figure, min_width) = grouped(&groups, &Metric::LATENCY, &scale);
+    Chart { id: "latency", title: "Latency".to_owned(), unit, label, height: 280, min_width, figure }
+}
+
+fn by_setting(subjects: &[Subject], rows: &[&Row], id: &'static str, metric: Metric) -> Chart {
+    let present: Vec<usize> =
+        (0..subjects.len()).filter(|place| rows.iter().any(|row| row.rivals().any(|cell| cell.subject == *place))).collect();
+    let groups: Vec<(String, Vec<Option<Bar>>)> = rows
+        .iter()
+        .map(|row| {
+            let of = |place: &usize| bar(subjects, row.rivals().find(|cell| cell.subject == *place)?, metric);
+            (elided(&row.setting.label, 22), present.iter().map(of).collect())
+        })
+        .collect();
+    let scale = Scale::of(&groups);
+    let (title, unit) = match metric {
+        Metric::Rps => ("Throughput by setting", "requests/s, higher is better"),
+        _ => ("Latency p99 by setting", "ms, lower is better"),
+    };
+    let label = spoken(title, groups.iter().flat_map(|(_, bars)| bars.iter().flatten().map(|bar| (bar, metric))));
+    let (figure, min_width) = grouped(&groups, &vec![metric; groups.len()], &scale);
+    let unit = format!("{unit}{}{}", scale.said(), suspect_hint(rows));
+    Chart { id, title: title.to_owned(), unit, label, height: 300, min_width, figure }
+}
+
+/// How a vertical axis counts.
+enum Scale {
+    Linear,
+    /// From and to.
+    Logarithmic(f64, f64),
+}
+
+impl Scale {
+    fn of(groups: &[(String, Vec<Option<Bar>>)]) -> Self {
+        let bars = || groups.iter().flat_map(|(_, bars)| bars.iter().flatten());
+        let least = bars().map(|bar| bar.spread.min).fold(f64::INFINITY, f64::min);
+        let most = bars().map(|bar| bar.spread.max).fold(0.0, f64::max);
+        if least > 0.0 && most / least > LINEAR_UP_TO { Self::Logarithmic(least, most) } else { Self::Linear }
+    }
+
+    fn said(&self) -> &'static str {
+        match self {
+            Self::Linear => "",
+            Self::Logarithmic(..) => " · logarithmic axis",
+        }
+    }
+
+    fn axis(&self) -> Value {
+        match self {
+            Self::Linear => json!({"nticks": 6}),
+            Self::Logarithmic(least, most) => {
+                let ticks = round_steps(*least, *most);
+                let names: Vec<String> = ticks.iter().map(f64::to_string).collect();
+                let range = [least.log10() - 0.15, most.log10() + 0.1];
+                json!({"type": "log", "range": range, "tickvals": ticks, "ticktext": names})
+            }
+        }
+    }
+}
+
+/// 1, 2, 5, 10, … between two figures.
+fn round_steps(least: f64, most: f64) -> Vec<f64> {
+    let mut steps = Vec::new();
+    let mut power = 10f64.powf(least.log10().floor());
+    while power <= most {
+        steps.extend([1.0, 2.0, 5.0].map(|step| step * power).into_iter().filter(|step| (least..=most).contains(&step)));
+        power *= 10.0;
+    }
+    // More than fit are too many: whole powers are enough then.
+    if steps.len() > 8 { steps.into_iter().filter(|step| (step.log10() - step.log10().round()).abs() < 1e-9).collect() } else { steps }
+}
+
+/// Groups side by side along the horizontal axis, in each a place for every subject.
+fn grouped(groups: &[(String, Vec<Option<Bar>>)], metrics: &[Metric], scale: &Scale) -> (ScriptJson, usize) {
+    let places = groups.iter().map(|(_, bars)| bars.len()).max().unwrap_or(1).max(1);
+    let width = 0.8 / places as f64;
+    let mut data = Vec::new();
+    for (group, ((_, bars), metric)) in groups.iter().zip(metrics).enumerate() {
+        for (place, bar) in bars.iter().enumerate() {
+            let Some(bar) = bar else { continue };
+            let middle = group as f64 + (place as f64 - (places - 1) as f64 / 2.0) * width;
+            data.push(median(bar, *metric, middle, width, scale));
+            let at: Vec<f64> = scattered(bar.runs.len(), width * 0.4).map(|shift| middle + shift).collect();
+            let values: Vec<f64> = bar.runs.iter().map(|(_, value)| *value).collect();
+            data.push(points(bar, *metric, json!(at), json!(values)));
+        }
+    }
+    let ticks: Vec<usize> = (0..groups.len()).collect();
+    let names: Vec<&str> = groups.iter().map(|(name, _)| name.as_str()).collect();
+    let range = [-0.5, groups.len() as f64 - 0.5];
+    let x = json!({"tickvals": ticks, "ticktext": names, "range": range, "showgrid": false, "tickangle": 0});
+    let letters = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let min_width = 80 + groups.len() * (places * 14).max(letters * 7 + 8).max(30);
+    (ScriptJson(json!({"data": data, "layout": layout(x, scale.axis())})), min_width)
+}
+
+/// A bar from zero; on a logarithmic axis, which has no zero, a short line.
+fn median(bar: &Bar, metric: Metric, middle: f64, width: f64, scale: &Scale) -> Value {
+    let text = median_text(bar, metric);
+    match scale {
+        Scale::Linear => json!({
+            "type": "bar", "x": [middle], "y": [bar.spread.median], "width": width * 0.92, "marker": fill(bar.subject),
+            "text": [text], "textposition": "none", "hovertemplate": "%{text}<extra></extra>",
+        }),
+        Scale::Logarithmic(..) => json!({
+            "type": "scatter", "mode": "lines", "x": [middle - width * 0.42, middle + width * 0.42],
+            "y": [bar.spread.median, bar.spread.median], "line": {"color": bar.subject.mark.role(), "width": 3},
+            "opacity": 0.55, "text": [text, text], "hovertemplate": "%{text}<extra></extra>",
+        }),
+    }
+}
+
+fn fill(subject: &Subject) -> Value {
+    json!({"color": subject.mark.role(), "opacity": 0.28})
+}
+
+fn median_text(bar: &Bar, metric: Metric) -> String {
+    let figure = metric.figure(Some(bar.spread.median));
+    let name = text(&bar.subject.label);
+    format!("{name}<br>{} {}, median of {}", metric.name(), figure.text(), bar.runs.len())
+}
+
+fn points(bar: &Bar, metric: Metric, x: Value, y: Value) -> Value {
+    let name = text(&bar.subject.label);
+    let hints: Vec<String> = bar
+        .runs
+        .iter()
+        .map(|(run, value)| {
+            let verdict = run.verdict.map_or("", Verdict::as_str);
+            let figure = metric.figure(Some(*value));
+            format!("{name}<br>{} {}, repetition {}, {verdict}", metric.name(), figure.text(), run.repetition)
+        })
+        .collect();
+    let symbol = bar.subject.mark.symbol();
+    let symbols: Vec<String> = bar
+        .runs
+        .iter()
+        .map(|(run, _)| if is_suspect(run) { format!("{symbol}-open") } else { symbol.to_owned() })
+        .collect();
+    json!({
+        "type": "scatter", "mode": "markers", "x": x, "y": y, "text": hints,
+        "hovertemplate": "%{text}<extra></extra>", "cliponaxis": false,
+        "marker": {"color": bar.subject.mark.role(), "size": 8, "opacity": 0.9, "symbol": symbols, "line": {"width": 1.5, "color": bar.subject.mark.role()}},
+    })
+}
+
+/// Sideways places for points that would lie upon each other.
+fn scattered(count: usize, room: f64) -> impl Iterator<Item = f64> {
+    let step = if count > 1 { room / (count - 1) as f64 } else { 0.0 };
+    (0..count).map(move |place| if count > 1 { place as f64 * step - room / 2.0 } else { 0.0 })
+}
+
+fn is_suspect(run: &Run) -> bool {
+    run.verdict == Some(Verdict::Suspect)
+}
+
+fn suspect_hint(rows: &[&Row]) -> &'static str {
+    let any = rows.iter().flat_map(|row| &row.cells).any(|cell| cell.tally.suspect > 0);
+    if any { " · hollow points are suspect" } else { "" }
+}
+
+/// The first figures as a sentence; the table has all.
+fn spoken<'a, 'b: 'a>(what: &str, bars: impl Iterator<Item = (&'a Bar<'b>, Metric)>) -> String {
+    const MOST: usize = 8;
+    let texts: Vec<String> = bars
+        .take(MOST)
+        .map(|(bar, metric)| {
+            format!("{} {} {}", bar.subject.label, metric.name(), metric.figure(Some(bar.spread.median)).text())
+        })
+        .collect();
+    format!("{what}, medians: {}. The table below has all figures.", texts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::{
+        Comparison,
+        made_up::{faster, judged, run, sized, thrice},
+    };
+
+    fn charts_of(runs: Vec<Run>) -> Vec<Chart> {
+        Comparison::new(runs, None).charts
+    }
+
+    fn two() -> Vec<Run> {
+        let mut runs = thrice(|n| run("gosherve", n));
+        runs.extend(thrice(|n| faster(run("servy", n), 1.25)));
+        runs
+    }
+
+    #[test]
+    fn one_setting_has_bars_of_medians_and_points_of_repetitions() {
+        let charts = charts_of(two());
+        let titles: Vec<_> = charts.iter().map(|chart| chart.title.as_str()).collect();
+        assert_eq!(titles, ["Throughput", "Latency"]);
+        let data = charts[0].figure.0["data"].as_array().expect("traces");
+        assert_eq!(data.len(), 4);
+        assert_eq!(data[0]["x"], json!([10_000.0]));
+        assert_eq!(data[1]["x"].as_array().map(Vec::len), Some(3));
+        assert_eq!(charts[1].figure.0["data"].as_array().map(Vec::len), Some(2 * 2 * 6));
+    }
+
+    #[test]
+    fn colours_are_roles_and_a_target_keeps_its_own() {
+        for chart in charts_of(two()) {
+            let text = chart.figure.0.to_string();
+            assert!(text.contains(r#""color":"target 1""#) && text.contains(r#""color":"target 2""#));
+            assert!(!text.contains('#'), "{text}");
+        }
+    }
+
+    #[test]
+    fn several_sizes_are_groups_of_one_chart() {
+        let mut runs = thrice(|n| sized("gosherve", n, 1.0));
+        runs.extend(thrice(|n| sized("gosherve", n, 4.0)));
+        runs.extend(thrice(|n| sized("servy", n, 4.0)));
+        let charts = charts_of(runs);
+        assert_eq!(charts[0].title, "Throughput by setting");
+        assert_eq!(charts[0].figure.0["layout"]["xaxis"]["ticktext"], json!(["1 vCPU / 2 GiB", "4 vCPU / 8 GiB"]));
+        assert_eq!(charts[0].figure.0["data"].as_array().map(Vec::len), Some(6));
+    }
+
+    #[test]
+    fn an_axis_is_logarithmic_only_where_it_must_be_and_says_so() {
+        let mut runs = two();
+        assert!(!charts_of(runs.clone())[1].unit.contains("logarithmic"));
+        runs[0].max_ms = Some(900.0);
+        let chart = &charts_of(runs)[1];
+        assert!(chart.unit.contains("logarithmic"), "{}", chart.unit);
+        assert_eq!(chart.figure.0["layout"]["yaxis"]["type"], "log");
+    }
+
+    #[test]
+    fn suspect_repetitions_are_hollow() {
+        let mut runs = two();
+        runs[1] = judged(runs[1].clone(), Verdict::Suspect, "shared cores");
+        let chart = &charts_of(runs)[0];
+        assert_eq!(chart.figure.0["data"][1]["marker"]["symbol"], json!(["circle", "circle-open", "circle"]));
+        assert!(chart.unit.contains("hollow"));
+    }
+
+    #[test]
+    fn what_does_not_count_is_not_drawn() {
+        let mut runs = two();
+        runs.extend(thrice(|n| judged(run("down", n), Verdict::Invalid, "all failed")));
+        let text = charts_of(runs)[0].figure.0.to_string();
+        assert!(!text.contains("down"), "{text}");
+        assert!(charts_of(vec![judged(run("down", 1), Verdict::Invalid, "all failed")]).is_empty());
+    }
+
+    #[test]
+    fn names_are_text_and_never_markup() {
+        let runs = thrice(|n| run("</script><script>alert(1)</script>", n));
+        for chart in charts_of(runs) {
+            assert!(!chart.figure.to_string().contains('<'));
+            assert!(!chart.figure.0.to_string().contains("<script>"));
+        }
+    }
+
+    #[test]
+    fn logarithmic_ticks_are_round() {
+        assert_eq!(round_steps(0.4, 30.0), [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
+        assert_eq!(round_steps(0.01, 2000.0).len(), 6);
+    }
+}

@@ -1,0 +1,253 @@
+//! The answer first: what a comparison says in a few words and one big figure each. Pure.
+
+use super::{
+    metric::Metric,
+    selection::Subject,
+    statistics::{self, ENOUGH, Lead, Standing},
+    view::{Cell, Row},
+};
+use crate::web::{
+    card::{Card, Tone},
+    format,
+};
+
+/// More settings than this are left to the charts and the table.
+const MOST_CARDS: usize = 8;
+
+/// What the comparison is called.
+pub fn title(subjects: &[Subject], base: usize) -> String {
+    match subjects {
+        [] => "Nothing to compare".to_owned(),
+        [one] => one.label.clone(),
+        [one, other] if base == 1 => format!("{} against {}", one.label, other.label),
+        [one, other] => format!("{} against {}", other.label, one.label),
+        many => format!("{} targets compared", many.len()),
+    }
+}
+
+/// What all runs share, in one line.
+pub fn lead(rows: &[Row]) -> String {
+    let runs = || rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs);
+    let mut parts = Vec::new();
+    match rows {
+        [row] => parts.push(row.setting.label.clone()),
+        rows => parts.push(format!("{} settings", rows.len())),
+    }
+    if let Some(seconds) = one(runs().map(|run| run.duration_s)) {
+        parts.push(format!("{} measured", format::duration(Some(seconds)).text()));
+    }
+    if let Some(agent) = one(runs().map(|run| run.agent.clone())) {
+        parts.push(format!("on {agent}"));
+    }
+    let repetitions: Vec<usize> = rows.iter().flat_map(|row| &row.cells).map(|cell| cell.runs.len()).collect();
+    let (least, most) = (repetitions.iter().min(), repetitions.iter().max());
+    if let (Some(least), Some(most)) = (least, most) {
+        let text = format::plural(most, "repetition");
+        parts.push(if least == most { format!("{text} each") } else { format!("{least} to {text}") });
+    }
+    parts.join(" · ")
+}
+
+/// The one value that all have.
+fn one<T: PartialEq>(mut values: impl Iterator<Item = Option<T>>) -> Option<T> {
+    let first = values.next()??;
+    values.all(|value| value.as_ref() == Some(&first)).then_some(first)
+}
+
+/// The cards: for two targets in one setting by how much they differ, else who leads where.
+pub fn cards(subjects: &[Subject], base: usize, rows: &[Row]) -> Vec<Card> {
+    match rows {
+        [row] if row.rivals().count() == 0 => {
+            vec![Card::new("Result", "none yet", "not one of these runs has figures that count", Tone::Plain)]
+        }
+        [row] if subjects.len() == 1 => row.rivals().flat_map(|cell| own(cell)).collect(),
+        [row] if subjects.len() == 2 => pair(subjects, base, row),
+        rows => rows.iter().take(MOST_CARDS).map(|row| leader(subjects, row)).collect(),
+    }
+}
+
+const HEADLINES: [(Metric, &str, &str); 3] =
+    [(Metric::Rps, "Throughput", " requests/s"), (Metric::P50Ms, "Latency p50", " ms"), (Metric::P99Ms, "Latency p99", " ms")];
+
+/// The figures of a single target.
+fn own(cell: &Cell) -> Vec<Card> {
+    let detail = match cell.tally.counting() {
+        1 => "1 repetition".to_owned(),
+        count => format!("median of {count} repetitions"),
+    };
+    let card = |(metric, label, unit): (Metric, &str, &str)| {
+        let stat = cell.stat(metric);
+        let range = stat.range();
+        let detail = if range.is_empty() { detail.clone() } else { format!("{detail}, {range}") };
+        let value = if stat.spread.is_some() { format!("{}{unit}", stat.figure().text()) } else { "not known".to_owned() };
+        Card::new(label, value, detail, Tone::Plain)
+    };
+    HEADLINES.into_iter().map(card).chain([failures(cell, None)]).collect()
+}
+
+fn pair(subjects: &[Subject], base: usize, row: &Row) -> Vec<Card> {
+    let rivals: Vec<&Cell> = row.rivals().collect();
+    let [one, other] = rivals.as_slice() else {
+        let there: Vec<_> = rivals.iter().map(|cell| cell.subject).collect();
+        let absent = subjects.iter().enumerate().find(|(place, _)| !there.contains(place));
+        let detail =
+            absent.map_or_else(String::new, |(_, subject)| format!("{} has no run that counts", subject.label));
+        return vec![Card::new("Result", "no comparison", detail, Tone::Doubtful)];
+    };
+    let (challenger, baseline) = if one.subject == base { (*other, *one) } else { (*one, *other) };
+    let name = subjects[base].label.as_str();
+    let card = |(metric, label, unit)| difference(metric, label, unit, challenger, baseline, name);
+    HEADLINES.into_iter().map(card).chain([failures(challenger, Some((baseline, name)))]).collect()
+}
+
+fn difference(metric: Metric, label: &str, unit: &str, challenger: &Cell, baseline: &Cell, name: &str) -> Card {
+    let (stat, against) = (challenger.stat(metric), baseline.stat(metric));
+    let (Some(ratio), Some(standing)) = (stat.change, stat.standing) else {
+        return Card::new(label, "not known", "the summaries do not have it", Tone::Plain);
+    };
+    let (change, word) = (stat.change().text().to_owned(), metric.word(ratio));
+    let figures = format!("{} instead of {}{unit}", stat.figure().text(), against.figure().text());
+    let fewest = challenger.tally.counting().min(baseline.tally.counting());
+    match standing {
+        Standing::Better => Card::new(label, change, format!("{word} than {name} · {figures}"), Tone::Good),
+        Standing::Worse => Card::new(label, change, format!("{word} than {name} · {figures}"), Tone::Bad),
+        Standing::Unclear => {
+            let detail = format!("{change} in the median: the repetitions lie too close · {figures}");
+            Card::new(label, "no clear difference", detail, Tone::Plain)
+        }
+        Standing::TooFew => {
+            let detail = format!("{word}, but too few repetitions to say so ({fewest} of {ENOUGH}) · {figures}");
+            Card::new(label, change, detail, Tone::Plain)
+        }
+    }
+}
+
+/// Failures are told by the worst repetition: a median would hide one of three.
+fn failures(cell: &Cell, against: Option<(&Cell, &str)>) -> Card {
+    const LABEL: &str = "Failed requests";
+    let worst = |cell: &Cell| cell.stat(Metric::ErrorRate).spread.as_ref().map(|spread| spread.max);
+    let text = |share: f64| format::percent(Some(share)).text().to_owned();
+    match (worst(cell), against.map(|(cell, name)| (worst(cell), name))) {
+        (None, _) | (_, Some((None, _))) => Card::new(LABEL, "not known", "a summary does not say", Tone::Doubtful),
+        (Some(0.0), None) => Card::new(LABEL, "none", "in any repetition that counts", Tone::Plain),
+        (Some(0.0), Some((Some(0.0), _))) => Card::new(LABEL, "none", "on either side", Tone::Plain),
+        (Some(share), None) => Card::new(LABEL, text(share), "in the worst repetition", Tone::Doubtful),
+        (Some(share), Some((Some(other), name))) => {
+            let detail = format!("in the worst repetition; {name} {}", text(other));
+            Card::new(LABEL, text(share), detail, Tone::Doubtful)
+        }
+    }
+}
+
+/// Who leads in one setting, by throughput.
+fn leader(subjects: &[Subject], row: &Row) -> Card {
+    let label = row.setting.label.as_str();
+    let stat = |cell: &Cell| cell.stat(Metric::Rps).clone();
+    let mut cells: Vec<&Cell> = row.rivals().collect();
+    let lead = row.lead(Metric::Rps);
+    let median = |cell: &Cell| stat(cell).spread.map_or(f64::NEG_INFINITY, |spread| spread.median);
+    cells.sort_by(|a, b| median(b).total_cmp(&median(a)));
+    let Some(first) = cells.first() else {
+        return Card::new(label, "no figures", "no run counts here", Tone::Doubtful);
+    };
+    let subject = &subjects[first.subject];
+    let figure = format!("{} requests/s", stat(first).figure().text());
+    let named = |detail: String, tone| Card {
+        mark: Some(subject.mark),
+        ..Card::new(label, subject.label.clone(), detail, tone)
+    };
+    match lead {
+        Lead::Of(_) => {
+            let ahead = cells.get(1).and_then(|second| {
+                let (first, second_stat) = (stat(first).spread?, stat(second).spread?);
+                Some((statistics::change(&first, &second_stat)?, subjects[second.subject].label.clone()))
+            });
+            let detail = ahead.map_or(figure.clone(), |(ratio, second)| {
+                format!("leads · {figure}, {} over {second}", format::change(Some(ratio)).text())
+            });
+            named(detail, Tone::Good)
+        }
+        Lead::Alone => named(format!("{figure} · nobody to compare with here"), Tone::Plain),
+        Lead::Unclear => {
+            let detail = format!("highest median: {}, {figure}", subject.label);
+            Card::new(label, "no clear leader", detail, Tone::Plain)
+        }
+        Lead::TooFew(fewest) => {
+            let detail = format!("highest median: {}, {figure} ({fewest} of {ENOUGH} repetitions)", subject.label);
+            Card::new(label, "too few repetitions", detail, Tone::Plain)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        compare::{
+            Comparison,
+            made_up::{failed, faster, run, sized, thrice},
+        },
+        runs::Run,
+        web::card::Tone,
+    };
+
+    fn cards(runs: Vec<Run>) -> Vec<(String, String, Tone)> {
+        let plain = |text: &str| text.replace('\u{a0}', " ");
+        let cards = Comparison::new(runs, None).cards;
+        cards.into_iter().map(|card| (plain(&card.value), plain(&card.detail), card.tone)).collect()
+    }
+
+    fn against(factor: f64) -> Vec<Run> {
+        let mut runs = thrice(|n| run("gosherve", n));
+        runs.extend(thrice(|n| faster(run("servy", n), factor)));
+        runs
+    }
+
+    #[test]
+    fn two_targets_are_told_apart_in_words_and_figures() {
+        let cards = cards(against(1.25));
+        let told = ("+25.0 %".to_owned(), "faster than gosherve · 12,500 instead of 10,000 requests/s".to_owned(), Tone::Good);
+        assert_eq!(cards[0], told);
+        assert_eq!(cards[2].0, "−20.0 %");
+        assert_eq!((cards[3].0.as_str(), cards[3].1.as_str()), ("none", "on either side"));
+    }
+
+    #[test]
+    fn slower_is_bad_and_close_is_no_difference() {
+        assert_eq!(cards(against(0.8))[0].2, Tone::Bad);
+        let close = &cards(against(1.004))[0];
+        assert_eq!((close.0.as_str(), close.2), ("no clear difference", Tone::Plain));
+    }
+
+    #[test]
+    fn one_repetition_is_too_few() {
+        let cards = cards(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)]);
+        assert!(cards[0].1.starts_with("faster, but too few repetitions to say so (1 of 3)"), "{cards:?}");
+        assert_eq!(cards[0].2, Tone::Plain);
+    }
+
+    #[test]
+    fn who_has_no_run_that_counts_is_named() {
+        let mut runs = thrice(|n| run("gosherve", n));
+        runs.push(failed(run("servy", 1), "did not start"));
+        assert_eq!(cards(runs)[0].1, "servy has no run that counts");
+    }
+
+    #[test]
+    fn one_repetition_with_failures_is_not_hidden_by_two_without() {
+        let mut runs = against(1.25);
+        runs[4].error_rate = Some(0.004);
+        let card = &cards(runs)[3];
+        assert_eq!((card.0.as_str(), card.1.as_str()), ("0.40 %", "in the worst repetition; gosherve 0 %"));
+    }
+
+    #[test]
+    fn several_sizes_each_say_who_leads() {
+        let mut runs = thrice(|n| sized("gosherve", n, 1.0));
+        runs.extend(thrice(|n| faster(sized("servy", n, 1.0), 1.5)));
+        runs.extend(thrice(|n| sized("gosherve", n, 4.0)));
+        runs.push(sized("servy", 1, 4.0));
+        let cards = cards(runs);
+        assert_eq!((cards[0].0.as_str(), cards[0].1.as_str()), ("servy", "leads · 15,000 requests/s, +50.0 % over gosherve"));
+        assert_eq!(cards[1].0, "too few repetitions");
+    }
+}

@@ -1,0 +1,142 @@
+//! The figures that a comparison shows of every cell, in the order of its columns.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::statistics::Better;
+use crate::{
+    runs::Run,
+    web::format::{self, Figure},
+};
+
+/// One column. Latency is that of all requests, failed ones included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Requests per second of the measured phase.
+    Rps,
+    /// Mean latency, ms.
+    AvgMs,
+    /// Median latency, ms.
+    P50Ms,
+    /// 90th percentile, ms.
+    P90Ms,
+    /// 95th percentile, ms.
+    P95Ms,
+    /// 99th percentile, ms.
+    P99Ms,
+    /// Greatest latency, ms.
+    MaxMs,
+    /// Failed requests as a share of all, 0 to 1.
+    ErrorRate,
+    /// Bytes received per second.
+    ReceivedPerS,
+}
+
+impl Metric {
+    /// All, in order.
+    pub const ALL: [Self; 9] = [
+        Self::Rps,
+        Self::AvgMs,
+        Self::P50Ms,
+        Self::P90Ms,
+        Self::P95Ms,
+        Self::P99Ms,
+        Self::MaxMs,
+        Self::ErrorRate,
+        Self::ReceivedPerS,
+    ];
+
+    /// Those of the latency chart.
+    pub const LATENCY: [Self; 6] = [Self::AvgMs, Self::P50Ms, Self::P90Ms, Self::P95Ms, Self::P99Ms, Self::MaxMs];
+
+    /// A column's head, with the unit where the cells have none.
+    pub fn head(self) -> &'static str {
+        match self {
+            Self::Rps => "requests/s",
+            Self::AvgMs => "avg ms",
+            Self::P50Ms => "p50 ms",
+            Self::P90Ms => "p90 ms",
+            Self::P95Ms => "p95 ms",
+            Self::P99Ms => "p99 ms",
+            Self::MaxMs => "max ms",
+            Self::ErrorRate => "failed",
+            Self::ReceivedPerS => "received",
+        }
+    }
+
+    /// The short name on a chart's axis and in a sentence.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rps => "throughput",
+            Self::AvgMs => "avg",
+            Self::P50Ms => "p50",
+            Self::P90Ms => "p90",
+            Self::P95Ms => "p95",
+            Self::P99Ms => "p99",
+            Self::MaxMs => "max",
+            Self::ErrorRate => "failed requests",
+            Self::ReceivedPerS => "received",
+        }
+    }
+
+    /// Which way is better; the bytes received follow from the answers and are neither.
+    pub fn better(self) -> Option<Better> {
+        match self {
+            Self::Rps => Some(Better::Higher),
+            Self::ReceivedPerS => None,
+            _ => Some(Better::Lower),
+        }
+    }
+
+    /// The word for a difference: throughput and latency are faster or slower, amounts more or less.
+    pub fn word(self, change: f64) -> &'static str {
+        match (self, change > 0.0) {
+            (Self::ErrorRate | Self::ReceivedPerS, true) => "more",
+            (Self::ErrorRate | Self::ReceivedPerS, false) => "less",
+            (Self::Rps, up) => if up { "faster" } else { "slower" },
+            (_, up) => if up { "slower" } else { "faster" },
+        }
+    }
+
+    /// The figure of one run.
+    pub fn of(self, run: &Run) -> Option<f64> {
+        match self {
+            Self::Rps => run.rps,
+            Self::AvgMs => run.avg_ms,
+            Self::P50Ms => run.p50_ms,
+            Self::P90Ms => run.p90_ms,
+            Self::P95Ms => run.p95_ms,
+            Self::P99Ms => run.p99_ms,
+            Self::MaxMs => run.max_ms,
+            Self::ErrorRate => run.error_rate,
+            Self::ReceivedPerS => {
+                run.data_received_bytes.zip(run.measured_s.filter(|s| *s > 0.0)).map(|(bytes, s)| bytes / s)
+            }
+        }
+    }
+
+    /// The figure as a table's cell.
+    pub fn figure(self, value: Option<f64>) -> Figure {
+        match self {
+            Self::ErrorRate => format::percent(value),
+            Self::ReceivedPerS => format::rate(value),
+            _ => format::number(value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_throughput_and_less_latency_are_faster() {
+        assert_eq!(Metric::Rps.word(0.2), "faster");
+        assert_eq!(Metric::Rps.word(-0.2), "slower");
+        assert_eq!(Metric::P99Ms.word(0.2), "slower");
+        assert_eq!(Metric::P99Ms.word(-0.2), "faster");
+        assert_eq!(Metric::ErrorRate.word(0.2), "more");
+        assert_eq!(Metric::ReceivedPerS.word(-0.2), "less");
+    }
+}

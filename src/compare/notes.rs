@@ -1,0 +1,304 @@
+//! The doubts: everything that speaks against taking the figures at face value. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    metric::Metric,
+    selection::Subject,
+    statistics::ENOUGH,
+    view::{Row, Tally},
+};
+use crate::{
+    runs::{Origin, Run, Verdict},
+    web::format::plural,
+};
+
+/// Something to know before believing a figure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Note {
+    /// How much it weighs.
+    pub level: Level,
+    /// In a few words.
+    pub title: String,
+    /// In a sentence.
+    pub text: String,
+}
+
+/// How much a note weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// It may change the answer.
+    Doubt,
+    /// It explains what is shown.
+    Info,
+}
+
+/// All notes of a comparison, the doubts first.
+pub fn notes(subjects: &[Subject], rows: &[Row]) -> Vec<Note> {
+    let mut notes = Vec::new();
+    notes.extend(left_out(rows));
+    notes.extend(suspect(rows));
+    notes.extend(too_few(subjects, rows));
+    notes.extend(absent(subjects, rows));
+    notes.extend(executables(subjects, rows));
+    notes.extend(surroundings(rows));
+    notes.extend(missing_figures(rows));
+    notes.extend(settings(rows));
+    notes.extend(unfinished(rows));
+    notes
+}
+
+/// Ids that were asked for and are not here.
+pub fn missing(ids: &[String]) -> Option<Note> {
+    let text = || format!("Deleted, or mistyped in the address: {}.", listed(ids.iter().cloned()));
+    (!ids.is_empty()).then(|| doubt(format!("{} not found.", plural(ids.len(), "run")), text()))
+}
+
+fn doubt(title: impl Into<String>, text: impl Into<String>) -> Note {
+    Note { level: Level::Doubt, title: title.into(), text: text.into() }
+}
+
+fn info(title: impl Into<String>, text: impl Into<String>) -> Note {
+    Note { level: Level::Info, title: title.into(), text: text.into() }
+}
+
+/// A few by name, the rest by number.
+fn listed(names: impl Iterator<Item = String>) -> String {
+    const MOST: usize = 4;
+    let mut names: Vec<String> = names.collect();
+    if names.len() > MOST {
+        let more = names.len() - (MOST - 1);
+        names.truncate(MOST - 1);
+        names.push(format!("{more} more"));
+    }
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+fn runs(rows: &[Row]) -> impl Iterator<Item = &Run> {
+    rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs)
+}
+
+fn total(rows: &[Row], of: impl Fn(&Tally) -> usize) -> usize {
+    rows.iter().flat_map(|row| &row.cells).map(|cell| of(&cell.tally)).sum()
+}
+
+fn left_out(rows: &[Row]) -> Option<Note> {
+    let (invalid, failed) = (total(rows, |tally| tally.invalid), total(rows, |tally| tally.failed));
+    let parts: Vec<_> =
+        [(invalid, "invalid"), (failed, "not finished properly")].into_iter().filter(|(count, _)| *count > 0).collect();
+    let title = format!("{} left out.", plural(invalid + failed, "run"));
+    let texts: Vec<_> = parts.iter().map(|(count, what)| format!("{count} {what}")).collect();
+    (!parts.is_empty()).then(|| doubt(title, format!("{}; the reasons stand below the figures.", texts.join(", "))))
+}
+
+fn suspect(rows: &[Row]) -> Option<Note> {
+    let mut reasons: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
+    for run in runs(rows).filter(|run| run.counts() && run.verdict == Some(Verdict::Suspect)) {
+        for reason in &run.reasons {
+            reasons.entry(&reason.code).or_insert((0, &reason.text)).0 += 1;
+        }
+    }
+    let count = total(rows, |tally| tally.suspect);
+    let text = |(times, text): &(usize, &str)| match times {
+        1 => (*text).to_owned(),
+        times => format!("{text} ({times} runs)"),
+    };
+    let texts: Vec<String> = reasons.values().map(text).collect();
+    (count > 0).then(|| doubt(format!("{} used nevertheless.", plural(count, "suspect run")), sentence(&texts.join("; "))))
+}
+
+fn too_few(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
+    let mut cells = 0;
+    let mut fewest = ENOUGH;
+    let mut names = BTreeSet::new();
+    for row in rows.iter().filter(|row| row.rivals().count() > 1) {
+        for cell in row.rivals().filter(|cell| cell.tally.counting() < ENOUGH) {
+            cells += 1;
+            fewest = fewest.min(cell.tally.counting());
+            names.insert(subjects[cell.subject].label.clone());
+        }
+    }
+    let text = format!(
+        "{}: {fewest} of {ENOUGH}. A winner needs {ENOUGH} repetitions that count on each side.",
+        listed(names.into_iter())
+    );
+    (cells > 0).then(|| doubt("Too few repetitions.", text))
+}
+
+/// Who has nothing that counts where others have.
+fn absent(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
+    let mut gaps = Vec::new();
+    for row in rows {
+        let there: Vec<usize> = row.rivals().map(|cell| cell.subject).collect();
+        for (place, subject) in subjects.iter().enumerate() {
+            if !there.contains(&place) && !there.is_empty() {
+                gaps.push(match rows.len() {
+                    1 => subject.label.clone(),
+                    _ => format!("{} at {}", subject.label, row.setting.label),
+                });
+            }
+        }
+    }
+    (!gaps.is_empty()).then(|| doubt("Nothing that counts", format!("from {}.", listed(gaps.into_iter()))))
+}
+
+/// One version that stands for two programs.
+fn executables(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
+    let mut sums: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
+    for cell in rows.iter().flat_map(|row| &row.cells) {
+        let known = cell.counting().filter_map(|run| run.target_sha256.as_deref());
+        sums.entry(cell.subject).or_default().extend(known);
+    }
+    let several: Vec<_> = sums.into_iter().filter(|(_, sums)| sums.len() > 1).collect();
+    let names = several.iter().map(|(subject, sums)| format!("{} ({} files)", subjects[*subject].label, sums.len()));
+    let text = format!("The program differs between runs of {}: not one version.", listed(names));
+    (!several.is_empty()).then(|| doubt("Executables differ.", text))
+}
+
+/// What should have been alike within a row and was not.
+fn surroundings(rows: &[Row]) -> Vec<Note> {
+    type Part = (&'static str, fn(&Run) -> Option<String>);
+    const PARTS: [Part; 5] = [
+        ("Agents", |run| run.agent.clone()),
+        ("k6 versions", |run| run.k6_version.clone()),
+        ("Durations", |run| run.duration_s.map(|seconds| format!("{seconds} s"))),
+        ("Limits", |run| run.enforced.as_ref().map(|by| format!("CPU {}, memory {}", by.cpu, by.memory))),
+        ("Origins", |run| {
+            Some(match run.origin {
+                Origin::Agent => "measured by an agent".to_owned(),
+                Origin::Import => "imported".to_owned(),
+            })
+        }),
+    ];
+    let mut notes = Vec::new();
+    for (what, of) in PARTS {
+        let mut seen: BTreeSet<String> = BTreeSet::new();
+        for row in rows.iter().filter(|row| row.rivals().count() > 1) {
+            let counting = row.cells.iter().flat_map(|cell| cell.counting());
+            let values: BTreeSet<String> =
+                counting.map(|run| of(run).unwrap_or_else(|| "not known".to_owned())).collect();
+            if values.len() > 1 {
+                seen.extend(values);
+            }
+        }
+        if !seen.is_empty() {
+            notes.push(doubt(format!("{what} differ."), format!("{}.", sentence(&listed(seen.into_iter())))));
+        }
+    }
+    notes
+}
+
+fn missing_figures(rows: &[Row]) -> Option<Note> {
+    let lacking = Metric::ALL.into_iter().filter_map(|metric| {
+        let count = runs(rows).filter(|run| run.counts() && metric.of(run).is_none()).count();
+        (count > 0).then(|| format!("{} ({})", metric.name(), plural(count, "run")))
+    });
+    let text = listed(lacking);
+    (!text.is_empty()).then(|| info("Not in every summary:", format!("{text}. Nobody leads where a figure is missing.")))
+}
+
+fn settings(rows: &[Row]) -> Option<Note> {
+    let differ = |part: fn(&Row) -> String| rows.iter().map(part).collect::<BTreeSet<_>>().len() > 1;
+    let mut kinds = Vec::new();
+    if differ(|row| format!("{:?} {:?}", row.setting.scenario, row.setting.scenario_sha256)) {
+        kinds.push("scenarios".to_owned());
+    }
+    if differ(|row| format!("{:?} {:?}", row.setting.vus, row.setting.parameters)) {
+        kinds.push("loads".to_owned());
+    }
+    if differ(|row| format!("{:?}", row.setting.size)) {
+        kinds.push("machine sizes".to_owned());
+    }
+    let text = format!("Differences and winners are told only within runs of the same {}.", listed(kinds.clone().into_iter()).replace(" and ", ", "));
+    (!kinds.is_empty()).then(|| info(format!("{} differ.", sentence(&listed(kinds.into_iter()))), text))
+}
+
+fn unfinished(rows: &[Row]) -> Option<Note> {
+    let count = total(rows, |tally| tally.unfinished);
+    (count > 0).then(|| info(format!("{} not at an end yet.", plural(count, "run")), "They join when they are."))
+}
+
+/// With a capital letter.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        compare::{
+            Comparison,
+            made_up::{failed, judged, run, sized, thrice},
+        },
+        runs::{Run, Verdict},
+    };
+
+    fn titles(runs: Vec<Run>) -> Vec<String> {
+        Comparison::new(runs, None).notes.into_iter().map(|note| format!("{} {}", note.title, note.text)).collect()
+    }
+
+    fn both() -> Vec<Run> {
+        let mut runs = thrice(|n| run("gosherve", n));
+        runs.extend(thrice(|n| run("servy", n)));
+        runs
+    }
+
+    #[test]
+    fn clean_runs_of_one_setting_raise_no_doubt() {
+        assert_eq!(titles(both()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn suspect_runs_are_used_and_named() {
+        let mut runs = both();
+        runs[0] = judged(runs[0].clone(), Verdict::Suspect, "k6 had no core of its own");
+        assert_eq!(titles(runs), ["1 suspect run used nevertheless. K6 had no core of its own"]);
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let mut runs = both();
+        runs.push(judged(run("servy", 4), Verdict::Invalid, "all failed"));
+        runs.push(failed(run("servy", 5), "did not start"));
+        assert_eq!(titles(runs)[0], "2 runs left out. 1 invalid, 1 not finished properly; the reasons stand below the figures.");
+    }
+
+    #[test]
+    fn unlike_surroundings_are_told() {
+        let mut runs = both();
+        runs[5].agent = Some("laptop".to_owned());
+        runs[5].k6_version = Some("1.0.0".to_owned());
+        runs[4].target_sha256 = Some("other".to_owned());
+        let told = titles(runs);
+        assert_eq!(told[0], "Executables differ. The program differs between runs of servy (2 files): not one version.");
+        assert_eq!(told[1..], ["Agents differ. Bench-01 and laptop.", "k6 versions differ. 1.0.0 and 1.8.1."]);
+    }
+
+    #[test]
+    fn sizes_that_only_one_target_ran_on_are_a_doubt() {
+        let mut runs = thrice(|n| sized("gosherve", n, 1.0));
+        runs.extend(thrice(|n| sized("gosherve", n, 4.0)));
+        runs.extend(thrice(|n| sized("servy", n, 4.0)));
+        let told = titles(runs);
+        assert_eq!(told[0], "Nothing that counts from servy at 1 vCPU / 2 GiB.");
+        assert!(told[1].starts_with("Machine sizes differ."), "{told:?}");
+    }
+
+    #[test]
+    fn a_figure_that_summaries_lack_is_told() {
+        let mut runs = both();
+        for run in &mut runs {
+            run.p99_ms = None;
+        }
+        assert_eq!(titles(runs), ["Not in every summary: p99 (6 runs). Nobody leads where a figure is missing."]);
+    }
+}

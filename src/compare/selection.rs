@@ -1,0 +1,240 @@
+//! Which of the chosen runs may be compared with which: targets by settings. Pure.
+//!
+//! Only runs of one setting (machine size, scenario in one revision with the same parameters, load) are held against
+//! each other. Runs of one target in one setting are its repetitions.
+
+use std::{cmp::Ordering, collections::BTreeMap};
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{
+    runs::{Run, RunSize},
+    web::{format, mark::Mark},
+};
+
+/// One of those that are compared: a target in one version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Subject {
+    /// How an address names it: `name` or `name@version`.
+    pub key: String,
+    /// Name of the target.
+    pub target: String,
+    /// Its version.
+    pub version: Option<String>,
+    /// Its colour: the place among the names of this comparison.
+    pub mark: Mark,
+    /// How it is called here: with its version only where another version is compared too.
+    pub label: String,
+}
+
+/// What runs must share to be comparable.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Setting {
+    /// What tells it from the other settings of this comparison; everything where it is the only one.
+    pub label: String,
+    /// Name of the scenario.
+    pub scenario: Option<String>,
+    /// Hash of the scenario's revision.
+    pub scenario_sha256: Option<String>,
+    /// Parameters of the scenario.
+    pub parameters: BTreeMap<String, String>,
+    /// Virtual users; null when the script decides.
+    pub vus: Option<u32>,
+    /// The machine size.
+    pub size: Option<RunSize>,
+}
+
+/// The runs of one subject in one setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Place in [`Selection::subjects`].
+    pub subject: usize,
+    /// Place in [`Selection::settings`].
+    pub setting: usize,
+    /// By repetition; those that don't count too.
+    pub runs: Vec<Run>,
+}
+
+/// Runs in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selection {
+    /// By name and version.
+    pub subjects: Vec<Subject>,
+    /// By scenario, load and size.
+    pub settings: Vec<Setting>,
+    /// By setting, then subject.
+    pub groups: Vec<Group>,
+}
+
+/// Puts runs in order; the order they come in does not matter.
+pub fn select(runs: Vec<Run>) -> Selection {
+    let subjects = subjects(&runs);
+    let settings = settings(&runs);
+    let mut groups: Vec<Group> = Vec::new();
+    for run in runs {
+        let place = |found: Option<usize>| found.unwrap_or_default();
+        let subject = place(subjects.iter().position(|subject| subject.key == key(&run)));
+        let setting = place(settings.iter().position(|setting| same(setting, &setting_of(&run))));
+        match groups.iter_mut().find(|group| (group.subject, group.setting) == (subject, setting)) {
+            Some(group) => group.runs.push(run),
+            None => groups.push(Group { subject, setting, runs: vec![run] }),
+        }
+    }
+    groups.sort_by_key(|group| (group.setting, group.subject));
+    for group in &mut groups {
+        group.runs.sort_by(|a, b| (a.repetition, &a.id).cmp(&(b.repetition, &b.id)));
+    }
+    Selection { subjects, settings, groups }
+}
+
+fn key(run: &Run) -> String {
+    match &run.version {
+        Some(version) => format!("{}@{version}", run.target),
+        None => run.target.clone(),
+    }
+}
+
+fn subjects(runs: &[Run]) -> Vec<Subject> {
+    let mut names: Vec<_> = runs.iter().map(|run| (run.target.clone(), run.version.clone(), key(run))).collect();
+    names.sort();
+    names.dedup_by(|a, b| a.2 == b.2);
+    let versions = |target: &str| names.iter().filter(|(name, ..)| name == target).count();
+    let subject = |(place, (target, version, key)): (usize, &(String, Option<String>, String))| Subject {
+        key: key.clone(),
+        target: target.clone(),
+        version: version.clone(),
+        mark: Mark(place),
+        label: match version {
+            Some(version) if versions(target) > 1 => format!("{target} {version}"),
+            _ => target.clone(),
+        },
+    };
+    names.iter().enumerate().map(subject).collect()
+}
+
+fn settings(runs: &[Run]) -> Vec<Setting> {
+    let mut all: Vec<Setting> = Vec::new();
+    for setting in runs.iter().map(setting_of) {
+        if !all.iter().any(|known| same(known, &setting)) {
+            all.push(setting);
+        }
+    }
+    all.sort_by(order);
+    let labels: Vec<String> = all.iter().map(|setting| label(setting, &all)).collect();
+    for (setting, label) in all.iter_mut().zip(labels) {
+        setting.label = label;
+    }
+    all
+}
+
+fn setting_of(run: &Run) -> Setting {
+    Setting {
+        label: String::new(),
+        scenario: run.scenario.clone(),
+        scenario_sha256: run.scenario_sha256.clone(),
+        parameters: run.parameters.clone(),
+        vus: run.vus,
+        size: run.size.clone(),
+    }
+}
+
+fn same(one: &Setting, other: &Setting) -> bool {
+    order(one, other) == Ordering::Equal
+}
+
+/// A size is its cores and memory, whatever it is called.
+fn order(one: &Setting, other: &Setting) -> Ordering {
+    let rest = |setting: &Setting| {
+        (setting.scenario.clone(), setting.scenario_sha256.clone(), setting.parameters.clone(), setting.vus)
+    };
+    let cores = |setting: &Setting| setting.size.as_ref().map_or(0.0, |size| size.vcpus);
+    let memory = |setting: &Setting| setting.size.as_ref().map(|size| size.memory_bytes);
+    rest(one)
+        .cmp(&rest(other))
+        .then(cores(one).total_cmp(&cores(other)))
+        .then(memory(one).cmp(&memory(other)))
+}
+
+fn label(setting: &Setting, all: &[Setting]) -> String {
+    let only = all.len() == 1;
+    let differs = |part: fn(&Setting, &Setting) -> bool| only || all.iter().any(|other| !part(setting, other));
+    let mut parts = Vec::new();
+    if differs(|a, b| a.scenario == b.scenario) {
+        parts.push(setting.scenario.clone().unwrap_or_else(|| "unknown scenario".to_owned()));
+    }
+    if !only && differs(|a, b| a.scenario != b.scenario || a.scenario_sha256 == b.scenario_sha256) {
+        let short = |sha: &String| format!("revision {}", sha.chars().take(8).collect::<String>());
+        parts.push(setting.scenario_sha256.as_ref().map_or_else(|| "unknown revision".to_owned(), short));
+    }
+    if differs(|a, b| a.parameters == b.parameters) {
+        parts.extend(setting.parameters.iter().map(|(name, value)| format!("{name}={value}")));
+    }
+    if differs(|a, b| a.vus == b.vus) {
+        parts.push(setting.vus.map_or_else(
+            || "load of the script".to_owned(),
+            |vus| format!("{} VUs", format::count(Some(u64::from(vus))).text()),
+        ));
+    }
+    if differs(|a, b| a.size == b.size) {
+        parts.push(setting.size.as_ref().map_or_else(|| "unknown size".to_owned(), |size| size.name.clone()));
+    }
+    parts.join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::made_up::{run, sized};
+
+    #[test]
+    fn runs_of_one_target_in_one_setting_are_its_repetitions() {
+        let selection = select(vec![run("servy", 2), run("gosherve", 1), run("servy", 1)]);
+        let labels: Vec<_> = selection.subjects.iter().map(|subject| subject.label.as_str()).collect();
+        assert_eq!(labels, ["gosherve", "servy"]);
+        assert_eq!(selection.settings.len(), 1);
+        assert_eq!(selection.settings[0].label, "hash · 10 VUs · 2 vCPU / 4 GiB");
+        let repetitions: Vec<_> = selection.groups[1].runs.iter().map(|run| run.repetition).collect();
+        assert_eq!((selection.groups[1].subject, repetitions), (1, vec![1, 2]));
+    }
+
+    #[test]
+    fn colours_do_not_depend_on_the_order_of_the_runs() {
+        let there = select(vec![run("a", 1), run("b", 1), run("c", 1)]).subjects;
+        let back = select(vec![run("c", 1), run("b", 1), run("a", 1)]).subjects;
+        assert_eq!(there, back);
+        assert_eq!(there[2].mark, Mark(2));
+    }
+
+    #[test]
+    fn two_versions_of_a_target_are_two_subjects() {
+        let mut old = run("servy", 1);
+        old.version = Some("1.0".to_owned());
+        let mut new = run("servy", 1);
+        new.version = Some("2.0".to_owned());
+        let subjects = select(vec![new, old, run("gosherve", 1)]).subjects;
+        let labels: Vec<_> = subjects.iter().map(|subject| subject.label.as_str()).collect();
+        assert_eq!(labels, ["gosherve", "servy 1.0", "servy 2.0"]);
+        assert_eq!(subjects[1].key, "servy@1.0");
+    }
+
+    #[test]
+    fn sizes_and_loads_are_never_mixed_and_sizes_go_from_small_to_big() {
+        let mut hard = sized("servy", 1, 4.0);
+        hard.vus = Some(50);
+        let selection = select(vec![sized("servy", 1, 16.0), sized("servy", 1, 4.0), sized("servy", 1, 1.0), hard]);
+        let labels: Vec<_> = selection.settings.iter().map(|setting| setting.label.as_str()).collect();
+        let vcpus = |n: u32| format!("10 VUs · {n} vCPU / {} GiB", 2 * n);
+        assert_eq!(labels, [&vcpus(1), &vcpus(4), &vcpus(16), "50 VUs · 4 vCPU / 8 GiB"]);
+        assert_eq!(selection.groups.len(), 4);
+    }
+
+    #[test]
+    fn two_revisions_of_a_scenario_are_two_settings() {
+        let mut other = run("servy", 1);
+        other.scenario_sha256 = Some("ffffffff00000000".to_owned());
+        let selection = select(vec![run("servy", 1), other]);
+        let labels: Vec<_> = selection.settings.iter().map(|setting| setting.label.as_str()).collect();
+        assert_eq!(labels, ["revision 00aa00aa", "revision ffffffff"]);
+    }
+}

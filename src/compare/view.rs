@@ -1,0 +1,440 @@
+//! A whole comparison, ready to be shown or sent: built from runs alone, without asking anything else.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    charts, headline,
+    metric::Metric,
+    notes::{self, Note},
+    selection::{Group, Selection, Setting, Subject, select},
+    statistics::{self, Lead, Spread, Standing},
+};
+use crate::{
+    runs::{Run, Verdict},
+    web::{
+        card::{Card, Tone},
+        chart::Chart,
+        format::{self, Figure},
+    },
+};
+
+/// Runs side by side. Template: `compare/_comparison.html`, variable `comparison`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Comparison {
+    /// E.g. `servy against gosherve`.
+    pub title: String,
+    /// What all of it has in common, in one line.
+    pub lead: String,
+    /// Who is compared, by name.
+    pub subjects: Vec<Subject>,
+    /// Key of the subject that differences are relative to.
+    pub baseline: Option<String>,
+    /// The answer.
+    pub cards: Vec<Card>,
+    /// The doubts.
+    pub notes: Vec<Note>,
+    /// The figures: cells of one row may be compared.
+    pub rows: Vec<Row>,
+    /// Runs that ended but do not count, and why.
+    pub left_out: Vec<LeftOut>,
+    /// For pages.
+    #[serde(skip)]
+    pub charts: Vec<Chart>,
+    /// What the address of the page says beside the baseline.
+    #[serde(skip)]
+    pub keep: Vec<(String, String)>,
+}
+
+/// All cells of one setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Row {
+    /// What they share.
+    pub setting: Setting,
+    /// By subject.
+    pub cells: Vec<Cell>,
+}
+
+/// One subject in one setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Cell {
+    /// Place among the subjects, from 0.
+    pub subject: usize,
+    /// Its repetitions, those that don't count too.
+    pub runs: Vec<Run>,
+    /// How many there are of each kind.
+    pub tally: Tally,
+    /// One for each metric, in order; empty spreads when no run counts.
+    pub stats: Vec<Stat>,
+}
+
+/// How many runs of a cell are what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Tally {
+    /// Finished and valid.
+    pub valid: usize,
+    /// Finished and suspect: used, but marked.
+    pub suspect: usize,
+    /// Finished and invalid: not used.
+    pub invalid: usize,
+    /// Failed, cancelled or lost: not used.
+    pub failed: usize,
+    /// Not at an end yet.
+    pub unfinished: usize,
+}
+
+/// One figure of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Stat {
+    /// Which.
+    pub metric: Metric,
+    /// Over the repetitions that count; null when none has it.
+    pub spread: Option<Spread>,
+    /// The difference of the medians relative to the baseline's: 0.28 is 28 % more.
+    pub change: Option<f64>,
+    /// How it stands against the baseline.
+    pub standing: Option<Standing>,
+    /// Whether it is clearly better than every other cell of its row.
+    pub best: bool,
+}
+
+/// A run that ended without figures that could be used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LeftOut {
+    /// Its id.
+    pub run: String,
+    /// Who.
+    pub subject: String,
+    /// Where.
+    pub setting: String,
+    /// Which repetition.
+    pub repetition: u32,
+    /// `invalid`, `failed`, `cancelled` or `lost`.
+    pub state: String,
+    /// Why, in sentences.
+    pub why: String,
+}
+
+/// One metric of all cells: settings down, subjects across.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrix {
+    /// What it shows.
+    pub title: &'static str,
+    /// The unit, and which way is better.
+    pub unit: &'static str,
+    /// A line for each setting, a figure for each subject that was there.
+    pub lines: Vec<(String, Vec<Option<Stat>>)>,
+}
+
+impl Comparison {
+    /// Compares runs. The baseline is named by key or target; the first subject if it is not among them.
+    pub fn new(runs: Vec<Run>, baseline: Option<&str>) -> Self {
+        let Selection { subjects, settings, groups } = select(runs);
+        let named = |name: &str| subjects.iter().position(|subject| subject.key == name || subject.target == name);
+        let base = baseline.and_then(named).unwrap_or(0);
+        let rows = rows(settings, groups, base);
+        Self {
+            title: headline::title(&subjects, base),
+            lead: headline::lead(&rows),
+            baseline: subjects.get(base).map(|subject| subject.key.clone()),
+            cards: headline::cards(&subjects, base, &rows),
+            notes: notes::notes(&subjects, &rows),
+            left_out: left_out(&subjects, &rows),
+            charts: charts::charts(&subjects, &rows),
+            subjects,
+            rows,
+            keep: Vec::new(),
+        }
+    }
+
+    /// Whether a subject is the baseline; among one there is none.
+    pub fn is_baseline(&self, subject: &Subject) -> bool {
+        self.subjects.len() > 1 && self.baseline.as_deref() == Some(subject.key.as_str())
+    }
+
+    /// Challenger and baseline, where there are two.
+    pub fn pair(&self) -> Option<(&Subject, &Subject)> {
+        match self.subjects.as_slice() {
+            [one, other] if self.is_baseline(one) => Some((other, one)),
+            [one, other] => Some((one, other)),
+            _ => None,
+        }
+    }
+
+    /// Throughput and p99 of every cell, where there are several settings and subjects.
+    pub fn matrices(&self) -> Vec<Matrix> {
+        if self.rows.len() < 2 || self.subjects.len() < 2 {
+            return Vec::new();
+        }
+        let matrix = |title, unit, metric| Matrix { title, unit, lines: self.lines(metric) };
+        vec![
+            matrix("Throughput", "requests/s, higher is better", Metric::Rps),
+            matrix("Latency p99", "ms, lower is better", Metric::P99Ms),
+        ]
+    }
+
+    fn lines(&self, metric: Metric) -> Vec<(String, Vec<Option<Stat>>)> {
+        let line = |row: &Row| {
+            let stat = |place| {
+                row.cells.iter().find(|cell| cell.subject == place).map(|cell| cell.stat(metric).clone())
+            };
+            (row.setting.label.clone(), (0..self.subjects.len()).map(stat).collect())
+        };
+        self.rows.iter().map(line).collect()
+    }
+
+    /// How many runs it was made of.
+    pub fn run_count(&self) -> usize {
+        self.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.runs.len()).sum()
+    }
+}
+
+impl Row {
+    /// The cells that have runs that count.
+    pub fn rivals(&self) -> impl Iterator<Item = &Cell> {
+        self.cells.iter().filter(|cell| cell.tally.counting() > 0)
+    }
+
+    /// Who leads in a metric: the place is that among [`Row::rivals`].
+    pub fn lead(&self, metric: Metric) -> Lead {
+        let sides: Vec<_> = self.rivals().map(|cell| cell.stat(metric).spread.clone()).collect();
+        metric.better().map_or(Lead::Unclear, |better| statistics::lead(&sides, better))
+    }
+}
+
+impl Cell {
+    /// The runs whose figures are used.
+    pub fn counting(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(|run| run.counts())
+    }
+
+    /// One of its figures.
+    pub fn stat(&self, metric: Metric) -> &Stat {
+        // Declared in the order of `Metric::ALL`, which `stats` follows.
+        &self.stats[metric as usize]
+    }
+}
+
+impl Tally {
+    /// Runs whose figures are used.
+    pub fn counting(&self) -> usize {
+        self.valid + self.suspect
+    }
+
+    fn of(runs: &[Run]) -> Self {
+        let mut tally = Self::default();
+        for run in runs {
+            let place = match (run.phase.as_str(), run.verdict) {
+                ("finished", Some(Verdict::Valid)) => &mut tally.valid,
+                ("finished", Some(Verdict::Suspect)) => &mut tally.suspect,
+                ("finished", _) => &mut tally.invalid,
+                ("failed" | "cancelled" | "lost", _) => &mut tally.failed,
+                _ => &mut tally.unfinished,
+            };
+            *place += 1;
+        }
+        tally
+    }
+}
+
+impl Stat {
+    /// The median for a cell of the table.
+    pub fn figure(&self) -> Figure {
+        self.metric.figure(self.spread.as_ref().map(|spread| spread.median))
+    }
+
+    /// The difference to the baseline: `+28.3 %`.
+    pub fn change(&self) -> Figure {
+        format::change(self.change)
+    }
+
+    /// What the difference means: `faster`, and whether that is clear.
+    pub fn meaning(&self) -> String {
+        let word = self.change.map_or("", |change| self.metric.word(change));
+        match self.standing {
+            Some(Standing::Unclear) => format!("{word} than the baseline, not clearly"),
+            Some(Standing::TooFew) => format!("{word} than the baseline, too few repetitions"),
+            _ => format!("{word} than the baseline"),
+        }
+    }
+
+    /// From the least to the greatest: `12,010 to 12,100`.
+    pub fn range(&self) -> String {
+        match &self.spread {
+            Some(spread) if spread.count > 1 => {
+                let figure = |value| self.metric.figure(Some(value));
+                format!("{} to {}", figure(spread.min).text(), figure(spread.max).text())
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Better and worse have a colour only where they are clear.
+    pub fn tone(&self) -> Tone {
+        match self.standing {
+            Some(Standing::Better) => Tone::Good,
+            Some(Standing::Worse) => Tone::Bad,
+            _ => Tone::Plain,
+        }
+    }
+}
+
+fn rows(settings: Vec<Setting>, groups: Vec<Group>, base: usize) -> Vec<Row> {
+    let mut rows: Vec<Row> = settings.into_iter().map(|setting| Row { setting, cells: Vec::new() }).collect();
+    for Group { subject, setting, runs } in groups {
+        rows[setting].cells.push(Cell { subject, tally: Tally::of(&runs), stats: stats(&runs), runs });
+    }
+    for row in &mut rows {
+        mark_best(row);
+        relate(row, base);
+    }
+    rows
+}
+
+fn stats(runs: &[Run]) -> Vec<Stat> {
+    let stat = |metric: Metric| {
+        let values = runs.iter().filter(|run| run.counts()).filter_map(|run| metric.of(run));
+        Stat { metric, spread: statistics::spread(values), change: None, standing: None, best: false }
+    };
+    Metric::ALL.map(stat).into()
+}
+
+fn mark_best(row: &mut Row) {
+    for metric in Metric::ALL {
+        if let Lead::Of(place) = row.lead(metric) {
+            let winner = row.cells.iter_mut().filter(|cell| cell.tally.counting() > 0).nth(place);
+            if let Some(winner) = winner {
+                winner.stats[metric as usize].best = true;
+            }
+        }
+    }
+}
+
+/// Relates every cell to the baseline's cell in its row.
+fn relate(row: &mut Row, base: usize) {
+    let Some(baseline) = row.cells.iter().find(|cell| cell.subject == base).map(|cell| cell.stats.clone()) else {
+        return;
+    };
+    for cell in row.cells.iter_mut().filter(|cell| cell.subject != base) {
+        for (stat, against) in cell.stats.iter_mut().zip(&baseline) {
+            if let (Some(spread), Some(against)) = (&stat.spread, &against.spread) {
+                stat.change = statistics::change(spread, against);
+                stat.standing = stat.metric.better().map(|better| statistics::stand(spread, against, better));
+            }
+        }
+    }
+}
+
+fn left_out(subjects: &[Subject], rows: &[Row]) -> Vec<LeftOut> {
+    let mut all = Vec::new();
+    for row in rows {
+        for cell in &row.cells {
+            for run in &cell.runs {
+                let state = match (run.phase.as_str(), run.verdict) {
+                    ("finished", Some(Verdict::Invalid) | None) => "invalid",
+                    (phase @ ("failed" | "cancelled" | "lost"), _) => phase,
+                    _ => continue,
+                };
+                all.push(LeftOut {
+                    run: run.id.clone(),
+                    subject: subjects[cell.subject].label.clone(),
+                    setting: row.setting.label.clone(),
+                    repetition: run.repetition,
+                    state: state.to_owned(),
+                    why: why(run),
+                });
+            }
+        }
+    }
+    all
+}
+
+fn why(run: &Run) -> String {
+    let reasons = run.reasons.iter().filter(|reason| reason.verdict == Verdict::Invalid).map(|reason| &reason.text);
+    let texts: Vec<&str> = run.error.iter().chain(reasons).map(String::as_str).collect();
+    texts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::made_up::{failed, faster, judged, run, sized, thrice};
+
+    fn two() -> Vec<Run> {
+        let mut runs = thrice(|n| run("gosherve", n));
+        runs.extend(thrice(|n| faster(run("servy", n), 1.25)));
+        runs
+    }
+
+    #[test]
+    fn the_winner_of_each_row_is_marked_and_differences_are_to_the_baseline() {
+        let comparison = Comparison::new(two(), None);
+        assert_eq!(comparison.title, "servy against gosherve");
+        let [slow, fast] = comparison.rows[0].cells.as_slice() else { panic!("two cells") };
+        assert_eq!(slow.stat(Metric::Rps).change, None);
+        let rps = fast.stat(Metric::Rps);
+        assert!(rps.best && !slow.stat(Metric::Rps).best);
+        assert_eq!((rps.change().text(), rps.standing), ("+25.0\u{a0}%", Some(Standing::Better)));
+        assert_eq!(fast.stat(Metric::P99Ms).change().text(), "−20.0\u{a0}%");
+        assert_eq!(rps.meaning(), "faster than the baseline");
+        assert!(!fast.stat(Metric::ReceivedPerS).best, "bytes follow from the answers");
+    }
+
+    #[test]
+    fn another_baseline_turns_the_differences_around() {
+        let comparison = Comparison::new(two(), Some("servy"));
+        assert_eq!(comparison.title, "gosherve against servy");
+        assert_eq!(comparison.rows[0].cells[0].stat(Metric::Rps).change().text(), "−20.0\u{a0}%");
+        assert_eq!(Comparison::new(two(), Some("nobody")).baseline.as_deref(), Some("gosherve@1.0"));
+    }
+
+    #[test]
+    fn what_is_invalid_or_failed_never_enters_and_never_wins() {
+        let mut runs = thrice(|n| run("gosherve", n));
+        runs.extend(thrice(|n| judged(faster(run("down", n), 50.0), Verdict::Invalid, "all requests failed")));
+        runs.push(failed(run("gosherve", 4), "the target died"));
+        let comparison = Comparison::new(runs, Some("gosherve"));
+        let [down, good] = comparison.rows[0].cells.as_slice() else { panic!("two cells") };
+        assert_eq!((down.tally.invalid, down.stat(Metric::Rps).spread.clone()), (3, None));
+        assert_eq!((good.tally.valid, good.tally.failed), (3, 1));
+        assert!(comparison.rows[0].cells.iter().flat_map(|cell| &cell.stats).all(|stat| !stat.best));
+        let why: Vec<_> = comparison.left_out.iter().map(|left| left.why.as_str()).collect();
+        assert_eq!(why, ["all requests failed", "all requests failed", "all requests failed", "the target died"]);
+    }
+
+    #[test]
+    fn one_repetition_shows_figures_and_rules_nothing() {
+        let comparison = Comparison::new(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)], None);
+        let servy = comparison.rows[0].cells[1].stat(Metric::Rps);
+        assert_eq!((servy.figure().text(), servy.standing, servy.best), ("20,000", Some(Standing::TooFew), false));
+    }
+
+    #[test]
+    fn several_sizes_make_a_matrix_with_gaps_where_nobody_ran() {
+        let mut runs = thrice(|n| sized("gosherve", n, 1.0));
+        runs.extend(thrice(|n| sized("gosherve", n, 4.0)));
+        runs.extend(thrice(|n| faster(sized("servy", n, 4.0), 1.2)));
+        let comparison = Comparison::new(runs, None);
+        let matrices = comparison.matrices();
+        assert_eq!(matrices.len(), 2);
+        let [(small, line), (_, full)] = matrices[0].lines.as_slice() else { panic!("two sizes") };
+        assert_eq!(small, "1 vCPU / 2 GiB");
+        assert!(line[0].is_some() && line[1].is_none());
+        assert!(full[1].as_ref().is_some_and(|stat| stat.best));
+    }
+
+    #[test]
+    fn json_keeps_everything_but_the_charts() {
+        let comparison = Comparison::new(two(), None);
+        let text = serde_json::to_string(&comparison).expect("it serialises");
+        let back: Comparison = serde_json::from_str(&text).expect("it deserialises");
+        assert_eq!(back, Comparison { charts: Vec::new(), ..comparison });
+    }
+
+    #[test]
+    fn every_metric_stands_in_its_place() {
+        for (place, metric) in Metric::ALL.into_iter().enumerate() {
+            assert_eq!(metric as usize, place);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What every page shares: the shell around it, static files, headers, and how figures are written for people.
+
+pub mod assets;
+pub mod card;
+pub mod chart;
+pub mod format;
+pub mod headers;
+pub mod mark;
+pub mod moment;
+pub mod pill;
+pub mod shell;

@@ -1,0 +1,79 @@
+//! States as pills: a shape and a word, so that no state is told by its colour alone.
+
+use askama::{Template, filters::HtmlSafe};
+
+use super::card::Tone;
+
+/// A shape and a word; in a template it writes itself.
+#[derive(Clone, Debug, Template)]
+#[template(path = "partials/pill.html")]
+pub struct Pill {
+    tone: Tone,
+    shape: &'static str,
+    word: String,
+}
+
+/// Its template escapes the word.
+impl HtmlSafe for Pill {}
+
+// Paths in a box of 12 × 12, stroked.
+const RING: &str = "M6 2a4 4 0 1 0 0 8 4 4 0 1 0 0-8";
+const HALF: &str = "M6 2a4 4 0 1 0 0 8 4 4 0 1 0 0-8M6 2v8M6 4h2.5M6 6h3.6M6 8h2.5";
+const PLAY: &str = "M4 2.5v7L9.5 6z";
+const CHECK: &str = "M2.5 6.5 5 9l4.5-6";
+const CROSS: &str = "m3 3 6 6M9 3 3 9";
+const SLASH: &str = "M6 2a4 4 0 1 0 0 8 4 4 0 1 0 0-8M3.3 8.7l5.4-5.4";
+const WARNING: &str = "M6 2 1.5 10h9zM6 5v2.2M6 8.6v.2";
+const LOST: &str = "M4 4.5a2 2 0 1 1 2.8 1.8Q6 6.7 6 7.6M6 9.6v.2";
+
+/// A run's phase.
+pub fn phase(word: &str) -> Pill {
+    let (tone, shape) = match word {
+        "queued" | "leased" => (Tone::Plain, RING),
+        "preparing" | "warming_up" | "collecting" => (Tone::Plain, HALF),
+        "measuring" => (Tone::Plain, PLAY),
+        "finished" => (Tone::Plain, CHECK),
+        "failed" => (Tone::Bad, CROSS),
+        "cancelled" => (Tone::Plain, SLASH),
+        _ => (Tone::Doubtful, LOST),
+    };
+    Pill { tone, shape, word: word.replace('_', " ") }
+}
+
+/// What a finished run is worth. Valid is the rule, so it has no colour of its own: green is for better.
+pub fn verdict(word: &str) -> Pill {
+    counted(word, word.to_owned())
+}
+
+/// How many runs have a verdict: `3 valid`.
+pub fn verdicts(count: &usize, word: &str) -> Pill {
+    counted(word, format!("{count} {word}"))
+}
+
+fn counted(word: &str, text: String) -> Pill {
+    let (tone, shape) = match word {
+        "valid" => (Tone::Plain, CHECK),
+        "suspect" => (Tone::Doubtful, WARNING),
+        "unfinished" => (Tone::Plain, RING),
+        _ => (Tone::Bad, CROSS),
+    };
+    Pill { tone, shape, word: text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_has_a_word_and_a_shape_of_its_own() {
+        let shapes: std::collections::BTreeSet<_> =
+            ["queued", "preparing", "measuring", "finished", "failed", "cancelled", "lost"].map(|word| phase(word).shape).into();
+        assert_eq!(shapes.len(), 7);
+        assert!(phase("warming_up").to_string().contains("warming up"));
+    }
+
+    #[test]
+    fn a_strange_word_stays_text() {
+        assert!(!phase("<script>").to_string().contains("<script>"));
+    }
+}

@@ -1,0 +1,82 @@
+// Registration and login with a passkey. The browser's own functions turn JSON into what WebAuthn wants and back.
+
+const api = "/api/v1/auth/";
+
+async function post(path, body) {
+  const response = await fetch(api + path, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json" },
+    body: JSON.stringify(body),
+  });
+  if (response.ok) return response.status === 204 ? null : response.json();
+  const told = await response.json().catch(() => null);
+  throw new Error(told?.error ?? `The server answered with ${response.status}.`);
+}
+
+async function login() {
+  const { ceremony, options } = await post("login/start", {});
+  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options.publicKey);
+  const credential = await navigator.credentials.get({ publicKey });
+  await post("login/finish", { ceremony, credential: credential.toJSON() });
+}
+
+async function register(form) {
+  const { token, name, passkey_name } = Object.fromEntries(new FormData(form));
+  const { ceremony, options } = await post("register/start", { token, name });
+  const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options.publicKey);
+  const credential = await navigator.credentials.create({ publicKey });
+  await post("register/finish", { ceremony, credential: credential.toJSON(), passkey_name });
+}
+
+// What browsers say about a ceremony is not for people.
+function sentence(fault) {
+  switch (fault.name) {
+    case "NotAllowedError":
+    case "AbortError":
+      return "The passkey was not used: it was cancelled or took too long. Try again.";
+    case "InvalidStateError":
+      return "This device already has a passkey for this account.";
+    case "SecurityError":
+      return "Passkeys need https, or http on localhost, and the address that the server was told as its public one.";
+    default:
+      return fault.message;
+  }
+}
+
+// A path on this server and nothing else: a link in a mail must not lead elsewhere after the login.
+function destination(next) {
+  const url = new URL(next || "/", location.origin);
+  return url.origin === location.origin ? url.pathname + url.search + url.hash : "/";
+}
+
+async function ceremony(element, steps) {
+  const alert = document.querySelector("[data-passkey-alert]");
+  const button = element.matches("button") ? element : element.querySelector("button");
+  alert.hidden = true;
+  button.disabled = true;
+  try {
+    if (!window.PublicKeyCredential?.parseRequestOptionsFromJSON) {
+      throw new Error(
+        window.isSecureContext
+          ? "This browser is too old for passkeys. A current Chromium, Firefox or Safari has them."
+          : sentence({ name: "SecurityError" }),
+      );
+    }
+    await steps();
+    location.assign(destination(element.dataset.next));
+  } catch (fault) {
+    alert.textContent = sentence(fault);
+    alert.hidden = false;
+    button.disabled = false;
+  }
+}
+
+for (const button of document.querySelectorAll("[data-passkey=login]")) {
+  button.addEventListener("click", () => ceremony(button, login));
+}
+for (const form of document.querySelectorAll("form[data-passkey=register]")) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    ceremony(form, () => register(form));
+  });
+}
