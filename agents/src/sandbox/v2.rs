@@ -1,0 +1,116 @@
+//! Control groups, unified hierarchy.
+//!
+//! Where the home folder may lie depends on who the agent is. A service that owns its group
+//! (systemd's `Delegate=yes`) builds inside it; root builds below the tree's root; anybody else builds in the nearest
+//! group above its own that was handed to it, e.g. that of its user manager.
+
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{AccessFlags, access};
+
+use super::files;
+use super::{CPU_PERIOD_US, MAX_PIDS, quota_us, same_memory};
+use crate::wire::job::Size;
+use crate::wire::outcome::{Enforced, Mechanism, Observed};
+
+const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
+
+/// Where an agent moves itself when it shares a group with the groups that it makes: the kernel allows processes only
+/// in leaves.
+const LEAF: &str = "brewbench.agent";
+
+/// The path of the calling process in the unified tree, from the text of `/proc/self/cgroup`.
+pub fn own_path(text: &str) -> &str {
+    let path = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+    path.strip_suffix(LEAF).map_or(path, |path| path.trim_end_matches('/'))
+}
+
+/// Folders in which the agent's groups may lie, the best first; none of them made yet, all of them below a group that
+/// may be written and whose controllers are switched on as far as the kernel allows.
+pub fn homes(root: &Path, own_path: &str, folder: &str) -> Vec<PathBuf> {
+    let own = root.join(own_path.trim_start_matches('/'));
+    let mut parents: Vec<&Path> = Vec::new();
+    if own != root && is_alone(&own) {
+        parents.push(&own);
+    }
+    if may_hold(root) {
+        parents.push(root);
+    } else {
+        parents.extend(own.ancestors().skip(1).take_while(|dir| dir.starts_with(root)));
+    }
+    let usable = |parent: &&Path| may_hold(parent) && enable(parent);
+    parents.into_iter().filter(usable).map(|parent| parent.join(folder)).collect()
+}
+
+/// Switches the controllers on for the groups below `dir`; whether any is on. Moves the calling process into a leaf
+/// when it is the only one that stands in the way.
+pub fn enable(dir: &Path) -> bool {
+    let control = dir.join("cgroup.subtree_control");
+    let is_on = |controller: &str| {
+        files::text(&control).is_some_and(|text| text.split_whitespace().any(|word| word == controller))
+    };
+    let switch_on = || {
+        for controller in CONTROLLERS {
+            if !is_on(controller) {
+                files::write(&control, &format!("+{controller}"));
+            }
+        }
+        CONTROLLERS.iter().all(|controller| is_on(controller))
+    };
+    switch_on() || (is_alone(dir) && step_aside(dir) && switch_on()) || CONTROLLERS.iter().any(|name| is_on(name))
+}
+
+/// Sets every limit; says which of them the kernel confirmed.
+pub fn limit(dir: &Path, size: &Size) -> Enforced {
+    files::set(&dir.join("pids.max"), &MAX_PIDS.to_string());
+    let quota = format!("{} {CPU_PERIOD_US}", quota_us(size.vcpus));
+    let held = |holds: bool| if holds { Mechanism::Cgroup2 } else { Mechanism::None };
+    Enforced { cpu: held(files::set(&dir.join("cpu.max"), &quota)), memory: held(limit_memory(dir, size.memory_bytes)) }
+}
+
+/// What the group has used so far.
+pub fn observed(dir: &Path) -> Observed {
+    let cpu = dir.join("cpu.stat");
+    Observed {
+        cpu_us: files::value(&cpu, "usage_usec"),
+        throttled_us: files::value(&cpu, "throttled_usec"),
+        peak_memory_bytes: files::number(&dir.join("memory.peak")),
+        oom_kills: files::value(&dir.join("memory.events"), "oom_kill"),
+    }
+}
+
+fn limit_memory(dir: &Path, bytes: u64) -> bool {
+    let max = dir.join("memory.max");
+    files::write(&max, &bytes.to_string())
+        && same_memory(bytes, files::number(&max))
+        && (files::set(&dir.join("memory.swap.max"), "0") || files::machine_has_no_swap())
+}
+
+/// Whether the calling process may make groups here and move processes into them.
+fn may_hold(dir: &Path) -> bool {
+    access(dir, AccessFlags::W_OK).is_ok() && access(&dir.join("cgroup.procs"), AccessFlags::W_OK).is_ok()
+}
+
+/// Whether nobody but the calling process is in this group (or in the leaf that it moved to).
+fn is_alone(dir: &Path) -> bool {
+    let own = std::process::id().to_string();
+    files::text(&dir.join("cgroup.procs")).is_some_and(|text| text.lines().all(|pid| pid == own))
+}
+
+fn step_aside(dir: &Path) -> bool {
+    let leaf = dir.join(LEAF);
+    std::fs::create_dir_all(&leaf).is_ok() && files::write(&leaf.join("cgroup.procs"), "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_path_is_that_of_the_unified_line() {
+        assert_eq!(own_path("2:cpu:/x\n0::/system.slice/brew.service\n"), "/system.slice/brew.service");
+        assert_eq!(own_path("0::/system.slice/brew.service/brewbench.agent\n"), "/system.slice/brew.service");
+        assert_eq!(own_path("0::/brewbench.agent\n"), "");
+        assert_eq!(own_path(""), "/");
+    }
+}
