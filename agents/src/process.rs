@@ -261,6 +261,27 @@ mod tests {
     }
 
     #[test]
+    fn the_kernel_kills_a_program_whose_starter_is_gone() {
+        let starter = std::thread::spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let group = group("gone");
+            let process = runtime
+                .block_on(async { Process::start(&shell("while :; do sleep 1; done"), &group).expect("a shell") });
+            // Nobody stops it, as when the agent is killed.
+            std::mem::forget(process);
+            group
+        });
+        let group = starter.join().expect("a group");
+        while group.processes().iter().any(|&pid| crate::procfs::name(pid) == "sh") {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for pid in group.processes() {
+            // The shell's child, which may end by itself.
+            let _ = nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+
+    #[test]
     fn the_last_lines_are_short_and_few() {
         assert_eq!(last_lines("a\nb\n\n c \nd\n"), "b | c | d");
         assert_eq!(last_lines(""), "");

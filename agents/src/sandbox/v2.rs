@@ -113,4 +113,68 @@ mod tests {
         assert_eq!(own_path("0::/brewbench.agent\n"), "");
         assert_eq!(own_path(""), "/");
     }
+
+    /// A folder that looks like a unified tree; unlike the kernel's it lets any file be written.
+    fn tree(own: &str, processes: &str) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a folder");
+        let own = root.path().join(own);
+        std::fs::create_dir_all(&own).expect("a folder");
+        for dir in own.ancestors().take_while(|dir| dir.starts_with(root.path())) {
+            std::fs::write(dir.join("cgroup.procs"), if dir == own { processes } else { "1\n" }).expect("a file");
+            std::fs::write(dir.join("cgroup.subtree_control"), "cpu memory pids").expect("a file");
+        }
+        root
+    }
+
+    #[test]
+    fn a_service_alone_in_its_group_builds_there_and_others_below_the_root() {
+        let own = std::process::id().to_string();
+        let root = tree("system.slice/brew.service", &own);
+        let alone = homes(root.path(), "/system.slice/brew.service", "brewbench-x");
+        let inside = root.path().join("system.slice/brew.service/brewbench-x");
+        assert_eq!(alone, [inside, root.path().join("brewbench-x")]);
+
+        let root = tree("user.slice/session-1.scope", &format!("{own}\n1\n"));
+        let crowded = homes(root.path(), "/user.slice/session-1.scope", "brewbench-x");
+        assert_eq!(crowded, [root.path().join("brewbench-x")]);
+    }
+
+    #[test]
+    fn every_limit_is_written_in_the_kernel_s_words() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let size = Size { name: String::new(), vcpus: 1.5, memory_bytes: 512 << 20 };
+        let enforced = limit(dir.path(), &size);
+        assert_eq!(enforced, Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 });
+        let table =
+            [("cpu.max", "150000 100000"), ("memory.max", "536870912"), ("memory.swap.max", "0"), ("pids.max", "8192")];
+        for (file, text) in table {
+            assert_eq!(files::text(&dir.path().join(file)).as_deref(), Some(text), "{file}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_read_back_is_not_held() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for file in ["cpu.max", "memory.max"] {
+            // A folder in the file's place refuses to be written, as the kernel may.
+            std::fs::create_dir(dir.path().join(file)).expect("a folder");
+        }
+        let size = Size { name: String::new(), vcpus: 1.0, memory_bytes: 1 << 20 };
+        assert_eq!(limit(dir.path(), &size), Enforced { cpu: Mechanism::None, memory: Mechanism::None });
+    }
+
+    #[test]
+    fn counters_are_read_from_their_files_and_missing_ones_stay_empty() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let files = [
+            ("cpu.stat", "usage_usec 1500\nuser_usec 900\nnr_throttled 2\nthrottled_usec 77\n"),
+            ("memory.events", "low 0\nmax 9\noom 3\noom_kill 2\noom_group_kill 0\n"),
+        ];
+        for (file, text) in files {
+            std::fs::write(dir.path().join(file), text).expect("a file");
+        }
+        let expected =
+            Observed { cpu_us: Some(1500), throttled_us: Some(77), peak_memory_bytes: None, oom_kills: Some(2) };
+        assert_eq!(observed(dir.path()), expected);
+    }
 }

@@ -104,27 +104,26 @@ async fn start_on(
     let started = Process::start(&plan, group);
     let started = started.map_err(|error| Fault::Other(format!("can't start {}: {error}", plan.program.display())))?;
     let process = slot.insert(started);
-    let base_url = format!("http://127.0.0.1:{port}");
     let answered = tokio::select! {
         biased;
         _ = process.wait() => Err(format!("it ended before it was ready: {}", obituary(process, group).await)),
-        answered = serves(&base_url, port, manifest, group) => answered,
+        answered = serves(port, manifest, group) => answered,
     };
-    answered.map(|()| base_url).map_err(|reason| match ready::server_of(port, group) {
+    answered.map(|()| format!("http://127.0.0.1:{port}")).map_err(|reason| match ready::server_of(port, group) {
         Server::Stranger => Fault::PortTaken(format!("port {port} is served by another process; {reason}")),
         Server::Target | Server::Nobody => Fault::Other(reason),
     })
 }
 
-async fn serves(base_url: &str, port: u16, manifest: &Manifest, group: &Group) -> Result<(), String> {
-    ready::answer(base_url, &manifest.ready).await?;
+async fn serves(port: u16, manifest: &Manifest, group: &Group) -> Result<(), String> {
+    ready::answer(port, &manifest.ready).await?;
     match ready::server_of(port, group) {
         Server::Target => {}
         Server::Stranger => return Err("the answer was not the target's".to_owned()),
         Server::Nobody => return Err(format!("it answered, but nobody listens on port {port}")),
     }
     match &manifest.verify {
-        Some(verify) => ready::verify(base_url, verify, manifest.ready.timeout()).await,
+        Some(verify) => ready::verify(port, verify, manifest.ready.timeout()).await,
         None => Ok(()),
     }
 }
@@ -143,4 +142,60 @@ pub async fn obituary(process: &mut Process, group: &Group) -> String {
 /// A port that nobody listens on now. Somebody may the next moment: see [`start`].
 fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::sandbox::{Sandbox, Side};
+    use crate::wire::RunId;
+
+    fn manifest(script: &str) -> Manifest {
+        let text = format!(
+            "name = \"x\"\nversion = \"1\"\ncommand = [\"sh\", \"-c\", {script:?}, \"{{port}}\"]\n\
+             [ready]\npath = \"/\"\ntimeout_s = 600"
+        );
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("x.toml"), text).expect("a file");
+        manifest::load(folder.path()).0.remove(0).in_folder("/")
+    }
+
+    impl Manifest {
+        fn in_folder(self, folder: &str) -> Self {
+            Self { folder: folder.into(), ..self }
+        }
+    }
+
+    /// A server that belongs to nobody's run.
+    fn stranger() -> u16 {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let (ready, started) = mpsc::channel();
+        std::thread::spawn(move || {
+            ready.send(()).expect("a listener");
+            for mut stream in listener.incoming().flatten() {
+                let head = BufReader::new(stream.try_clone().expect("a copy")).lines().map_while(Result::ok);
+                for _line in head.take_while(|line| !line.is_empty()) {}
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            }
+        });
+        started.recv().expect("a start");
+        port
+    }
+
+    #[tokio::test]
+    async fn an_answer_of_another_process_is_not_the_target_s() {
+        let group = Sandbox::none("stranger").open(RunId::now(), Side::Target).expect("a group");
+        for script in ["sleep 600", "echo port taken; exit 1"] {
+            let port = stranger();
+            let mut slot = None;
+            let fault = start_on(Ok(port), &manifest(script), &group, &[], &mut slot).await.expect_err("a fault");
+            let Fault::PortTaken(reason) = fault else { panic!("{fault:?}") };
+            assert!(reason.starts_with(&format!("port {port} is served by another process; ")), "{reason}");
+            slot.expect("a process").stop(std::time::Duration::ZERO, &group).await.expect("a stop");
+        }
+    }
 }

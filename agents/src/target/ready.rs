@@ -27,34 +27,37 @@ pub enum Server {
 }
 
 /// Asks until the answer is as wanted; the error says what was seen last.
-pub async fn answer(base_url: &str, ready: &Ready) -> Result<(), String> {
+pub async fn answer(port: u16, ready: &Ready) -> Result<(), String> {
     let client = client()?;
     let deadline = Instant::now() + ready.timeout();
-    let url = format!("{base_url}{}", ready.path);
-    let mut seen;
-    loop {
-        seen = match timeout_at(deadline, client.get(&url).send()).await {
-            Ok(Ok(response)) if response.status().as_u16() == ready.status => return Ok(()),
-            Ok(Ok(response)) => format!("it answers with status {}", response.status().as_u16()),
-            Ok(Err(error)) if error.is_connect() => "it refuses connections".to_owned(),
-            Ok(Err(error)) => format!("it breaks the connection: {error}"),
-            Err(_) => "it accepts connections and does not answer".to_owned(),
-        };
+    let url = url(port, &ready.path);
+    let mut seen = None;
+    while let Ok(answered) = timeout_at(deadline, client.get(&url).send()).await {
+        match answered.map(|response| response.status().as_u16()) {
+            Ok(status) if status == ready.status => return Ok(()),
+            Ok(status) => seen = Some(format!("it answers with status {status}")),
+            Err(error) if error.is_connect() => seen = None,
+            Err(error) => seen = Some(format!("it breaks the connection: {error}")),
+        }
         if Instant::now() + POLL >= deadline {
             break;
         }
         sleep(POLL).await;
     }
+    let seen = seen.unwrap_or_else(|| match procfs::listeners(port).is_empty() {
+        true => "it refuses connections".to_owned(),
+        false => "it accepts connections and does not answer".to_owned(),
+    });
     let Ready { path, status, .. } = ready;
     let seconds = ready.timeout().as_secs_f64();
     Err(format!("it did not answer GET {path} with status {status} within {seconds} s: {seen}"))
 }
 
 /// Checks one answer; the error says in what it differs.
-pub async fn verify(base_url: &str, verify: &Verify, limit: Duration) -> Result<(), String> {
+pub async fn verify(port: u16, verify: &Verify, limit: Duration) -> Result<(), String> {
     let Verify { path, status, contains } = verify;
     let ask = async {
-        let response = client()?.get(format!("{base_url}{path}")).send().await;
+        let response = client()?.get(url(port, path)).send().await;
         let mut response = response.map_err(|error| format!("GET {path} failed: {error}"))?;
         let got = response.status().as_u16();
         if got != *status {
@@ -94,6 +97,10 @@ fn client() -> Result<Client, String> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).pool_max_idle_per_host(0);
     builder.build().map_err(|error| format!("no HTTP client: {error}"))
+}
+
+fn url(port: u16, path: &str) -> String {
+    format!("http://127.0.0.1:{port}{path}")
 }
 
 async fn body(response: &mut Response) -> reqwest::Result<Vec<u8>> {
