@@ -1,7 +1,30 @@
 //! The daemon on a benchmark machine, and everything that crosses the wire between it, the server and the commands.
 //!
 //! - [`wire`]: jobs, outcomes, messages, k6's summaries: plain data.
-//! - [`scenarios`]: the bundled k6 scripts.
+//! - [`scenarios`]: the k6 scripts that come with the program.
+//! - [`session`]: what to do next, decided without I/O; [`daemon`] carries it out.
+//! - [`link`]: the connection to the server; [`spool`] and [`courier`]: results on their way home; [`client`]: HTTP.
+//! - [`work`]: one run from its job to its outcome; what follows is what it is made of.
+//! - [`target`]: manifests; start a target, know that it serves, say why it died.
+//! - [`k6`]: find k6, run a scenario with it, hand back its summary.
+//! - [`sandbox`]: machine sizes by control groups; who gets which cores.
+//! - [`process`]: start a program in its group and on its cores, end it whole.
+//! - [`machine`]: what this machine is.
+//! - [`leftovers`]: what an earlier life of the agent left, removed.
 
+pub mod client;
+pub mod courier;
+pub mod daemon;
+pub mod k6;
+pub mod leftovers;
+pub mod link;
+pub mod machine;
+pub mod process;
+mod procfs;
+pub mod sandbox;
 pub mod scenarios;
+pub mod session;
+pub mod spool;
+pub mod target;
 pub mod wire;
+pub mod work;

@@ -1,0 +1,99 @@
+//! A target for tests that serves, or misbehaves in the way that it is told to.
+//!
+//! `unruly PORT MANNER`: every `GET` is answered with `hello` unless the manner says otherwise.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, exit};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+static REQUESTS: AtomicU64 = AtomicU64::new(0);
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(port), Some(manner)) = (arguments.next(), arguments.next()) else {
+        eprintln!("usage: unruly PORT MANNER");
+        exit(2);
+    };
+    println!("unruly is {manner}");
+    match manner.as_str() {
+        "deaf" => sleep_forever(),
+        "dead" => {
+            eprintln!("no reason to live");
+            exit(3);
+        }
+        "hungry-at-start" => eat(),
+        "stubborn" => become_stubborn(&port, "still-stubborn"),
+        // A child in a session of its own, out of reach of signals to the process group.
+        "parent" => {
+            let program = std::env::current_exe().expect("own path");
+            let script = "trap '' TERM; exec \"$0\" \"$1\" deaf";
+            let mut child =
+                Command::new("setsid").args(["sh", "-c", script]).arg(program).arg(&port).spawn().expect("a child");
+            thread::spawn(move || child.wait());
+        }
+        _ => {}
+    }
+    let port = port.parse().expect("a port");
+    let listener = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
+    for stream in listener.incoming().flatten() {
+        let manner = manner.clone();
+        thread::spawn(move || serve(stream, &manner));
+    }
+}
+
+fn serve(mut stream: TcpStream, manner: &str) {
+    let Ok(copy) = stream.try_clone() else { return };
+    let mut lines = BufReader::new(copy).lines().map_while(Result::ok);
+    while lines.next().is_some() {
+        // The head ends with an empty line.
+        if lines.by_ref().find(String::is_empty).is_none() {
+            return;
+        }
+        let count = REQUESTS.fetch_add(1, Ordering::Relaxed);
+        if count == 100 {
+            match manner {
+                "mortal" => {
+                    eprintln!("enough of this");
+                    exit(4);
+                }
+                "hungry" => eat(),
+                _ => {}
+            }
+        }
+        let status = if manner == "broken" { "500 Internal Server Error" } else { "200 OK" };
+        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 5\r\n\r\nhello");
+        if stream.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Allocates and touches memory until somebody ends it.
+fn eat() -> ! {
+    let mut eaten: Vec<Vec<u8>> = Vec::new();
+    loop {
+        eaten.push(vec![1; 1 << 20]);
+        if eaten.len() > 2048 {
+            eprintln!("nobody stopped me at 2 GiB");
+            exit(5);
+        }
+    }
+}
+
+/// The standard library has no signal handling; a shell has, and what it ignores stays ignored after `exec`.
+fn become_stubborn(port: &str, manner: &str) -> ! {
+    use std::os::unix::process::CommandExt;
+    let program = std::env::current_exe().expect("own path");
+    let error =
+        Command::new("sh").args(["-c", "trap '' TERM; exec \"$0\" \"$@\""]).arg(program).args([port, manner]).exec();
+    panic!("{error}");
+}
+
+fn sleep_forever() -> ! {
+    loop {
+        thread::sleep(Duration::from_mins(1));
+    }
+}

@@ -1,0 +1,228 @@
+//! k6, the load generator: an ordinary program on this machine.
+
+mod exit;
+mod script;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::process::Command;
+
+pub use exit::judge;
+pub use script::Script;
+
+use crate::process::{Plan, Process, find_program, is_private, last_lines};
+use crate::sandbox::Group;
+use crate::wire::job::Load;
+
+/// How to get k6, for messages.
+const GET_IT: &str = "get it by `go install go.k6.io/k6@v1.8.1`, then put it in PATH or name it in the configuration";
+
+/// The statistics of every trend in a summary.
+const TREND_STATS: &str = "avg,min,med,max,p(90),p(95),p(99),p(99.9),count";
+
+/// k6 refuses shorter loads.
+pub const SHORTEST: Duration = Duration::from_secs(1);
+
+/// k6 lets iterations that run at the end of the load finish for so long.
+const GRACEFUL_STOP: Duration = Duration::from_secs(30);
+
+/// What may come on top of the load: setup and teardown, 60 s each by default, and k6's own start and end.
+const MARGIN: Duration = Duration::from_secs(125);
+
+/// A k6 that can be used.
+#[derive(Clone, Debug)]
+pub struct K6 {
+    path: PathBuf,
+    version: String,
+}
+
+/// There is no k6 that can be used.
+#[derive(Debug, thiserror::Error)]
+pub enum NoK6 {
+    /// Nowhere to be found.
+    #[error("there is no k6 {0}; {GET_IT}")]
+    Missing(String),
+    /// Older than 1.0.0.
+    #[error("{} is k6 {version}, and at least 1.0.0 is needed; {GET_IT}", path.display())]
+    TooOld {
+        /// The program.
+        path: PathBuf,
+        /// Its version.
+        version: String,
+    },
+    /// It does not behave like k6.
+    #[error("{} is no k6 that works: {reason}; {GET_IT}", path.display())]
+    Broken {
+        /// The program.
+        path: PathBuf,
+        /// What it did.
+        reason: String,
+    },
+}
+
+/// What k6 is started for.
+#[derive(Clone, Copy, Debug)]
+pub enum Round {
+    /// Its figures are thrown away.
+    WarmUp(Duration),
+    /// Its figures count.
+    Measure,
+}
+
+impl K6 {
+    /// Finds k6: the given file, else in `PATH`, else beside this program.
+    pub async fn find(given: Option<&Path>) -> Result<Self, NoK6> {
+        let beside = || std::env::current_exe().ok()?.parent().map(|folder| folder.join("k6"));
+        let path = match given {
+            Some(path) => find_program(path).ok_or_else(|| NoK6::Missing(format!("at {}", path.display())))?,
+            None => find_program(Path::new("k6"))
+                .or_else(|| beside().filter(|path| path.is_file()))
+                .ok_or_else(|| NoK6::Missing("in PATH or beside this program".to_owned()))?,
+        };
+        let version = ask_version(&path).await.map_err(|reason| NoK6::Broken { path: path.clone(), reason })?;
+        let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+        match major {
+            Some(1..) => Ok(Self { path, version }),
+            Some(0) => Err(NoK6::TooOld { path, version }),
+            None => Err(NoK6::Broken { path, reason: format!("its version is {version:?}") }),
+        }
+    }
+
+    /// Its version, e.g. `1.8.1`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Starts k6 on a script. Fails when it can't be executed.
+    pub fn start(
+        &self,
+        script: &Script,
+        base_url: &str,
+        load: &Load,
+        round: Round,
+        group: &Group,
+        cores: &[usize],
+    ) -> io::Result<Process> {
+        let mut arguments = words(&["run", "--no-usage-report", "--quiet", "--no-color"]);
+        arguments.extend(load_arguments(load, round));
+        match round {
+            Round::WarmUp(_) => arguments.extend(words(&["--no-summary", "--no-thresholds"])),
+            Round::Measure => {
+                arguments.extend(words(&["--summary-trend-stats", TREND_STATS, "--summary-export"]));
+                arguments.push(script.summary_file().display().to_string());
+            }
+        }
+        arguments.extend(script.arguments(base_url));
+        Process::start(&self.plan(script, arguments, cores), group)
+    }
+
+    /// The longest time that k6 may take for a load; more is a fault. For a script's own load k6 itself is asked, which
+    /// runs the script's outermost code. The error is a sentence.
+    pub async fn longest(
+        &self,
+        script: &Script,
+        load: &Load,
+        group: &Group,
+        cores: &[usize],
+    ) -> Result<Duration, String> {
+        if let Load::Vus { duration_ms, .. } = load {
+            return Ok(Duration::from_millis(*duration_ms) + GRACEFUL_STOP + MARGIN);
+        }
+        let mut arguments = words(&["inspect", "--execution-requirements", "--no-color"]);
+        arguments.extend(script.arguments("http://127.0.0.1"));
+        let started = Process::start(&self.plan(script, arguments, cores), group);
+        let mut process = started.map_err(|error| format!("can't start {}: {error}", self.path.display()))?;
+        let status = match tokio::time::timeout(MARGIN, process.wait()).await {
+            Ok(status) => status.map_err(|error| format!("k6 inspect was lost: {error}"))?,
+            Err(_) => return Err("k6 inspect did not end".to_owned()),
+        };
+        let log = process.log().await;
+        judge(status, &log)?;
+        let total = script::total_duration(&log);
+        total
+            .map(|total| total + MARGIN)
+            .ok_or_else(|| format!("k6 inspect does not say how long the script runs at most: {}", last_lines(&log)))
+    }
+
+    fn plan(&self, script: &Script, arguments: Vec<String>, cores: &[usize]) -> Plan {
+        // A script may name extensions; k6 would fetch a program that has them and run that one instead.
+        let environment = BTreeMap::from([("K6_AUTO_EXTENSION_RESOLUTION".to_owned(), "false".to_owned())]);
+        Plan { program: self.path.clone(), arguments, environment, folder: script.folder(), cores: cores.to_vec() }
+    }
+}
+
+fn load_arguments(load: &Load, round: Round) -> Vec<String> {
+    let Load::Vus { vus, duration_ms } = load else { return Vec::new() };
+    let duration_ms = match round {
+        Round::WarmUp(duration) => duration.max(SHORTEST).as_millis(),
+        Round::Measure => u128::from(*duration_ms),
+    };
+    vec!["--vus".to_owned(), vus.to_string(), "--duration".to_owned(), format!("{duration_ms}ms")]
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+async fn ask_version(path: &Path) -> Result<String, String> {
+    let mut command = Command::new(path);
+    command.arg("version").kill_on_drop(true);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_private(&name.to_string_lossy())) {
+        command.env_remove(name);
+    }
+    let output = tokio::time::timeout(Duration::from_secs(10), command.output()).await;
+    let output = output.map_err(|_| "`k6 version` did not end".to_owned())?.map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    parse_version(&text).ok_or_else(|| format!("`k6 version` says {:?}", text.chars().take(100).collect::<String>()))
+}
+
+/// From `k6 v1.8.1 (go1.26.8, linux/amd64)`.
+fn parse_version(text: &str) -> Option<String> {
+    let version = text.strip_prefix("k6 v")?.split_whitespace().next()?;
+    version.starts_with(|c: char| c.is_ascii_digit()).then(|| version.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!(parse_version("k6 v1.8.1 (go1.26.8, linux/amd64)\n").as_deref(), Some("1.8.1"));
+        assert_eq!(parse_version("k6 v0.49.0 (commit/x)\nExtensions:\n").as_deref(), Some("0.49.0"));
+        assert_eq!(parse_version("sh: k6: not found"), None);
+    }
+
+    fn program(text: &str) -> (tempfile::TempDir, PathBuf) {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("k6");
+        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("a file");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+        (folder, path)
+    }
+
+    #[tokio::test]
+    async fn an_old_k6_is_refused_with_the_way_to_a_new_one() {
+        let (_folder, path) = program("echo 'k6 v0.57.0 (go1.23, linux/amd64)'");
+        let message = K6::find(Some(&path)).await.expect_err("too old").to_string();
+        assert!(message.contains("is k6 0.57.0, and at least 1.0.0 is needed"), "{message}");
+        assert!(message.contains("go install go.k6.io/k6@v1.8.1"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn a_missing_k6_is_a_sentence_with_the_way_to_it() {
+        let message = K6::find(Some(Path::new("/nowhere/k6"))).await.expect_err("missing").to_string();
+        assert!(message.starts_with("there is no k6 at /nowhere/k6; get it by `go install"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn another_program_is_no_k6() {
+        let (_folder, path) = program("echo hello");
+        let message = K6::find(Some(&path)).await.expect_err("no k6").to_string();
+        assert!(message.contains("`k6 version` says \"hello"), "{message}");
+    }
+}

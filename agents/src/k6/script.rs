@@ -1,0 +1,177 @@
+//! A scenario on disk: the script with its files, and the words by which k6 is told of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use crate::wire::job::Job;
+
+const SCRIPT: &str = "script.js";
+
+/// The name under which every script finds its target; no parameter may be called so.
+const BASE_URL: &str = "BASE_URL";
+
+/// A job's scenario, written into a run's folder.
+#[derive(Debug)]
+pub struct Script {
+    run_folder: PathBuf,
+    parameters: BTreeMap<String, String>,
+}
+
+impl Script {
+    /// Writes a job's scenario below `run_folder`. Fails with a sentence when a name is not acceptable or the disk is
+    /// full.
+    pub fn write(job: &Job, run_folder: &Path) -> Result<Self, String> {
+        let scenario = &job.scenario;
+        let mut parameters = scenario.defaults.clone();
+        parameters.extend(job.parameters.clone());
+        parameters.keys().try_for_each(|name| check_parameter(name))?;
+        scenario.files.keys().try_for_each(|name| check_file(name))?;
+        let script = Self { run_folder: run_folder.to_owned(), parameters };
+        let write = || -> io::Result<()> {
+            fs::create_dir(script.folder())?;
+            // Of a configuration in the agent's home k6 shall know nothing.
+            fs::write(script.config_file(), "{}")?;
+            fs::write(script.folder().join(SCRIPT), &scenario.script)?;
+            scenario.files.iter().try_for_each(|(name, text)| fs::write(script.folder().join(name), text))
+        };
+        match write() {
+            Ok(()) => Ok(script),
+            Err(error) => Err(format!("can't write the scenario below {}: {error}", run_folder.display())),
+        }
+    }
+
+    /// The folder of the script and its files; k6 starts there, so it also gets what the script writes.
+    pub fn folder(&self) -> PathBuf {
+        self.run_folder.join("scenario")
+    }
+
+    /// Where k6 puts its summary.
+    pub fn summary_file(&self) -> PathBuf {
+        self.run_folder.join("summary.json")
+    }
+
+    fn config_file(&self) -> PathBuf {
+        self.run_folder.join("k6-config.json")
+    }
+
+    /// What every command of k6 is given: the script, its parameters, and nothing else of this machine.
+    pub fn arguments(&self, base_url: &str) -> Vec<String> {
+        let config = self.config_file().display().to_string();
+        let mut arguments =
+            ["--address", "", "--config", &config, "--include-system-env-vars=false"].map(str::to_owned).to_vec();
+        let base_url = (BASE_URL.to_owned(), base_url.to_owned());
+        for (name, value) in self.parameters.clone().into_iter().chain([base_url]) {
+            arguments.extend(["--env".to_owned(), format!("{name}={value}")]);
+        }
+        arguments.push(SCRIPT.to_owned());
+        arguments
+    }
+
+    /// k6's summary. Fails with a sentence when there is none.
+    pub fn summary(&self) -> Result<String, String> {
+        fs::read_to_string(self.summary_file()).map_err(|error| format!("k6 left no summary: {error}"))
+    }
+}
+
+fn check_file(name: &str) -> Result<(), String> {
+    let mut parts = Path::new(name).components();
+    let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name);
+    if plain && !name.contains(['\\', '\0']) && name.len() <= 255 && name != SCRIPT {
+        return Ok(());
+    }
+    Err(format!("the scenario has a file called {name:?}: only plain names are allowed, and not {SCRIPT}"))
+}
+
+fn check_parameter(name: &str) -> Result<(), String> {
+    let mut characters = name.chars();
+    let starts = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    if !starts || !characters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Err(format!("the parameter {name:?} is not made of letters, digits and '_'"));
+    }
+    if name == BASE_URL {
+        return Err(format!("the parameter {BASE_URL} can't be given: it is the target's address"));
+    }
+    Ok(())
+}
+
+/// How long a script's load takes at most, from the JSON of `k6 inspect --execution-requirements`, before or behind
+/// which there may be lines of log.
+pub fn total_duration(output: &str) -> Option<Duration> {
+    #[derive(serde::Deserialize)]
+    struct Requirements {
+        #[serde(rename = "totalDuration", alias = "maxDuration")]
+        total: String,
+    }
+    let start = if output.starts_with('{') { 0 } else { output.find("\n{")? + 1 };
+    let mut values = serde_json::Deserializer::from_str(&output[start..]).into_iter::<Requirements>();
+    go_duration(&values.next()?.ok()?.total)
+}
+
+/// A duration as Go writes it: `1h2m3.5s`, `300ms`.
+fn go_duration(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut seconds = 0.0;
+    while !rest.is_empty() {
+        let unit_at = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let number: f64 = rest[..unit_at].parse().ok()?;
+        rest = &rest[unit_at..];
+        let unit_end = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        seconds += number
+            * match &rest[..unit_end] {
+                "h" => 3600.0,
+                "m" => 60.0,
+                "s" => 1.0,
+                "ms" => 1e-3,
+                "µs" | "us" => 1e-6,
+                "ns" => 1e-9,
+                _ => return None,
+            };
+        rest = &rest[unit_end..];
+    }
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_file_names_are_allowed() {
+        for name in ["list.json", "a b", ".hidden", "-x"] {
+            assert_eq!(check_file(name), Ok(()), "{name}");
+        }
+        for name in ["", ".", "..", "/etc/passwd", "a/b", "a/", "./a", "../a", "a\\b", "script.js", "a\0b"] {
+            assert!(check_file(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_names_and_never_the_target_s_address() {
+        assert_eq!(check_parameter("PAYLOAD_2"), Ok(()));
+        for name in ["", "2X", "A=B", "A B", "BASE_URL"] {
+            assert!(check_parameter(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn go_s_durations_are_read() {
+        let table = [("31s", 31_000), ("1h2m3.5s", 3_723_500), ("300ms", 300), ("1m0s", 60_000), ("0s", 0)];
+        for (text, milliseconds) in table {
+            assert_eq!(go_duration(text), Some(Duration::from_millis(milliseconds)), "{text}");
+        }
+        for text in ["5", "5x", "-1s", "s"] {
+            assert_eq!(go_duration(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_longest_time_is_found_between_lines_of_log() {
+        let output = "time=\"x\" level=warning msg=\"{\"\n{\n \"maxVUs\": 2,\n \"totalDuration\": \"31s\"\n}\nbye\n";
+        assert_eq!(total_duration(output), Some(Duration::from_secs(31)));
+        assert_eq!(total_duration("{}"), None);
+        assert_eq!(total_duration("nothing"), None);
+    }
+}

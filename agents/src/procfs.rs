@@ -1,0 +1,118 @@
+//! What `/proc` says about processes and sockets.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::path::Path;
+
+/// Processes that carry all of these in the environment that they were started with. The caller and the processes
+/// above it are never among them.
+pub fn marked<V: AsRef<str>>(marks: &[(&str, V)]) -> BTreeSet<i32> {
+    let wanted: Vec<Vec<u8>> =
+        marks.iter().map(|(name, value)| format!("{name}={}", value.as_ref()).into_bytes()).collect();
+    let family = family();
+    let carries = |pid: &i32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let variables: HashSet<&[u8]> = environment.split(|&byte| byte == 0).collect();
+        wanted.iter().all(|mark| variables.contains(mark.as_slice()))
+    };
+    all().filter(|pid| !family.contains(pid)).filter(carries).collect()
+}
+
+/// Inodes of the sockets that accept connections to `127.0.0.1:port`.
+pub fn listeners(port: u16) -> HashSet<u64> {
+    ["/proc/net/tcp", "/proc/net/tcp6"]
+        .iter()
+        .flat_map(|path| parse_listeners(&fs::read_to_string(path).unwrap_or_default(), port))
+        .collect()
+}
+
+/// Inodes of the sockets that a process holds; none when it is gone or somebody else's.
+pub fn sockets(pid: i32) -> HashSet<u64> {
+    let inode = |entry: fs::DirEntry| {
+        let link = fs::read_link(entry.path()).ok()?;
+        link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    };
+    fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten().filter_map(inode).collect()
+}
+
+/// What a process is called, for messages.
+pub fn name(pid: i32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned())
+}
+
+fn all() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The calling process and those above it.
+fn family() -> BTreeSet<i32> {
+    let mut family = BTreeSet::new();
+    let mut next = i32::try_from(std::process::id()).ok();
+    while let Some(pid) = next.filter(|&pid| pid > 0 && family.insert(pid)) {
+        next = parent(pid);
+    }
+    family
+}
+
+fn parent(pid: i32) -> Option<i32> {
+    let status = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
+/// Columns of the table: number, local address, remote address, state (`0A` listens), queues, timer, retransmits,
+/// user, timeout, inode, … Addresses are hexadecimal, in the machine's byte order by 32-bit words.
+fn parse_listeners(table: &str, port: u16) -> Vec<u64> {
+    let inode = |line: &str| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let (address, local_port) = columns.get(1)?.split_once(':')?;
+        let listens = *columns.get(3)? == "0A" && u16::from_str_radix(local_port, 16).ok()? == port;
+        (listens && takes_loopback(address)).then(|| columns.get(9)?.parse().ok())?
+    };
+    table.lines().skip(1).filter_map(inode).collect()
+}
+
+/// Whether a socket bound to this address accepts connections to 127.0.0.1: bound to it, or to any address.
+fn takes_loopback(address: &str) -> bool {
+    let loopback = format!("{:08X}", u32::from_ne_bytes([127, 0, 0, 1]));
+    let (words, last) = address.split_at(address.len().saturating_sub(8));
+    let any = address.bytes().all(|byte| byte == b'0');
+    let mapped = format!("{:016X}{:08X}", 0, u32::from_ne_bytes([0, 0, 0xff, 0xff]));
+    any || (last == loopback && (words.is_empty() || words == mapped))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_listening_socket_is_found_with_its_process() {
+        for address in ["127.0.0.1:0", "0.0.0.0:0", "[::]:0"] {
+            let Ok(listener) = TcpListener::bind(address) else {
+                println!("skipped: this machine can't bind {address}");
+                continue;
+            };
+            let port = listener.local_addr().expect("bound").port();
+            let found = listeners(port);
+            assert_eq!(found.len(), 1, "{address}");
+            let own = i32::try_from(std::process::id()).expect("a pid");
+            assert!(found.is_subset(&sockets(own)), "{address}");
+        }
+    }
+
+    #[test]
+    fn sockets_of_other_addresses_don_t_count() {
+        let Ok(listener) = TcpListener::bind("127.0.0.2:0") else { return };
+        let port = listener.local_addr().expect("bound").port();
+        assert!(listeners(port).is_empty());
+    }
+
+    #[test]
+    fn the_caller_is_never_among_the_marked() {
+        let path = std::env::var("PATH").expect("a PATH");
+        let own = i32::try_from(std::process::id()).expect("a pid");
+        assert!(!marked(&[("PATH", path)]).contains(&own));
+    }
+}

@@ -1,0 +1,201 @@
+//! The processes of one side of a run, as a whole: limit them, watch them, end them.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::{Side, Tree, files};
+use crate::procfs;
+use crate::wire::RunId;
+use crate::wire::job::Size;
+use crate::wire::outcome::{Enforced, Observed};
+
+/// Every process carries the agent's name under this name in its environment.
+pub const AGENT_MARK: &str = "BREWBENCH_AGENT";
+const RUN_MARK: &str = "BREWBENCH_RUN";
+const SIDE_MARK: &str = "BREWBENCH_SIDE";
+
+/// A killed process needs a moment to go; one that is still there after this is stuck in the kernel.
+const PATIENCE: Duration = Duration::from_secs(5);
+const STEP: Duration = Duration::from_millis(1);
+
+/// One side of a run. Dropping it kills what is in it and removes its folders, as far as that can be done at once;
+/// [`Group::clear`] does it for certain.
+#[derive(Debug)]
+pub struct Group {
+    agent: String,
+    run: RunId,
+    side: Side,
+    tree: Tree,
+    home: Tree,
+}
+
+impl Group {
+    pub(super) fn new(agent: String, run: RunId, side: Side, tree: Tree, home: Tree) -> Self {
+        Self { agent, run, side, tree, home }
+    }
+
+    /// Limits what is in the group; says which limits the kernel confirmed.
+    pub fn limit(&self, size: &Size) -> Enforced {
+        self.tree.limit(size)
+    }
+
+    /// What the group has used so far; nothing without control groups.
+    pub fn observed(&self) -> Option<Observed> {
+        self.tree.observed()
+    }
+
+    /// What a process of this group carries in its environment, so that it can be found without control groups too.
+    pub fn marks(&self) -> [(&'static str, String); 3] {
+        [(AGENT_MARK, self.agent.clone()), (RUN_MARK, self.run.to_string()), (SIDE_MARK, self.side.as_str().to_owned())]
+    }
+
+    /// The files by which a process enters the group: it writes `0` into each.
+    pub fn entrances(&self) -> io::Result<Vec<File>> {
+        let open = |folder: PathBuf| OpenOptions::new().write(true).open(folder.join("cgroup.procs"));
+        self.tree.folders().into_iter().map(open).collect()
+    }
+
+    /// The processes in the group now.
+    pub fn processes(&self) -> BTreeSet<i32> {
+        match &self.tree {
+            Tree::None => procfs::marked(&self.marks()),
+            tree => members(&tree.folders()),
+        }
+    }
+
+    /// Kills every process in the group and waits until it is empty. Fails when one can't be killed.
+    pub async fn kill(&self) -> io::Result<()> {
+        empty(&self.tree.folders(), || self.processes()).await
+    }
+
+    /// Kills what is in the group and removes it from the kernel. Fails when a process can't be killed.
+    pub async fn clear(self) -> io::Result<()> {
+        self.kill().await?;
+        remove(&self.tree.folders()).await?;
+        self.home.remove();
+        Ok(())
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // After `clear` there are no folders any more, and nothing happens here.
+        let folders: Vec<_> = self.tree.folders().into_iter().filter(|folder| folder.exists()).collect();
+        if folders.is_empty() {
+            return;
+        }
+        for _ in 0..100 {
+            strike(&folders, &self.processes());
+            if folders.iter().all(|folder| remove_once(folder).is_ok()) {
+                break;
+            }
+            std::thread::sleep(STEP);
+        }
+        self.home.remove();
+    }
+}
+
+/// Kills and removes groups by their folders.
+pub(super) async fn clear(folders: &[PathBuf]) -> io::Result<()> {
+    empty(folders, || members(folders)).await?;
+    remove(folders).await
+}
+
+/// After as many blows as this, something forks as fast as it is killed.
+const BLOWS_BEFORE_BRAKE: u32 = 20;
+
+async fn empty(folders: &[PathBuf], processes: impl Fn() -> BTreeSet<i32>) -> io::Result<()> {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let mut brake = None;
+    for blow in 0.. {
+        let left = processes();
+        if left.is_empty() {
+            break;
+        }
+        if tokio::time::Instant::now() > deadline {
+            return Err(io::Error::other(format!("processes {left:?} can't be killed")));
+        }
+        if blow == BLOWS_BEFORE_BRAKE {
+            brake = Some(Brake::pull(folders));
+        }
+        strike(folders, &left);
+        tokio::time::sleep(STEP).await;
+    }
+    drop(brake);
+    Ok(())
+}
+
+/// One blow at all processes.
+fn strike(folders: &[PathBuf], processes: &BTreeSet<i32>) {
+    for folder in folders {
+        let whole = folder.join("cgroup.kill");
+        if whole.exists() {
+            files::write(&whole, "1");
+        }
+    }
+    for &pid in processes {
+        let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+    }
+}
+
+/// Forbids new processes until it is dropped: the group may be used again.
+struct Brake(Vec<(PathBuf, String)>);
+
+impl Brake {
+    fn pull(folders: &[PathBuf]) -> Self {
+        let limits = folders.iter().map(|folder| folder.join("pids.max"));
+        let before: Vec<_> = limits.filter_map(|path| files::text(&path).map(|limit| (path, limit))).collect();
+        for (path, _) in &before {
+            files::write(path, "0");
+        }
+        Self(before)
+    }
+}
+
+impl Drop for Brake {
+    fn drop(&mut self) {
+        for (path, limit) in &self.0 {
+            files::write(path, limit.trim());
+        }
+    }
+}
+
+/// The processes of these groups and of all groups below them.
+fn members(folders: &[PathBuf]) -> BTreeSet<i32> {
+    let mut found = BTreeSet::new();
+    for folder in folders {
+        let text = files::text(&folder.join("cgroup.procs")).unwrap_or_default();
+        // A process of another process namespace is shown as 0.
+        found.extend(text.lines().filter_map(|line| line.parse().ok()).filter(|&pid: &i32| pid > 0));
+        found.extend(members(&files::subfolders(folder)));
+    }
+    found
+}
+
+/// A group stays busy for a moment after its last process was killed.
+async fn remove(folders: &[PathBuf]) -> io::Result<()> {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    for folder in folders {
+        while let Err(error) = remove_once(folder) {
+            if tokio::time::Instant::now() > deadline {
+                return Err(error);
+            }
+            tokio::time::sleep(STEP).await;
+        }
+    }
+    Ok(())
+}
+
+fn remove_once(folder: &Path) -> io::Result<()> {
+    files::subfolders(folder).iter().try_for_each(|below| remove_once(below))?;
+    match std::fs::remove_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}

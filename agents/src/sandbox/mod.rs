@@ -1,0 +1,264 @@
+//! Machine sizes: what a target may use of the machine, held by control groups and read back from them.
+//!
+//! A run has two groups, one per [`Side`]: the target's has limits, the generator's has none and exists so that the
+//! generator can be killed whole. Both lie below one home folder, `brewbench-<agent>`, which exists only while there
+//! are groups in it. Control files are written directly: there are a dozen of them, and each is read back.
+
+pub mod cores;
+mod files;
+mod group;
+mod v1;
+mod v2;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use group::{AGENT_MARK, Group};
+
+use crate::wire::RunId;
+use crate::wire::job::Size;
+use crate::wire::outcome::{Enforced, Mechanism, Observed};
+
+/// Where the kernel's control groups are mounted on every machine that has them.
+pub const CGROUP_ROOT: &str = "/sys/fs/cgroup";
+
+/// CPU quotas are given per 100 ms: the kernel's default, and what container engines use, so that a target is
+/// throttled here in the rhythm that it meets where it will be deployed.
+const CPU_PERIOD_US: u64 = 100_000;
+
+/// Processes and threads that a target may have: above a thread for each of thousands of connections, and far below
+/// what would hurt the machine.
+const MAX_PIDS: u64 = 8192;
+
+/// Which of a run's two programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The server under test.
+    Target,
+    /// k6.
+    Generator,
+}
+
+impl Side {
+    /// The word in the names of groups and in the processes' environment.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Target => "target",
+            Self::Generator => "generator",
+        }
+    }
+}
+
+/// What this agent may do with control groups.
+#[derive(Debug)]
+pub struct Sandbox {
+    agent: String,
+    home: Tree,
+    enforced: Enforced,
+}
+
+impl Sandbox {
+    /// Finds out what may be used below `root` (see [`CGROUP_ROOT`]) by doing it: a group is made, limited, read back
+    /// and removed. What did not work is [`Mechanism::None`]. On a unified tree this may move the calling process into
+    /// a leaf of its own, which is what the kernel asks of a group that limits others.
+    pub fn detect(root: &Path, agent: &str) -> Self {
+        let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        Self::detect_from(root, agent, v2::own_path(&own))
+    }
+
+    /// No control groups at all.
+    pub fn none(agent: &str) -> Self {
+        let enforced = Enforced { cpu: Mechanism::None, memory: Mechanism::None };
+        Self { agent: agent.to_owned(), home: Tree::None, enforced }
+    }
+
+    fn detect_from(root: &Path, agent: &str, own_path: &str) -> Self {
+        let folder = folder_name(agent);
+        let mut best = Self::none(agent);
+        let homes = if root.join("cgroup.controllers").exists() {
+            v2::homes(root, own_path, &folder).into_iter().map(Tree::Unified).collect()
+        } else {
+            vec![Tree::Split(v1::Dirs::homes(root, &folder))]
+        };
+        for home in homes {
+            let enforced = home.probe();
+            if enforced.rank() > best.enforced.rank() {
+                best = Self { agent: agent.to_owned(), home, enforced };
+            }
+            if best.enforced.rank() == 2 {
+                break;
+            }
+        }
+        best
+    }
+
+    /// The agent whose groups these are.
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// What it can limit, and with what.
+    pub fn mechanisms(&self) -> Enforced {
+        self.enforced
+    }
+
+    /// Makes the group of one side of a run, without limits. Fails when the kernel refuses the folder.
+    pub fn open(&self, run: RunId, side: Side) -> io::Result<Group> {
+        let tree = self.home.join(&format!("{run}-{}", side.as_str()));
+        self.home.make_home()?;
+        tree.make()?;
+        Ok(Group::new(self.agent.clone(), run, side, tree, self.home.clone()))
+    }
+
+    /// Kills and removes all groups that an earlier life of this agent left; returns their folders.
+    pub(crate) async fn sweep(&self) -> Vec<PathBuf> {
+        let mut removed = Vec::new();
+        for home in self.home.folders() {
+            for folder in files::subfolders(&home) {
+                if let Err(error) = group::clear(std::slice::from_ref(&folder)).await {
+                    tracing::error!(folder = %folder.display(), %error, "a control group of an earlier life stays");
+                } else {
+                    removed.push(folder);
+                }
+            }
+            let _ = std::fs::remove_dir(home);
+        }
+        removed
+    }
+}
+
+impl Enforced {
+    /// How many resources are limited.
+    fn rank(self) -> u8 {
+        u8::from(self.cpu != Mechanism::None) + u8::from(self.memory != Mechanism::None)
+    }
+}
+
+/// One place in the kernel's hierarchies: a folder in the unified tree, or one in each controller's own.
+#[derive(Clone, Debug)]
+enum Tree {
+    Unified(PathBuf),
+    Split(v1::Dirs),
+    None,
+}
+
+impl Tree {
+    fn join(&self, name: &str) -> Self {
+        match self {
+            Self::Unified(dir) => Self::Unified(dir.join(name)),
+            Self::Split(dirs) => Self::Split(dirs.join(name)),
+            Self::None => Self::None,
+        }
+    }
+
+    fn folders(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Unified(dir) => vec![dir.clone()],
+            Self::Split(dirs) => dirs.folders(),
+            Self::None => Vec::new(),
+        }
+    }
+
+    fn make(&self) -> io::Result<()> {
+        self.folders().iter().try_for_each(std::fs::create_dir_all)
+    }
+
+    fn make_home(&self) -> io::Result<()> {
+        self.make()?;
+        if let Self::Unified(dir) = self {
+            v2::enable(dir);
+        }
+        Ok(())
+    }
+
+    fn remove(&self) {
+        for folder in self.folders() {
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+
+    /// Sets every limit of a size; says which of them the kernel confirmed.
+    fn limit(&self, size: &Size) -> Enforced {
+        match self {
+            Self::Unified(dir) => v2::limit(dir, size),
+            Self::Split(dirs) => dirs.limit(size),
+            Self::None => Enforced { cpu: Mechanism::None, memory: Mechanism::None },
+        }
+    }
+
+    fn observed(&self) -> Option<Observed> {
+        match self {
+            Self::Unified(dir) => Some(v2::observed(dir)),
+            Self::Split(dirs) => Some(dirs.observed()),
+            Self::None => None,
+        }
+    }
+
+    fn probe(&self) -> Enforced {
+        let group = self.join("probe");
+        let size = Size { name: "probe".to_owned(), vcpus: 0.5, memory_bytes: 64 << 20 };
+        let made = self.make_home().and_then(|()| group.make());
+        let enforced = match made {
+            Ok(()) => group.limit(&size),
+            Err(error) => {
+                tracing::debug!(?self, %error, "no control groups here");
+                Enforced { cpu: Mechanism::None, memory: Mechanism::None }
+            }
+        };
+        group.remove();
+        self.remove();
+        enforced
+    }
+}
+
+/// CPU time per period for a number of cores, microseconds.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cores are positive and far below 2^40")]
+fn quota_us(vcpus: f64) -> u64 {
+    (vcpus * CPU_PERIOD_US as f64).round() as u64
+}
+
+/// Whether a memory limit came back as asked: the kernel rounds down to its page, which is 64 KiB at most.
+fn same_memory(asked: u64, read: Option<u64>) -> bool {
+    read.is_some_and(|read| read <= asked && asked - read < 64 << 10)
+}
+
+/// Names of agents are free text, names of folders are not: other bytes become `=XX`, so no two agents share one.
+fn folder_name(agent: &str) -> String {
+    use std::fmt::Write;
+    agent.bytes().fold("brewbench-".to_owned(), |mut name, byte| {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => name.push(char::from(byte)),
+            _ => {
+                let _ = write!(name, "={byte:02X}");
+            }
+        }
+        name
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_with_odd_names_get_folders_of_their_own() {
+        assert_eq!(folder_name("rack-1.a_b"), "brewbench-rack-1.a_b");
+        assert_eq!(folder_name("../x y"), "brewbench-..=2Fx=20y");
+    }
+
+    #[test]
+    fn a_quota_is_cores_times_the_period() {
+        assert_eq!(quota_us(0.5), 50_000);
+        assert_eq!(quota_us(1.1), 110_000);
+        assert_eq!(quota_us(16.0), 1_600_000);
+    }
+
+    #[test]
+    fn a_limit_may_only_be_rounded_down_and_by_less_than_a_page() {
+        assert!(same_memory(50_000_000, Some(49_999_872)));
+        assert!(!same_memory(50_000_000, Some(50_003_968)));
+        assert!(!same_memory(50_000_000, Some(u64::MAX)));
+        assert!(!same_memory(50_000_000, Some(40_000_000)));
+        assert!(!same_memory(50_000_000, None));
+    }
+}

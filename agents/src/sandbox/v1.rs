@@ -1,0 +1,143 @@
+//! Control groups, one hierarchy per controller: what kernels had before the unified one.
+
+use std::path::{Path, PathBuf};
+
+use super::files;
+use super::{CPU_PERIOD_US, MAX_PIDS, quota_us, same_memory};
+use crate::wire::job::Size;
+use crate::wire::outcome::{Enforced, Mechanism, Observed};
+
+/// The same group in each controller's hierarchy; a controller that may not be used is absent.
+#[derive(Clone, Debug)]
+pub struct Dirs {
+    cpu: Option<PathBuf>,
+    cpuacct: Option<PathBuf>,
+    memory: Option<PathBuf>,
+    pids: Option<PathBuf>,
+}
+
+impl Dirs {
+    /// The home folders below `root`, made where they may be.
+    pub fn homes(root: &Path, folder: &str) -> Self {
+        let home = |controller: &str| {
+            let home = hierarchy(root, controller)?.join(folder);
+            match std::fs::create_dir_all(&home) {
+                Ok(()) => Some(home),
+                Err(error) => {
+                    tracing::debug!(home = %home.display(), %error, "no control groups here");
+                    None
+                }
+            }
+        };
+        Self { cpu: home("cpu"), cpuacct: home("cpuacct"), memory: home("memory"), pids: home("pids") }
+    }
+
+    /// The group of that name below this one.
+    pub fn join(&self, name: &str) -> Self {
+        let Self { cpu, cpuacct, memory, pids } = self;
+        let below = |dir: &Option<PathBuf>| dir.as_ref().map(|dir| dir.join(name));
+        Self { cpu: below(cpu), cpuacct: below(cpuacct), memory: below(memory), pids: below(pids) }
+    }
+
+    /// All folders, each once: controllers may share a hierarchy.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let Self { cpu, cpuacct, memory, pids } = self;
+        let mut folders: Vec<_> = [cpu, cpuacct, memory, pids].into_iter().flatten().cloned().collect();
+        folders.sort();
+        folders.dedup();
+        folders
+    }
+
+    /// Sets every limit; says which of them the kernel confirmed.
+    pub fn limit(&self, size: &Size) -> Enforced {
+        if let Some(dir) = &self.pids {
+            files::set(&dir.join("pids.max"), &MAX_PIDS.to_string());
+        }
+        let held = |holds: bool| if holds { Mechanism::Cgroup1 } else { Mechanism::None };
+        Enforced {
+            cpu: held(self.cpu.as_deref().is_some_and(|dir| limit_cpu(dir, size.vcpus))),
+            memory: held(self.memory.as_deref().is_some_and(|dir| limit_memory(dir, size.memory_bytes))),
+        }
+    }
+
+    /// What the group has used so far.
+    pub fn observed(&self) -> Observed {
+        let cpu_ns = self.cpuacct.as_deref().and_then(|dir| files::number(&dir.join("cpuacct.usage")));
+        let throttled_ns = self.cpu.as_deref().and_then(|dir| files::value(&dir.join("cpu.stat"), "throttled_time"));
+        let memory = self.memory.as_deref();
+        Observed {
+            cpu_us: cpu_ns.map(|ns| ns / 1000),
+            throttled_us: throttled_ns.map(|ns| ns / 1000),
+            peak_memory_bytes: memory.and_then(|dir| files::number(&dir.join("memory.max_usage_in_bytes"))),
+            oom_kills: memory.and_then(|dir| files::value(&dir.join("memory.oom_control"), "oom_kill")),
+        }
+    }
+}
+
+fn limit_cpu(dir: &Path, vcpus: f64) -> bool {
+    files::set(&dir.join("cpu.cfs_period_us"), &CPU_PERIOD_US.to_string())
+        && files::set(&dir.join("cpu.cfs_quota_us"), &quota_us(vcpus).to_string())
+}
+
+/// Memory first, then memory with swap: the kernel refuses the second below the first. Without swap accounting the
+/// group is told never to swap, which the kernel obeys for the group's own reclaim.
+fn limit_memory(dir: &Path, bytes: u64) -> bool {
+    let set = |name: &str| {
+        let path = dir.join(name);
+        files::write(&path, &bytes.to_string()) && same_memory(bytes, files::number(&path))
+    };
+    set("memory.limit_in_bytes")
+        && (set("memory.memsw.limit_in_bytes")
+            || files::set(&dir.join("memory.swappiness"), "0")
+            || files::machine_has_no_swap())
+}
+
+/// The folder of a controller's hierarchy: `cpu`, or one that it shares, as in `cpu,cpuacct`. Links are followed, so
+/// that a shared hierarchy has one path.
+fn hierarchy(root: &Path, controller: &str) -> Option<PathBuf> {
+    let plain = root.join(controller);
+    if plain.is_dir() {
+        return plain.canonicalize().ok();
+    }
+    let shares = |dir: &PathBuf| {
+        dir.file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| name.split(',').any(|part| part == controller))
+    };
+    files::subfolders(root).into_iter().find(shares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_that_share_a_hierarchy_share_a_group() {
+        let root = tempfile::tempdir().expect("a folder");
+        for name in ["cpu,cpuacct", "memory"] {
+            std::fs::create_dir(root.path().join(name)).expect("a hierarchy");
+        }
+        let homes = Dirs::homes(root.path(), "brewbench-x");
+        let group = homes.join("g");
+        let expected = ["cpu,cpuacct/brewbench-x/g", "memory/brewbench-x/g"].map(|path| root.path().join(path));
+        assert_eq!(group.folders(), expected);
+    }
+
+    #[test]
+    fn links_to_a_shared_hierarchy_are_followed() {
+        let root = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(root.path().join("cpu,cpuacct")).expect("a hierarchy");
+        for name in ["cpu", "cpuacct"] {
+            std::os::unix::fs::symlink("cpu,cpuacct", root.path().join(name)).expect("a link");
+        }
+        assert_eq!(Dirs::homes(root.path(), "brewbench-x").folders().len(), 1);
+    }
+
+    #[test]
+    fn an_absent_controller_limits_nothing() {
+        let root = tempfile::tempdir().expect("a folder");
+        let size = Size { name: String::new(), vcpus: 1.0, memory_bytes: 1 << 20 };
+        let enforced = Dirs::homes(root.path(), "brewbench-x").limit(&size);
+        assert_eq!(enforced, Enforced { cpu: Mechanism::None, memory: Mechanism::None });
+    }
+}

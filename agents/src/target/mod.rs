@@ -1,0 +1,201 @@
+//! Targets: found in manifests, started in their group, known to serve.
+
+mod fingerprint;
+pub mod manifest;
+mod ready;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+
+pub use fingerprint::Fingerprints;
+pub use manifest::{Manifest, ManifestError};
+use ready::Server;
+
+use crate::process::{Plan, Process, describe, find_program, last_lines};
+use crate::sandbox::Group;
+use crate::wire::messages::TargetOffer;
+
+/// What an agent can start from a folder of manifests, and why the rest can't be.
+pub fn offers(folder: &Path, fingerprints: &Fingerprints) -> (Vec<TargetOffer>, Vec<ManifestError>) {
+    let (manifests, mut errors) = manifest::load(folder);
+    let mut offers = Vec::new();
+    for manifest in manifests {
+        match manifest.fingerprint(fingerprints) {
+            Ok(sha256) => {
+                let Manifest { name, version, description, .. } = manifest;
+                offers.push(TargetOffer { name, version, description, sha256 });
+            }
+            Err(message) => errors.push(ManifestError { file: folder.join(manifest.name), message }),
+        }
+    }
+    (offers, errors)
+}
+
+impl Manifest {
+    /// The program's file. Relative to the manifest's folder, except for a bare name, which comes from `PATH`.
+    pub fn program(&self) -> Result<PathBuf, String> {
+        let name = Path::new(self.command.first().map_or("", String::as_str));
+        let path = if name.components().count() > 1 { self.folder.join(name) } else { name.to_owned() };
+        find_program(&path).ok_or_else(|| format!("command: there is no program {}", path.display()))
+    }
+
+    /// SHA-256 in hex of the program's file.
+    pub fn fingerprint(&self, fingerprints: &Fingerprints) -> Result<String, String> {
+        let program = self.program()?;
+        fingerprints.of(&program).map_err(|error| format!("command: can't read {}: {error}", program.display()))
+    }
+
+    fn plan(&self, port: u16, cores: &[usize]) -> Result<Plan, String> {
+        let fill = |text: &String| text.replace(manifest::PORT, &port.to_string());
+        let environment: BTreeMap<_, _> = self.env.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
+        Ok(Plan {
+            program: self.program()?,
+            arguments: self.command.iter().skip(1).map(fill).collect(),
+            environment,
+            folder: self.folder.clone(),
+            cores: cores.to_vec(),
+        })
+    }
+}
+
+/// Why a target does not serve.
+#[derive(Debug)]
+enum Fault {
+    /// Somebody else has the port.
+    PortTaken(String),
+    /// Anything else.
+    Other(String),
+}
+
+/// Starts a target and returns its base URL once it serves; a sentence if it does not. The process is left in `slot`,
+/// also when it failed or this is given up, so that the caller can stop it and read its log.
+pub async fn start(
+    manifest: &Manifest,
+    group: &Group,
+    cores: &[usize],
+    slot: &mut Option<Process>,
+) -> Result<String, String> {
+    let attempt = start_on(free_port(), manifest, group, cores, slot).await;
+    let attempt = match attempt {
+        // Between choosing a port and listening on it somebody else may have been faster.
+        Err(Fault::PortTaken(_)) => {
+            group.kill().await.map_err(|error| format!("target {}: {error}", manifest.name))?;
+            start_on(free_port(), manifest, group, cores, slot).await
+        }
+        attempt => attempt,
+    };
+    attempt.map_err(|fault| {
+        let (Fault::PortTaken(reason) | Fault::Other(reason)) = fault;
+        format!("target {}: {reason}", manifest.name)
+    })
+}
+
+async fn start_on(
+    port: io::Result<u16>,
+    manifest: &Manifest,
+    group: &Group,
+    cores: &[usize],
+    slot: &mut Option<Process>,
+) -> Result<String, Fault> {
+    let port = port.map_err(|error| Fault::Other(format!("there is no free port: {error}")))?;
+    let plan = manifest.plan(port, cores).map_err(Fault::Other)?;
+    let started = Process::start(&plan, group);
+    let started = started.map_err(|error| Fault::Other(format!("can't start {}: {error}", plan.program.display())))?;
+    let process = slot.insert(started);
+    let answered = tokio::select! {
+        biased;
+        _ = process.wait() => Err(format!("it ended before it was ready: {}", obituary(process, group).await)),
+        answered = serves(port, manifest, group) => answered,
+    };
+    answered.map(|()| format!("http://127.0.0.1:{port}")).map_err(|reason| match ready::server_of(port, group) {
+        Server::Stranger => Fault::PortTaken(format!("port {port} is served by another process; {reason}")),
+        Server::Target | Server::Nobody => Fault::Other(reason),
+    })
+}
+
+async fn serves(port: u16, manifest: &Manifest, group: &Group) -> Result<(), String> {
+    ready::answer(port, &manifest.ready).await?;
+    match ready::server_of(port, group) {
+        Server::Target => {}
+        Server::Stranger => return Err("the answer was not the target's".to_owned()),
+        Server::Nobody => return Err(format!("it answered, but nobody listens on port {port}")),
+    }
+    match &manifest.verify {
+        Some(verify) => ready::verify(port, verify, manifest.ready.timeout()).await,
+        None => Ok(()),
+    }
+}
+
+/// Why a target that has ended did, for the end of a sentence.
+pub async fn obituary(process: &mut Process, group: &Group) -> String {
+    let status = process.ended().map_or_else(|| "unknown status".to_owned(), describe);
+    let out_of_memory = group.observed().and_then(|seen| seen.oom_kills).is_some_and(|kills| kills > 0);
+    let cause = if out_of_memory { "killed: out of memory".to_owned() } else { status };
+    match last_lines(&process.log().await) {
+        lines if lines.is_empty() => format!("{cause}; it wrote nothing"),
+        lines => format!("{cause}; its last lines: {lines}"),
+    }
+}
+
+/// A port that nobody listens on now. Somebody may the next moment: see [`start`].
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::sandbox::{Sandbox, Side};
+    use crate::wire::RunId;
+
+    fn manifest(script: &str) -> Manifest {
+        let text = format!(
+            "name = \"x\"\nversion = \"1\"\ncommand = [\"sh\", \"-c\", {script:?}, \"{{port}}\"]\n\
+             [ready]\npath = \"/\"\ntimeout_s = 600"
+        );
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("x.toml"), text).expect("a file");
+        manifest::load(folder.path()).0.remove(0).in_folder("/")
+    }
+
+    impl Manifest {
+        fn in_folder(self, folder: &str) -> Self {
+            Self { folder: folder.into(), ..self }
+        }
+    }
+
+    /// A server that belongs to nobody's run.
+    fn stranger() -> u16 {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let (ready, started) = mpsc::channel();
+        std::thread::spawn(move || {
+            ready.send(()).expect("a listener");
+            for mut stream in listener.incoming().flatten() {
+                let head = BufReader::new(stream.try_clone().expect("a copy")).lines().map_while(Result::ok);
+                for _line in head.take_while(|line| !line.is_empty()) {}
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            }
+        });
+        started.recv().expect("a start");
+        port
+    }
+
+    #[tokio::test]
+    async fn an_answer_of_another_process_is_not_the_target_s() {
+        let group = Sandbox::none("stranger").open(RunId::now(), Side::Target).expect("a group");
+        for script in ["sleep 600", "echo port taken; exit 1"] {
+            let port = stranger();
+            let mut slot = None;
+            let fault = start_on(Ok(port), &manifest(script), &group, &[], &mut slot).await.expect_err("a fault");
+            let Fault::PortTaken(reason) = fault else { panic!("{fault:?}") };
+            assert!(reason.starts_with(&format!("port {port} is served by another process; ")), "{reason}");
+            slot.expect("a process").stop(std::time::Duration::ZERO, &group).await.expect("a stop");
+        }
+    }
+}

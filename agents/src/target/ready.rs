@@ -1,0 +1,114 @@
+//! Knowing that a target serves: asked over HTTP, and checked that it is the target who answers.
+
+use std::time::Duration;
+
+use reqwest::{Client, Response};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::manifest::{Ready, Verify};
+use crate::procfs;
+use crate::sandbox::Group;
+
+/// There is nothing to await but an answer, so the target is asked this often.
+const POLL: Duration = Duration::from_millis(10);
+
+/// An answer is looked at up to this length.
+const BODY_BYTES: usize = 1 << 20;
+
+/// Who answers on a port.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Server {
+    /// A process of the target's group.
+    Target,
+    /// Somebody else.
+    Stranger,
+    /// Nobody listens.
+    Nobody,
+}
+
+/// Asks until the answer is as wanted; the error says what was seen last.
+pub async fn answer(port: u16, ready: &Ready) -> Result<(), String> {
+    let client = client()?;
+    let deadline = Instant::now() + ready.timeout();
+    let url = url(port, &ready.path);
+    let mut seen = None;
+    while let Ok(answered) = timeout_at(deadline, client.get(&url).send()).await {
+        match answered.map(|response| response.status().as_u16()) {
+            Ok(status) if status == ready.status => return Ok(()),
+            Ok(status) => seen = Some(format!("it answers with status {status}")),
+            Err(error) if error.is_connect() => seen = None,
+            Err(error) => seen = Some(format!("it breaks the connection: {error}")),
+        }
+        if Instant::now() + POLL >= deadline {
+            break;
+        }
+        sleep(POLL).await;
+    }
+    let seen = seen.unwrap_or_else(|| match procfs::listeners(port).is_empty() {
+        true => "it refuses connections".to_owned(),
+        false => "it accepts connections and does not answer".to_owned(),
+    });
+    let Ready { path, status, .. } = ready;
+    let seconds = ready.timeout().as_secs_f64();
+    Err(format!("it did not answer GET {path} with status {status} within {seconds} s: {seen}"))
+}
+
+/// Checks one answer; the error says in what it differs.
+pub async fn verify(port: u16, verify: &Verify, limit: Duration) -> Result<(), String> {
+    let Verify { path, status, contains } = verify;
+    let ask = async {
+        let response = client()?.get(url(port, path)).send().await;
+        let mut response = response.map_err(|error| format!("GET {path} failed: {error}"))?;
+        let got = response.status().as_u16();
+        if got != *status {
+            return Err(format!("GET {path} has status {got}, not {status}"));
+        }
+        let Some(text) = contains else { return Ok(()) };
+        let body = body(&mut response).await.map_err(|error| format!("the body of GET {path} broke off: {error}"))?;
+        if body.windows(text.len().max(1)).any(|window| window == text.as_bytes()) || text.is_empty() {
+            return Ok(());
+        }
+        let start: String = String::from_utf8_lossy(&body).chars().take(100).collect();
+        Err(format!("the body of GET {path} does not contain {text:?}; it begins with {start:?}"))
+    };
+    let late = |_| Err(format!("GET {path} had no answer within {} s", limit.as_secs_f64()));
+    tokio::time::timeout(limit, ask).await.unwrap_or_else(late)
+}
+
+/// Finds out who listens on a port of the loopback address.
+pub fn server_of(port: u16, group: &Group) -> Server {
+    let mut listeners = procfs::listeners(port);
+    if listeners.is_empty() {
+        return Server::Nobody;
+    }
+    for pid in group.processes() {
+        for socket in procfs::sockets(pid) {
+            listeners.remove(&socket);
+        }
+    }
+    if listeners.is_empty() { Server::Target } else { Server::Stranger }
+}
+
+/// A client that talks to loopback only: no proxy, no redirects, and no connection kept open that the target would
+/// have to wait for at its end.
+fn client() -> Result<Client, String> {
+    // The HTTP library wants to know its cryptography even where none is used. Another part of the program may have
+    // said so before, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).pool_max_idle_per_host(0);
+    builder.build().map_err(|error| format!("no HTTP client: {error}"))
+}
+
+fn url(port: u16, path: &str) -> String {
+    format!("http://127.0.0.1:{port}{path}")
+}
+
+async fn body(response: &mut Response) -> reqwest::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    while body.len() < BODY_BYTES
+        && let Some(chunk) = response.chunk().await?
+    {
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}

@@ -1,0 +1,300 @@
+//! One run on this machine, from its job to its outcome.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::k6::{self, K6, Round, Script};
+use crate::leftovers::RUN_FOLDER_PREFIX;
+use crate::machine;
+use crate::process::Process;
+use crate::sandbox::{Group, Sandbox, Side, cores};
+use crate::target::{self, Fingerprints, Manifest};
+use crate::wire::job::{Job, Load};
+use crate::wire::outcome::{Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime};
+use crate::wire::{Phase, now_ms};
+
+/// How long a target may take to end by itself after the measurement. Nothing depends on how it ends, and a run shall
+/// not take longer for it.
+const TARGET_GRACE: Duration = Duration::from_millis(500);
+
+/// How long k6 may take to end once its warm-up is over: an iteration may be in the middle of something.
+const WARM_UP_GRACE: Duration = Duration::from_millis(500);
+
+/// What an agent works with, the same for all runs.
+#[derive(Debug)]
+pub struct Workbench {
+    /// Holds targets to their size. It knows the agent's name, which must be unique on the machine.
+    pub sandbox: Sandbox,
+    /// Makes the load.
+    pub k6: K6,
+    /// The folder of the manifests.
+    pub targets: PathBuf,
+    /// Where each run gets a folder, named `run-…`; it must exist.
+    pub work_folder: PathBuf,
+    /// Which scripts the agent's owner lets in.
+    pub scripts: Scripts,
+    /// Of the targets' programs.
+    pub fingerprints: Arc<Fingerprints>,
+}
+
+/// Which scripts an agent runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scripts {
+    /// Those that came with it.
+    Bundled,
+    /// Whatever a server sends.
+    Any,
+}
+
+/// Does a job. Whatever happens, it returns an outcome, and when it returns, nothing of the run is left on the machine:
+/// no process, no control group, no folder. Cancelling takes effect at once in every phase. `on_phase` hears of each
+/// phase as it begins, except of the final one, which the outcome tells.
+///
+/// It must not be called within `spawn_blocking`: see [`Process::start`].
+pub async fn run(job: &Job, bench: &Workbench, cancel: &CancellationToken, on_phase: impl Fn(Phase)) -> Outcome {
+    let mut record = Record { outcome: blank(job, bench), on_phase };
+    record.enter(Phase::Preparing);
+    let ended = match Site::open(job, bench, &mut record.outcome) {
+        Err(reason) => Ended::Failed { reason },
+        Ok(mut site) => {
+            let ended = tokio::select! {
+                biased;
+                () = cancel.cancelled() => Ended::Cancelled,
+                end = site.drive(job, bench, &mut record) => end.map_or_else(|reason| Ended::Failed { reason }, |()| Ended::Finished),
+            };
+            let grace = if ended == Ended::Finished { TARGET_GRACE } else { Duration::ZERO };
+            site.clear(grace, &mut record.outcome).await;
+            ended
+        }
+    };
+    let mut outcome = record.outcome;
+    let phase = match ended {
+        Ended::Finished => Phase::Finished,
+        Ended::Failed { .. } => Phase::Failed,
+        Ended::Cancelled => Phase::Cancelled,
+    };
+    outcome.times.push(PhaseTime { phase, at_ms: now_ms() });
+    Outcome { ended, sent_at_ms: now_ms(), ..outcome }
+}
+
+fn blank(job: &Job, bench: &Workbench) -> Outcome {
+    Outcome {
+        run: job.run,
+        ended: Ended::Cancelled,
+        times: Vec::new(),
+        sent_at_ms: 0,
+        summary: None,
+        target_log: String::new(),
+        k6_log: String::new(),
+        enforced: Enforced { cpu: Mechanism::None, memory: Mechanism::None },
+        observed: None,
+        cores: Cores::default(),
+        k6_version: bench.k6.version().to_owned(),
+        target_sha256: None,
+        target_version: String::new(),
+        environment: machine::environment(),
+    }
+}
+
+/// The outcome as it grows.
+struct Record<F> {
+    outcome: Outcome,
+    on_phase: F,
+}
+
+impl<F: Fn(Phase)> Record<F> {
+    fn enter(&mut self, phase: Phase) {
+        self.outcome.times.push(PhaseTime { phase, at_ms: now_ms() });
+        (self.on_phase)(phase);
+    }
+}
+
+/// Everything of a run that must be gone at its end.
+struct Site {
+    folder: TempDir,
+    script: Script,
+    manifest: Manifest,
+    target_group: Group,
+    generator_group: Group,
+    target: Option<Process>,
+    generator: Option<Process>,
+}
+
+impl Site {
+    /// Makes the places for a run, or says in a sentence why it can't be done here.
+    fn open(job: &Job, bench: &Workbench, outcome: &mut Outcome) -> Result<Self, String> {
+        check_size(job)?;
+        outcome.cores = cores::deal(&cores::allowed(), job.size.vcpus);
+        let manifest = find_target(&job.target, bench)?;
+        outcome.target_version.clone_from(&manifest.version);
+        let temporary = tempfile::Builder::new().prefix(RUN_FOLDER_PREFIX).tempdir_in(&bench.work_folder);
+        let folder =
+            temporary.map_err(|error| format!("can't make a folder in {}: {error}", bench.work_folder.display()))?;
+        let script = Script::write(job, folder.path())?;
+        let open = |side| {
+            let group = bench.sandbox.open(job.run, side);
+            group.map_err(|error| format!("can't make the control groups of the {}: {error}", side.as_str()))
+        };
+        let target_group = open(Side::Target)?;
+        let generator_group = open(Side::Generator)?;
+        outcome.enforced = target_group.limit(&job.size);
+        Ok(Self { folder, script, manifest, target_group, generator_group, target: None, generator: None })
+    }
+
+    /// Prepares, warms up and measures. Fails with a sentence; can be given up at any time.
+    async fn drive<F: Fn(Phase)>(
+        &mut self,
+        job: &Job,
+        bench: &Workbench,
+        record: &mut Record<F>,
+    ) -> Result<(), String> {
+        record.outcome.target_sha256 = Some(fingerprint(&self.manifest, bench).await?);
+        let Cores { target: target_cores, generator: generator_cores } = record.outcome.cores.clone();
+        let (base_url, longest) = tokio::try_join!(
+            target::start(&self.manifest, &self.target_group, &target_cores, &mut self.target),
+            bench.k6.longest(&self.script, &job.load, &self.generator_group, &generator_cores),
+        )?;
+        let load = LoadOn { bench, load: &job.load, base_url: &base_url, cores: &generator_cores };
+        if job.warm_up_ms > 0 {
+            record.enter(Phase::WarmingUp);
+            self.warm_up(&load, Duration::from_millis(job.warm_up_ms)).await?;
+        }
+        record.enter(Phase::Measuring);
+        self.measure(&load, longest).await?;
+        record.enter(Phase::Collecting);
+        record.outcome.summary = Some(self.script.summary()?);
+        Ok(())
+    }
+
+    async fn warm_up(&mut self, load: &LoadOn<'_>, length: Duration) -> Result<(), String> {
+        let (target, generator) = self.start_generator(load, Round::WarmUp(length))?;
+        // With VUs k6 knows the length itself, if it is not too short for it; a script's own load is interrupted.
+        let length = match load.load {
+            Load::Vus { .. } if length >= k6::SHORTEST => length + WARM_UP_GRACE,
+            Load::Vus { .. } | Load::Script => length,
+        };
+        let early = tokio::select! {
+            biased;
+            _ = target.wait() => return Err(self.death("while it was warmed up").await),
+            status = generator.wait() => Some(status.map_err(lost)?),
+            () = sleep(length) => None,
+        };
+        if let Some(status) = early {
+            return k6::judge(status, &generator.log().await);
+        }
+        generator.signal(Signal::SIGINT);
+        // However it ends now, it was the warm-up's end.
+        let _ = timeout(WARM_UP_GRACE, generator.wait()).await;
+        let stopped = self.generator_group.kill().await;
+        stopped.map_err(|error| format!("k6 does not end after the warm-up: {error}"))
+    }
+
+    async fn measure(&mut self, load: &LoadOn<'_>, longest: Duration) -> Result<(), String> {
+        let (target, generator) = self.start_generator(load, Round::Measure)?;
+        let status = tokio::select! {
+            biased;
+            _ = target.wait() => return Err(self.death("during the measurement").await),
+            status = generator.wait() => status.map_err(lost)?,
+            () = sleep(longest) => {
+                return Err(format!("k6 still ran after {} s, which this load can't take", longest.as_secs()));
+            }
+        };
+        k6::judge(status, &generator.log().await)?;
+        if target.ended().is_some() {
+            return Err(self.death("during the measurement").await);
+        }
+        Ok(())
+    }
+
+    fn start_generator(&mut self, load: &LoadOn<'_>, round: Round) -> Result<(&mut Process, &mut Process), String> {
+        let LoadOn { bench, load, base_url, cores } = load;
+        let started = bench.k6.start(&self.script, base_url, load, round, &self.generator_group, cores);
+        let generator = self.generator.insert(started.map_err(|error| format!("can't start k6: {error}"))?);
+        let target = self.target.as_mut().ok_or("the target was not started")?;
+        Ok((target, generator))
+    }
+
+    async fn death(&mut self, when: &str) -> String {
+        let name = &self.manifest.name;
+        match &mut self.target {
+            Some(target) => {
+                format!("target {name} died {when}: {}", target::obituary(target, &self.target_group).await)
+            }
+            None => format!("target {name} was not started"),
+        }
+    }
+
+    /// Ends and removes everything, and takes down what can only be known at the end.
+    async fn clear(mut self, grace: Duration, outcome: &mut Outcome) {
+        if let Some(mut generator) = self.generator.take() {
+            report(generator.stop(Duration::ZERO, &self.generator_group).await);
+            outcome.k6_log = generator.log().await;
+        }
+        if let Some(mut target) = self.target.take() {
+            report(target.stop(grace, &self.target_group).await);
+            outcome.target_log = target.log().await;
+        }
+        outcome.observed = self.target_group.observed();
+        report(self.generator_group.clear().await);
+        report(self.target_group.clear().await);
+        report(self.folder.close());
+    }
+}
+
+/// The load on a target that serves.
+struct LoadOn<'a> {
+    bench: &'a Workbench,
+    load: &'a Load,
+    base_url: &'a str,
+    cores: &'a [usize],
+}
+
+fn check_size(job: &Job) -> Result<(), String> {
+    let size = &job.size;
+    let (cores, memory) = (cores::allowed().len(), machine::memory_bytes());
+    if !(size.vcpus > 0.0 && size.vcpus <= cores as f64) {
+        return Err(format!("this machine can't give {} vCPUs for the size {}: it has {cores}", size.vcpus, size.name));
+    }
+    if size.memory_bytes == 0 || size.memory_bytes > memory {
+        let (wanted, has) = (size.memory_bytes >> 20, memory >> 20);
+        return Err(format!(
+            "this machine can't give {wanted} MiB of memory for the size {}: it has {has} MiB",
+            size.name
+        ));
+    }
+    Ok(())
+}
+
+fn find_target(name: &str, bench: &Workbench) -> Result<Manifest, String> {
+    let (manifests, errors) = target::manifest::load(&bench.targets);
+    manifests.into_iter().find(|manifest| manifest.name == name).ok_or_else(|| {
+        let broken: Vec<String> = errors.iter().map(|error| format!("; {error}")).collect();
+        format!("this agent has no target {name:?} in {}{}", bench.targets.display(), broken.concat())
+    })
+}
+
+/// Reading a large program takes a moment, which the runtime's threads shall not be kept for.
+async fn fingerprint(manifest: &Manifest, bench: &Workbench) -> Result<String, String> {
+    let (copy, fingerprints) = (manifest.clone(), Arc::clone(&bench.fingerprints));
+    let computed = tokio::task::spawn_blocking(move || copy.fingerprint(&fingerprints)).await;
+    let computed = computed.map_err(|error| format!("the fingerprint was lost: {error}"))?;
+    computed.map_err(|reason| format!("target {}: {reason}", manifest.name))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape of map_err")]
+fn lost(error: std::io::Error) -> String {
+    format!("k6 was lost: {error}")
+}
+
+/// What can't be removed does not make a result worse, but the machine: its owner must hear of it.
+fn report(cleaned: std::io::Result<()>) {
+    if let Err(error) = cleaned {
+        tracing::error!(%error, "something of the run stays on the machine");
+    }
+}

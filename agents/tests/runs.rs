@@ -1,0 +1,285 @@
+//! Whole runs with a real k6: what they yield, how they fail, and that they leave nothing behind.
+
+mod support;
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use brewbench_agent::wire::job::{Job, Load};
+use brewbench_agent::wire::outcome::{Ended, Outcome};
+use brewbench_agent::wire::{Phase, now_ms};
+use brewbench_agent::work;
+use support::{Bench, job, processes_with, scenario};
+use tokio_util::sync::CancellationToken;
+
+async fn run(bench: &Bench, job: &Job) -> Outcome {
+    let outcome = work::run(job, &bench.bench, &CancellationToken::new(), |_| {}).await;
+    bench.assert_clean(job.run);
+    outcome
+}
+
+/// Offers a target that misbehaves, runs a job on it, and returns why it failed.
+async fn failure(bench: &Bench, manner: &str, tables: &str) -> (String, Outcome) {
+    bench.offer(manner, tables);
+    let outcome = run(bench, &job(manner)).await;
+    match outcome.ended.clone() {
+        Ended::Failed { reason } => (reason, outcome),
+        ended => panic!("{manner} ended as {ended:?}: {}", outcome.k6_log),
+    }
+}
+
+fn requests(outcome: &Outcome) -> u64 {
+    let summary = outcome.summary.as_deref().expect("a summary");
+    let summary: serde_json::Value = serde_json::from_str(summary).expect("JSON");
+    summary["metrics"]["http_reqs"]["count"].as_u64().expect("a count")
+}
+
+#[tokio::test]
+async fn a_run_goes_through_its_phases_and_brings_everything_home() {
+    let Some(bench) = Bench::new("whole").await else { return };
+    bench.offer("good", "[verify]\npath = \"/x\"\ncontains = \"ell\"");
+    let (job, phases) = (job("good"), RefCell::new(Vec::new()));
+    let begun = Instant::now();
+    let outcome =
+        work::run(&job, &bench.bench, &CancellationToken::new(), |phase| phases.borrow_mut().push(phase)).await;
+    println!("overhead: {} ms", begun.elapsed().as_millis() - 1200);
+    bench.assert_clean(job.run);
+
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    let expected = [Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting];
+    assert_eq!(*phases.borrow(), expected);
+    let times: Vec<Phase> = outcome.times.iter().map(|time| time.phase).collect();
+    assert_eq!(times, [&expected[..], &[Phase::Finished]].concat());
+    assert!(outcome.times.is_sorted_by_key(|time| time.at_ms) && outcome.sent_at_ms <= now_ms());
+    assert!(requests(&outcome) > 10);
+    for statistic in ["p(99)", "p(99.9)", "count"] {
+        assert!(outcome.summary.as_deref().is_some_and(|text| text.contains(statistic)), "{statistic}");
+    }
+    assert!(outcome.target_log.starts_with("unruly is good\n"), "{}", outcome.target_log);
+    assert!(outcome.k6_log.contains("http_req_duration"), "{}", outcome.k6_log);
+    assert_eq!(outcome.target_sha256.as_deref().map(str::len), Some(64));
+    assert_eq!(outcome.target_version, "1");
+    assert!(outcome.environment.contains_key("kernel"));
+
+    assert_eq!(outcome.enforced, bench.bench.sandbox.mechanisms());
+    if outcome.enforced.cpu.as_str() != "none" {
+        let observed = outcome.observed.expect("observations");
+        assert!(observed.cpu_us.is_some_and(|used| used > 0), "{observed:?}");
+    }
+    if bench.limits_memory() {
+        let observed = outcome.observed.expect("observations");
+        assert!(observed.peak_memory_bytes.is_some_and(|peak| peak > 0 && peak <= 64 << 20), "{observed:?}");
+        assert_eq!(observed.oom_kills, Some(0));
+    }
+}
+
+#[tokio::test]
+async fn a_run_without_control_groups_works_and_says_so() {
+    let Some(bench) = Bench::unlimited("none").await else { return };
+    bench.offer("parent", "");
+    let outcome = run(&bench, &job("parent")).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    assert_eq!((outcome.enforced.cpu.as_str(), outcome.enforced.memory.as_str()), ("none", "none"));
+    assert_eq!(outcome.observed, None);
+}
+
+#[tokio::test]
+async fn a_child_that_ignores_sigterm_in_its_own_session_is_killed_with_the_target() {
+    let Some(bench) = Bench::new("parent").await else { return };
+    bench.offer("parent", "");
+    let outcome = run(&bench, &job("parent")).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    assert!(outcome.target_log.contains("unruly is deaf"), "the child ran: {}", outcome.target_log);
+}
+
+#[tokio::test]
+async fn a_target_that_refuses_sigterm_is_killed() {
+    let Some(bench) = Bench::new("stubborn").await else { return };
+    bench.offer("stubborn", "");
+    let outcome = run(&bench, &job("stubborn")).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_target_that_never_listens_is_a_failure() {
+    let Some(bench) = Bench::new("deaf").await else { return };
+    let (reason, outcome) = failure(&bench, "deaf", "timeout_s = 0.3").await;
+    let expected = "target deaf: it did not answer GET / with status 200 within 0.3 s: it refuses connections";
+    assert_eq!(reason, expected);
+    assert!(outcome.target_log.contains("unruly is deaf"));
+    assert_eq!(outcome.enforced, bench.bench.sandbox.mechanisms());
+}
+
+#[tokio::test]
+async fn a_target_that_dies_at_its_start_is_a_failure_with_its_last_words() {
+    let Some(bench) = Bench::new("dead").await else { return };
+    let (reason, _) = failure(&bench, "dead", "").await;
+    let expected = "target dead: it ended before it was ready: exit status 3; \
+                    its last lines: unruly is dead | no reason to live";
+    assert_eq!(reason, expected);
+}
+
+#[tokio::test]
+async fn a_target_that_dies_during_the_load_ends_the_run_at_once() {
+    let Some(bench) = Bench::new("mortal").await else { return };
+    bench.offer("mortal", "");
+    let job = Job { load: Load::Vus { vus: 1, duration_ms: 600_000 }, warm_up_ms: 0, ..job("mortal") };
+    let outcome = run(&bench, &job).await;
+    let Ended::Failed { reason } = outcome.ended else { panic!("{:?}", outcome.ended) };
+    let expected = "target mortal died during the measurement: exit status 4; \
+                    its last lines: unruly is mortal | enough of this";
+    assert_eq!(reason, expected);
+    assert_eq!(outcome.summary, None);
+}
+
+#[tokio::test]
+async fn a_target_that_answers_500_is_never_ready() {
+    let Some(bench) = Bench::new("broken").await else { return };
+    let (reason, _) = failure(&bench, "broken", "timeout_s = 0.3").await;
+    assert!(reason.ends_with("within 0.3 s: it answers with status 500"), "{reason}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_as_the_manifest_says_is_a_failure() {
+    let Some(bench) = Bench::new("verify").await else { return };
+    let (reason, _) = failure(&bench, "good", "[verify]\npath = \"/hash\"\ncontains = \"hash\"").await;
+    let expected = "target good: the body of GET /hash does not contain \"hash\"; it begins with \"hello\"";
+    assert_eq!(reason, expected);
+}
+
+#[tokio::test]
+async fn a_target_that_runs_out_of_memory_is_a_failure_that_says_so() {
+    let Some(bench) = Bench::new("memory").await.filter(Bench::limits_memory) else { return };
+    let (reason, outcome) = failure(&bench, "hungry-at-start", "").await;
+    assert!(reason.contains("it ended before it was ready: killed: out of memory"), "{reason}");
+    assert!(outcome.observed.and_then(|seen| seen.oom_kills).is_some_and(|kills| kills > 0));
+    let (reason, _) = failure(&bench, "hungry", "").await;
+    assert!(reason.starts_with("target hungry died ") && reason.contains("killed: out of memory"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_size_that_the_machine_does_not_have_is_refused() {
+    let Some(bench) = Bench::new("size").await else { return };
+    bench.offer("good", "");
+    for (vcpus, memory_bytes, word) in [(4096.0, 1 << 20, "4096 vCPUs"), (1.0, 1 << 60, "MiB"), (f64::NAN, 1, "vCPUs")]
+    {
+        let mut job = job("good");
+        (job.size.vcpus, job.size.memory_bytes) = (vcpus, memory_bytes);
+        let Ended::Failed { reason } = run(&bench, &job).await.ended else { panic!("it ran") };
+        assert!(reason.starts_with("this machine can't give ") && reason.contains(word), "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_target_is_refused_and_broken_manifests_are_named() {
+    let Some(bench) = Bench::new("unknown").await else { return };
+    std::fs::write(bench.bench.targets.join("odd.toml"), "nam = 1").expect("a file");
+    let Ended::Failed { reason } = run(&bench, &job("odd")).await.ended else { panic!("it ran") };
+    assert!(reason.contains("no target \"odd\"") && reason.contains("odd.toml: "), "{reason}");
+}
+
+#[tokio::test]
+async fn a_script_s_own_options_thresholds_files_and_parameters_hold() {
+    let Some(bench) = Bench::new("options").await else { return };
+    bench.offer("good", "");
+    let script = "import http from 'k6/http';
+        const paths = JSON.parse(open('./paths.json'));
+        export const options = {
+            scenarios: { only: { executor: 'shared-iterations', vus: 2, iterations: 7, exec: 'visit', maxDuration: '9s' } },
+            thresholds: { http_reqs: ['count<1'] },
+        };
+        export function visit() { http.get(`${__ENV.BASE_URL}${paths[0]}?${__ENV.WHAT}${__ENV.MORE}${__ENV.PATH}`); }
+        export function handleSummary(data) {
+            return { stdout: 'own summary ' + __ENV.WHAT + __ENV.MORE + __ENV.PATH, 'left.txt': 'x' };
+        }";
+    let mut job = Job { load: Load::Script, warm_up_ms: 0, ..job("good") };
+    job.scenario = scenario(script);
+    job.scenario.files.insert("paths.json".to_owned(), "[\"/a\"]".to_owned());
+    job.scenario.defaults = [("WHAT", "default "), ("MORE", "more ")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+    job.parameters = [("WHAT".to_owned(), "given ".to_owned())].into();
+    let outcome = run(&bench, &job).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    assert_eq!(requests(&outcome), 7);
+    assert!(outcome.k6_log.contains("own summary given more undefined"), "{}", outcome.k6_log);
+}
+
+#[tokio::test]
+async fn the_warm_up_of_a_script_s_own_load_is_cut_short() {
+    let Some(bench) = Bench::new("warm").await else { return };
+    bench.offer("good", "");
+    let script = "import http from 'k6/http'; import { sleep } from 'k6';
+        export const options = { vus: 1, duration: '1s' };
+        export default function () { http.get(__ENV.BASE_URL); sleep(0.4); }";
+    let mut job = Job { load: Load::Script, ..job("good") };
+    job.scenario = scenario(script);
+    let begun = Instant::now();
+    let outcome = run(&bench, &job).await;
+    println!("1 s of a script's own load after 0.2 s of warm-up took {} ms", begun.elapsed().as_millis());
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    assert!((1..=4).contains(&requests(&outcome)), "{}", requests(&outcome));
+}
+
+#[tokio::test]
+async fn scripts_that_k6_refuses_are_failures_with_its_words() {
+    let Some(bench) = Bench::new("scripts").await else { return };
+    bench.offer("good", "");
+    let cases = [
+        ("export default function () {", Load::Script, "k6 failed: the script threw an exception (exit status 107): "),
+        ("export function other() {}", Load::Vus { vus: 1, duration_ms: 1000 }, "(exit status 104)"),
+        ("import x from 'k6/x/y'; export default () => {}", Load::Vus { vus: 1, duration_ms: 1000 }, "k6/x/y"),
+        ("import exec from 'k6/execution'; export default () => exec.test.abort('no more');", Load::Script, "no more"),
+    ];
+    for (script, load, words) in cases {
+        let mut job = Job { load, warm_up_ms: 0, ..job("good") };
+        job.scenario = scenario(script);
+        let Ended::Failed { reason } = run(&bench, &job).await.ended else { panic!("{script} ran") };
+        assert!(reason.contains(words), "{script}: {reason}");
+    }
+}
+
+#[tokio::test]
+async fn cancelling_ends_a_run_in_every_phase() {
+    let Some(bench) = Bench::new("cancel").await else { return };
+    bench.offer("good", "");
+    bench.offer("stubborn", "");
+    bench.offer("deaf", "timeout_s = 600");
+    let cases = [("deaf", Phase::Preparing), ("stubborn", Phase::WarmingUp), ("good", Phase::Measuring)];
+    for (target, at) in cases {
+        let mut job = Job { load: Load::Vus { vus: 1, duration_ms: 600_000 }, ..job(target) };
+        if at == Phase::WarmingUp {
+            job.warm_up_ms = 600_000;
+        }
+        let cancel = CancellationToken::new();
+        let (entered, mut phases) = tokio::sync::mpsc::unbounded_channel();
+        let work = work::run(&job, &bench.bench, &cancel, |phase| entered.send(phase).expect("a listener"));
+        let asked = async {
+            while phases.recv().await != Some(at) {}
+            while processes_with(&job.run.to_string()).is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            cancel.cancel();
+            Instant::now()
+        };
+        let (outcome, asked) = tokio::join!(work, asked);
+        println!("cancelled {at:?} within {} ms", asked.elapsed().as_millis());
+        bench.assert_clean(job.run);
+        assert_eq!(outcome.ended, Ended::Cancelled);
+        assert!(at == Phase::Preparing || outcome.target_log.contains("unruly is"), "{at:?}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_dropped_leaves_nothing_either() {
+    let Some(bench) = Bench::new("dropped").await else { return };
+    bench.offer("parent", "");
+    let job = Job { load: Load::Vus { vus: 1, duration_ms: 600_000 }, warm_up_ms: 0, ..job("parent") };
+    let (entered, mut phases) = tokio::sync::mpsc::unbounded_channel();
+    let cancel = CancellationToken::new();
+    tokio::select! {
+        outcome = work::run(&job, &bench.bench, &cancel, |phase| entered.send(phase).expect("a listener")) => {
+            panic!("{outcome:?}")
+        }
+        () = async { while phases.recv().await != Some(Phase::Measuring) {} } => {}
+    }
+    bench.assert_clean(job.run);
+}

@@ -1,0 +1,137 @@
+//! Real control groups, where this machine allows them, and what an earlier life of an agent left.
+
+mod support;
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use brewbench_agent::leftovers;
+use brewbench_agent::process::{Plan, Process, find_program};
+use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox, Side};
+use brewbench_agent::wire::RunId;
+use brewbench_agent::wire::job::Size;
+use brewbench_agent::wire::outcome::Mechanism;
+use support::{groups_of, processes_with};
+
+/// Nothing, with a printed reason, where the kernel forbids control groups.
+fn sandbox(test: &str) -> Option<Sandbox> {
+    let agent = format!("test {test} {}", std::process::id());
+    let sandbox = Sandbox::detect(Path::new(CGROUP_ROOT), &agent);
+    assert_eq!(groups_of(&agent), Vec::<std::path::PathBuf>::new(), "looking leaves nothing");
+    if sandbox.mechanisms().cpu == Mechanism::None || sandbox.mechanisms().memory == Mechanism::None {
+        println!("skipped: no control groups may be used here");
+        return None;
+    }
+    Some(sandbox)
+}
+
+fn shell(script: &str) -> Plan {
+    Plan {
+        program: find_program(Path::new("sh")).expect("a shell"),
+        arguments: vec!["-c".to_owned(), script.to_owned()],
+        environment: [].into(),
+        folder: "/".into(),
+        cores: Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn cpu_time_is_limited_and_counted() {
+    let Some(sandbox) = sandbox("cpu") else { return };
+    let group = sandbox.open(RunId::now(), Side::Target).expect("a group");
+    let size = Size { name: String::new(), vcpus: 0.1, memory_bytes: 64 << 20 };
+    assert_eq!(group.limit(&size), sandbox.mechanisms());
+    let mut process = Process::start(&shell("i=0; while :; do i=$((i+1)); done"), &group).expect("a shell");
+    // The quota of a tenth: after 50 ms of CPU time it was forbidden to run several times.
+    loop {
+        let seen = group.observed().expect("observations");
+        if seen.cpu_us.is_some_and(|used| used > 50_000) && seen.throttled_us.is_some_and(|waited| waited > 100_000) {
+            break;
+        }
+        assert!(process.ended().is_none(), "it runs for ever");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    process.stop(std::time::Duration::ZERO, &group).await.expect("a stop");
+    assert!(group.processes().is_empty());
+    group.clear().await.expect("a clean end");
+    assert!(groups_of(sandbox.agent()).is_empty());
+}
+
+#[tokio::test]
+async fn a_limit_that_the_kernel_refuses_is_not_called_enforced() {
+    let Some(sandbox) = sandbox("refused") else { return };
+    let group = sandbox.open(RunId::now(), Side::Target).expect("a group");
+    // Below the kernel's smallest quota.
+    let size = Size { name: String::new(), vcpus: 0.001, memory_bytes: 64 << 20 };
+    let enforced = group.limit(&size);
+    assert_eq!((enforced.cpu, enforced.memory), (Mechanism::None, sandbox.mechanisms().memory));
+    group.clear().await.expect("a clean end");
+}
+
+#[tokio::test]
+async fn what_forks_as_fast_as_it_can_is_killed() {
+    let Some(sandbox) = sandbox("forks") else { return };
+    let group = sandbox.open(RunId::now(), Side::Target).expect("a group");
+    group.limit(&Size { name: String::new(), vcpus: 1.0, memory_bytes: 256 << 20 });
+    let plan = shell("f() { while :; do (sleep 5) & (exit) ; done; }; f & f & f & f");
+    let mut process = Process::start(&plan, &group).expect("a shell");
+    while group.processes().len() < 50 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    process.stop(std::time::Duration::ZERO, &group).await.expect("a stop");
+    // The group can be used again.
+    let mut next = Process::start(&shell("echo a | cat"), &group).expect("a shell");
+    assert!(next.wait().await.expect("an end").success());
+    drop(next);
+    group.clear().await.expect("a clean end");
+    assert!(groups_of(sandbox.agent()).is_empty());
+}
+
+#[tokio::test]
+async fn what_an_earlier_life_left_is_removed_and_told() {
+    let agent = format!("test leftovers {}", std::process::id());
+    let sandbox = Sandbox::detect(Path::new(CGROUP_ROOT), &agent);
+    let work = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir_all(work.path().join("run-x/scenario")).expect("a folder");
+    std::fs::create_dir(work.path().join("spool")).expect("a folder");
+    let start = |marked: bool| {
+        let mut command = Command::new("sleep");
+        command.arg("600").process_group(0);
+        if marked {
+            command.env("BREWBENCH_AGENT", &agent);
+        } else {
+            command.env("BREWBENCH_AGENT", format!("{agent}x"));
+        }
+        command.spawn().expect("sleep")
+    };
+    let (mut ours, mut other) = (start(true), start(false));
+    let group = sandbox.open(RunId::now(), Side::Target).expect("a group");
+    let mut grouped = start(false);
+    for mut entrance in group.entrances().expect("entrances") {
+        std::io::Write::write_all(&mut entrance, grouped.id().to_string().as_bytes()).expect("a move");
+    }
+    let limited = !groups_of(&agent).is_empty();
+    // As when the agent was killed: nobody cleans up.
+    std::mem::forget(group);
+
+    let left = leftovers::remove(&sandbox, work.path()).await;
+    assert_eq!(left.folders, [work.path().join("run-x")]);
+    assert!(work.path().join("spool").exists());
+    assert!(left.processes.iter().any(|(_, pid)| u32::try_from(*pid) == Ok(ours.id())), "{left:?}");
+    assert!(!ours.wait().expect("an end").success());
+    if limited {
+        assert!(!left.groups.is_empty());
+        assert!(!grouped.wait().expect("an end").success());
+        assert!(groups_of(&agent).is_empty());
+    } else {
+        println!("skipped in part: no control groups may be used here");
+        grouped.kill().expect("a kill");
+        grouped.wait().expect("an end");
+    }
+    assert!(other.try_wait().expect("a status").is_none(), "another agent's process lives");
+    other.kill().expect("a kill");
+    other.wait().expect("an end");
+    assert!(leftovers::remove(&sandbox, work.path()).await.is_empty());
+    assert!(processes_with(&agent).is_empty());
+}

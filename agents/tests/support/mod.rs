@@ -1,0 +1,138 @@
+//! What the tests of runs share: a bench with the unruly target, jobs, and a look at what a run left behind.
+#![expect(dead_code, reason = "each test binary uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use brewbench_agent::k6::K6;
+use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox};
+use brewbench_agent::target::Fingerprints;
+use brewbench_agent::wire::RunId;
+use brewbench_agent::wire::job::{Job, Load, Scenario, Size};
+use brewbench_agent::work::{Scripts, Workbench};
+
+pub const SCRIPT: &str = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/'); }";
+
+/// A bench whose targets are called after the unruly target's manners.
+pub struct Bench {
+    pub bench: Workbench,
+    pub agent: String,
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    /// Nothing, with a printed reason, when there is no k6.
+    pub async fn new(test: &str) -> Option<Self> {
+        let agent = format!("test {test} {}", std::process::id());
+        let sandbox = Sandbox::detect(Path::new(CGROUP_ROOT), &agent);
+        Self::with(sandbox, agent).await
+    }
+
+    /// The same without control groups.
+    pub async fn unlimited(test: &str) -> Option<Self> {
+        let agent = format!("test {test} {}", std::process::id());
+        Self::with(Sandbox::none(&agent), agent).await
+    }
+
+    async fn with(sandbox: Sandbox, agent: String) -> Option<Self> {
+        let k6 = match K6::find(None).await {
+            Ok(k6) => k6,
+            Err(reason) => {
+                println!("skipped: {reason}");
+                return None;
+            }
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let (targets, work_folder) = (folder.path().join("targets"), folder.path().join("work"));
+        for folder in [&targets, &work_folder] {
+            std::fs::create_dir(folder).expect("a folder");
+        }
+        let (scripts, fingerprints) = (Scripts::Any, Arc::new(Fingerprints::default()));
+        let bench = Workbench { sandbox, k6, targets, work_folder, scripts, fingerprints };
+        Some(Self { bench, agent, folder })
+    }
+
+    /// A manifest for the unruly target; `tables` are appended to it.
+    pub fn offer(&self, manner: &str, tables: &str) {
+        let program = unruly();
+        let text = format!(
+            "name = \"{manner}\"\nversion = \"1\"\ncommand = [{program:?}, \"{{port}}\", \"{manner}\"]\n\
+             [ready]\npath = \"/\"\n{tables}"
+        );
+        std::fs::write(self.bench.targets.join(format!("{manner}.toml")), text).expect("a manifest");
+    }
+
+    /// Whether a run, or anything of this agent, is still on the machine.
+    pub fn assert_clean(&self, run: RunId) {
+        let processes = processes_with(&run.to_string());
+        assert!(processes.is_empty(), "processes {processes:?} are left");
+        let groups = groups_of(&self.agent);
+        assert!(groups.is_empty(), "groups {groups:?} are left");
+        let folders: Vec<_> = std::fs::read_dir(&self.bench.work_folder).expect("the work folder").collect();
+        assert!(folders.is_empty(), "folders {folders:?} are left");
+    }
+
+    /// Whether memory is limited here; prints that the test is skipped when it is not.
+    pub fn limits_memory(&self) -> bool {
+        let limits = self.bench.sandbox.mechanisms().memory.as_str() != "none";
+        if !limits {
+            println!("skipped: memory can't be limited here");
+        }
+        limits
+    }
+}
+
+/// The example, which cargo builds with the tests and puts beside them.
+pub fn unruly() -> PathBuf {
+    let own = std::env::current_exe().expect("own path");
+    let profile = own.ancestors().nth(2).expect("target/profile/deps/test");
+    let path = profile.join("examples/unruly");
+    assert!(path.exists(), "{} is missing: cargo build -p brewbench-agent --example unruly", path.display());
+    path
+}
+
+/// One second of one virtual user after a fifth of a second of warm-up.
+pub fn job(target: &str) -> Job {
+    Job {
+        run: RunId::now(),
+        target: target.to_owned(),
+        size: Size { name: "1 vCPU / 64 MiB".to_owned(), vcpus: 1.0, memory_bytes: 64 << 20 },
+        scenario: scenario(SCRIPT),
+        parameters: BTreeMap::new(),
+        load: Load::Vus { vus: 1, duration_ms: 1000 },
+        warm_up_ms: 200,
+    }
+}
+
+pub fn scenario(script: &str) -> Scenario {
+    Scenario { name: "test".to_owned(), script: script.to_owned(), files: BTreeMap::new(), defaults: BTreeMap::new() }
+}
+
+/// Living processes whose environment contains a text, other than this one.
+pub fn processes_with(text: &str) -> Vec<i32> {
+    let contains = |pid: &i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.windows(text.len()).any(|window| window == text.as_bytes())
+    };
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(contains).collect()
+}
+
+/// Folders of an agent's control groups, wherever they are.
+pub fn groups_of(agent: &str) -> Vec<PathBuf> {
+    let name = format!("brewbench-{}", agent.replace(' ', "=20"));
+    let mut found = Vec::new();
+    let mut open = vec![PathBuf::from(CGROUP_ROOT)];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if entry.file_name().to_str() == Some(&name) {
+                    found.push(entry.path());
+                }
+                open.push(entry.path());
+            }
+        }
+    }
+    found
+}
