@@ -1,15 +1,32 @@
 //! A dashboard that benchmarks HTTP server implementations: the server, its pages, its API and its commands.
 //!
 //! In reading order, each on top of the ones before:
-//! [`config`], [`error`], [`db`], [`state`]: what everybody shares.
-//! [`web`]: what every page shares.
-//! [`runs`]: stored runs.
-//! [`compare`]: runs side by side.
+//! - [`config`], [`error`], [`db`], [`state`]: what everybody shares; [`web`]: what every page shares.
+//! - [`auth`]: who may do what.
+//! - [`catalog`]: targets, machine sizes, scenarios; [`fleet`]: agents.
+//! - [`runs`]: stored runs, how they get in, what they are worth.
+//! - [`experiments`]: submissions; [`dispatch`]: who does which run.
+//! - [`compare`]: runs side by side.
+//! - [`server`] puts the slices together; [`owner`] acts on a data folder without it.
+//! - [`cli`]: the commands; [`demo`]: all of it in one process; [`signal`]: how it ends.
+//!
+//! What always holds: a run ends in one phase and keeps it; acknowledged means committed; a figure that is not known is
+//! null; an invalid run enters no comparison; whoever may call a handler stands in its signature.
 
+pub mod auth;
+pub mod catalog;
+pub mod cli;
 pub mod compare;
 pub mod config;
 pub mod db;
+pub mod demo;
+pub mod dispatch;
 pub mod error;
+pub mod experiments;
+pub mod fleet;
+pub mod owner;
 pub mod runs;
+pub mod server;
+pub mod signal;
 pub mod state;
 pub mod web;

@@ -7,15 +7,17 @@ use url::Url;
 
 use crate::{
     auth::{
-        Invite, MadeSecret, NewToken, Role,
+        self, Invite, MadeSecret, NewToken, Role, Scope,
         api::{make_invite, make_token},
         secret::{self, Kind},
     },
     db::{self, Db, OpenError},
     error::Error,
     fleet,
+    state::AppState,
 };
 
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 const ADDRESS_FILE: &str = "public-url";
 
 /// The folder can't be used, or what was asked for can't be done.
@@ -52,6 +54,19 @@ pub async fn token(data: &Path, asked: &NewToken) -> Result<MadeSecret, OwnerErr
 /// Makes the key of a new agent.
 pub async fn agent_key(data: &Path, name: &str) -> Result<MadeSecret, OwnerError> {
     Ok(fleet::api::make_key(&db::open(data).await?, name).await?)
+}
+
+/// A registration link for an administrator of a running server.
+pub async fn link(state: &AppState) -> Result<String, Error> {
+    Ok(make_invite(&state.db, &state.public_url, Role::Admin).await?.url)
+}
+
+/// A token for the demo to work with, which ends within a day.
+pub async fn demo_token(db: &Db) -> Result<String, Error> {
+    let made = secret::make(Kind::Token);
+    let (now, name) = (now_ms(), format!("demo {}", uuid::Uuid::now_v7()));
+    auth::queries::insert_token(&db.write, &name, &secret::hash(&made), Scope::Submit, now, Some(now + DAY_MS)).await?;
+    Ok(made)
 }
 
 /// A new key for the agent that lives in the server's own process; its old one ends.

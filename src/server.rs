@@ -41,7 +41,9 @@ pub enum StartError {
     #[error("{0} can't be listened on: {1}; choose another address with --listen, or port 0 for a free one")]
     Listen(SocketAddr, std::io::Error),
     /// The public address.
-    #[error("the public address {0} can't be used for passkeys: it needs http(s) and a host name such as localhost, not an IP address")]
+    #[error(
+        "the public address {0} can't be used for passkeys: it needs http(s) and a host name such as localhost, not an IP address"
+    )]
     PublicUrl(Url),
     /// Something could not be stored.
     #[error("the first things could not be stored: {0}")]
@@ -81,7 +83,8 @@ impl Server {
         let address = listener.local_addr().map_err(unbound)?;
         let public_url = public_url(&config, address);
         let passkeys = Passkeys::new(&public_url).map_err(|_| StartError::PublicUrl(public_url.clone()))?;
-        owner::leave_address(&config.data, &public_url).map_err(|fault| OpenError::Folder(config.data.clone(), fault))?;
+        owner::leave_address(&config.data, &public_url)
+            .map_err(|fault| OpenError::Folder(config.data.clone(), fault))?;
         let state = AppState {
             db,
             config: Arc::new(config),
@@ -169,7 +172,7 @@ fn api(state: &AppState, presence: &Presence, passkeys: &Passkeys) -> (Router<Ap
         .merge(fleet::api().layer(Extension(presence.clone())))
         .merge(runs::api(state.config.max_summary_bytes))
         .merge(experiments::api(presence.clone()))
-        .merge(compare::api())
+        .merge(compare::api_router())
         .merge(dispatch::api(presence.clone(), state.config.max_summary_bytes))
         .split_for_parts()
 }
@@ -187,15 +190,16 @@ pub fn router(state: &AppState, presence: Presence, passkeys: Passkeys) -> Route
         .merge(auth::pages(passkeys))
         .merge(runs::pages())
         .merge(experiments::pages())
-        .merge(compare::pages())
+        .merge(compare::router())
         .merge(dispatch::channel(presence))
         .fallback(web::shell::not_found)
         .layer(DefaultBodyLimit::max(2 * 1024 * 1024))
         .layer(axum::middleware::from_fn(web::shell::error_pages))
         .layer(CompressionLayer::new())
-        .with_state(state.clone())
+        // Compressed and hashed when it was built, so it stays outside the layer above.
         .merge(web::assets::router())
-        .layer(axum::middleware::from_fn(web::headers::security))
+        .layer(axum::middleware::from_fn(web::headers::secure))
+        .with_state(state.clone())
 }
 
 /// Whether the server and its store can be reached.

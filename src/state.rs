@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{Notify, broadcast, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 use uuid::Uuid;
@@ -39,22 +39,35 @@ pub struct RunChanged {
 
 /// Tells listeners about changes. One that can't keep up misses some and learns of that.
 #[derive(Clone, Debug)]
-pub struct Events(broadcast::Sender<RunChanged>);
+pub struct Events {
+    runs: broadcast::Sender<RunChanged>,
+    agents: watch::Sender<u64>,
+}
 
 impl Default for Events {
     fn default() -> Self {
-        Self(broadcast::channel(256).0)
+        Self { runs: broadcast::channel(256).0, agents: watch::Sender::new(0) }
     }
 }
 
 impl Events {
     /// Tells everybody; nobody listening is fine.
     pub fn tell(&self, changed: RunChanged) {
-        let _ = self.0.send(changed);
+        let _ = self.runs.send(changed);
     }
 
     /// Hears everything from now on.
     pub fn listen(&self) -> broadcast::Receiver<RunChanged> {
-        self.0.subscribe()
+        self.runs.subscribe()
+    }
+
+    /// Tells everybody that an agent came or went.
+    pub fn agents_changed(&self) {
+        self.agents.send_modify(|count| *count += 1);
+    }
+
+    /// Changes whenever an agent comes or goes.
+    pub fn agents(&self) -> watch::Receiver<u64> {
+        self.agents.subscribe()
     }
 }

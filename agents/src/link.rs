@@ -104,7 +104,8 @@ impl Link {
 
     async fn dial(&self) -> Result<(Socket, Duration), NoLink> {
         let request = self.request().map_err(|fault| NoLink::Unwanted(fault.to_string()))?;
-        let dialled = timeout(ANSWER, connect_async(request)).await.map_err(|_| NoLink::Later("no answer".to_owned()))?;
+        let dialled =
+            timeout(ANSWER, connect_async(request)).await.map_err(|_| NoLink::Later("no answer".to_owned()))?;
         let (mut socket, _) = dialled.map_err(|fault| self.no_link(&fault))?;
         let hello = self.introduction();
         say(&mut socket, &AgentMessage::Hello(Box::new(hello))).await.map_err(|fault| self.no_link(&fault))?;

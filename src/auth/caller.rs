@@ -130,5 +130,7 @@ fn came_from(headers: &HeaderMap, state: &AppState) -> Source {
 }
 
 fn from_elsewhere() -> Error {
-    Error::Forbidden("this request came from another site; if that is this one, mend the server's --public-url".to_owned())
+    Error::Forbidden(
+        "this request came from another site; if that is this one, mend the server's --public-url".to_owned(),
+    )
 }

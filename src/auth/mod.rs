@@ -5,8 +5,8 @@
 
 pub mod api;
 pub mod caller;
-pub mod passkeys;
 pub mod pages;
+pub mod passkeys;
 pub mod queries;
 pub mod secret;
 

@@ -78,8 +78,10 @@ impl Passkeys {
         credential: &RegisterPublicKeyCredential,
     ) -> Result<(Registration, Passkey)> {
         let Some(Ceremony::Register(registration)) = self.take(ceremony) else { return Err(gone()) };
-        let passkey =
-            self.webauthn.finish_passkey_registration(credential, &registration.state).map_err(|fault| refused(&fault))?;
+        let passkey = self
+            .webauthn
+            .finish_passkey_registration(credential, &registration.state)
+            .map_err(|fault| refused(&fault))?;
         Ok((*registration, passkey))
     }
 
@@ -93,7 +95,8 @@ impl Passkeys {
 
     /// Which credential a login claims to be by; nothing is proven yet.
     pub fn claimed(&self, credential: &PublicKeyCredential) -> Result<Vec<u8>> {
-        let (_, id) = self.webauthn.identify_discoverable_authentication(credential).map_err(|fault| refused(&fault))?;
+        let (_, id) =
+            self.webauthn.identify_discoverable_authentication(credential).map_err(|fault| refused(&fault))?;
         Ok(id.to_vec())
     }
 

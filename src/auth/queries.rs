@@ -39,9 +39,15 @@ pub async fn user(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<User>> {
 /// Stores an invitation.
 pub async fn insert_invite(pool: &SqlitePool, hash: &[u8], role: Role, now: i64, expires: i64) -> sqlx::Result<()> {
     let role = role.as_str();
-    sqlx::query!("insert into invite (hash, role, created_at, expires_at) values (?, ?, ?, ?)", hash, role, now, expires)
-        .execute(pool)
-        .await?;
+    sqlx::query!(
+        "insert into invite (hash, role, created_at, expires_at) values (?, ?, ?, ?)",
+        hash,
+        role,
+        now,
+        expires
+    )
+    .execute(pool)
+    .await?;
     Ok(())
 }
 
@@ -54,13 +60,7 @@ pub async fn open_invite(pool: &SqlitePool, hash: &[u8], now: i64) -> sqlx::Resu
 }
 
 /// Uses an invitation up and stores its person with a first passkey, all or nothing.
-pub async fn register(
-    pool: &SqlitePool,
-    invite: &[u8],
-    user: &User,
-    passkey: &NewPasskey<'_>,
-    now: i64,
-) -> Result<()> {
+pub async fn register(pool: &SqlitePool, invite: &[u8], user: &User, passkey: &NewPasskey<'_>, now: i64) -> Result<()> {
     let mut transaction = pool.begin().await?;
     let used = sqlx::query!(
         "update invite set used_at = ?1 where hash = ?2 and used_at is null and expires_at > ?1",

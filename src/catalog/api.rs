@@ -55,11 +55,7 @@ pub async fn scenarios(_: Read, State(state): State<AppState>) -> Result<Json<Sc
 /// A scenario's newest revision, whole.
 #[utoipa::path(get, path = "/api/v1/scenarios/{name}", tag = "catalog", params(("name" = String, Path)),
     responses((status = 200, body = ScenarioText), (status = 404, body = ErrorBody)))]
-pub async fn scenario(
-    _: Read,
-    State(state): State<AppState>,
-    Path(name): Path<String>,
-) -> Result<Json<ScenarioText>> {
+pub async fn scenario(_: Read, State(state): State<AppState>, Path(name): Path<String>) -> Result<Json<ScenarioText>> {
     let found = queries::scenario(&state.db.read, &name).await?;
     let Scenario { name, script, files, defaults } =
         found.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?;
@@ -80,7 +76,9 @@ pub async fn add_scenario(
         return Err(Error::Invalid("script: it is empty".to_owned()));
     }
     if let Some(bad) = files.keys().find(|file| !is_plain_name(file)) {
-        return Err(Error::Invalid(format!("files: {bad:?} is no plain file name; a script opens files beside itself")));
+        return Err(Error::Invalid(format!(
+            "files: {bad:?} is no plain file name; a script opens files beside itself"
+        )));
     }
     if let Some(bad) = defaults.keys().find(|key| !is_parameter_name(key)) {
         return Err(Error::Invalid(format!("defaults: {bad:?} is no parameter name: letters, digits and _ only")));

@@ -20,6 +20,7 @@ use crate::{
 pub enum AgentKey {
     /// Make the key of a new agent; it is shown once
     New {
+        /// Which server, and how to print
         #[command(flatten)]
         common: Common,
         /// What to call the agent
@@ -30,11 +31,13 @@ pub enum AgentKey {
     },
     /// List the agents
     List {
+        /// Which server, and how to print
         #[command(flatten)]
         common: Common,
     },
     /// End an agent's key for good
     Revoke {
+        /// Which server, and how to print
         #[command(flatten)]
         common: Common,
         /// The agent's name

@@ -12,6 +12,7 @@ use crate::experiments::ExperimentWithRuns;
 pub enum Experiment {
     /// Show an experiment: its progress, its runs and their comparison
     Show {
+        /// Which server, and how to print
         #[command(flatten)]
         common: Common,
         /// The experiment's id

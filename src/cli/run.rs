@@ -168,7 +168,8 @@ impl Run {
 
 impl New {
     async fn run(self) -> anyhow::Result<ExitCode> {
-        let Self { common, targets, sizes, scenario, parameters, vus, duration, warm_up, repeat, agent, name, wait } = self;
+        let Self { common, targets, sizes, scenario, parameters, vus, duration, warm_up, repeat, agent, name, wait } =
+            self;
         let plan = Plan {
             name,
             targets,

@@ -16,11 +16,13 @@ use crate::catalog::{ScenarioInfo, ScenarioList, ScenarioText};
 pub enum Scenario {
     /// List the scenarios
     List {
+        /// Which server, and how to print
         #[command(flatten)]
         common: Common,
     },
     /// Show a scenario: its parameters, its files and its script
     Show {
+        /// Which server, and how to print
         #[command(flatten)]
         common: Common,
         /// Its name
@@ -28,6 +30,7 @@ pub enum Scenario {
     },
     /// Add a scenario, or another revision of one
     Add {
+        /// Which server, and how to print
         #[command(flatten)]
         common: Common,
         /// A k6 script; it finds the target under `__ENV.BASE_URL`

@@ -13,11 +13,13 @@ use crate::catalog::{MachineSize, SizeList, parse_memory, size_name};
 pub enum Size {
     /// List the machine sizes
     List {
+        /// Which server, and how to print
         #[command(flatten)]
         common: Common,
     },
     /// Add a machine size
     Add {
+        /// Which server, and how to print
         #[command(flatten)]
         common: Common,
         /// Cores; 0.5 is half of one

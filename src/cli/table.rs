@@ -97,7 +97,11 @@ pub fn runs(runs: &[Run]) -> String {
 /// A size in short, e.g. `2/4GiB`.
 pub fn short_size(vcpus: f64, memory_bytes: u64) -> String {
     let mib = memory_bytes / (1024 * 1024);
-    if mib >= 1024 && mib.is_multiple_of(1024) { format!("{vcpus}/{}GiB", mib / 1024) } else { format!("{vcpus}/{mib}MiB") }
+    if mib >= 1024 && mib.is_multiple_of(1024) {
+        format!("{vcpus}/{}GiB", mib / 1024)
+    } else {
+        format!("{vcpus}/{mib}MiB")
+    }
 }
 
 /// At most so many characters; the end shows that some are missing.

@@ -13,6 +13,7 @@ use crate::catalog::TargetList;
 pub enum Target {
     /// List the targets that agents offered
     List {
+        /// Which server, and how to print
         #[command(flatten)]
         common: Common,
     },

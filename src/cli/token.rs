@@ -20,6 +20,7 @@ use crate::{
 pub enum Token {
     /// Make a token; it is shown once
     New {
+        /// Which server, and how to print
         #[command(flatten)]
         common: Common,
         /// What to call it
@@ -36,11 +37,13 @@ pub enum Token {
     },
     /// List the tokens, without their secrets
     List {
+        /// Which server, and how to print
         #[command(flatten)]
         common: Common,
     },
     /// End a token for good
     Revoke {
+        /// Which server, and how to print
         #[command(flatten)]
         common: Common,
         /// The token's name
@@ -75,8 +78,7 @@ impl Token {
 
 fn rows(list: &TokenList) -> String {
     let head = [("name", Align::Left), ("scope", Align::Left), ("state", Align::Left)];
-    let row = |token: &crate::auth::Token| {
-        vec![cut(&token.name, 50), token.scope.clone(), token.state(now_ms()).to_owned()]
-    };
+    let row =
+        |token: &crate::auth::Token| vec![cut(&token.name, 50), token.scope.clone(), token.state(now_ms()).to_owned()];
     table(&head, &list.tokens.iter().map(row).collect::<Vec<_>>())
 }

@@ -91,8 +91,9 @@ fn latency(subjects: &[Subject], row: &Row) -> Chart {
 }
 
 fn by_setting(subjects: &[Subject], rows: &[&Row], id: &'static str, metric: Metric) -> Chart {
-    let present: Vec<usize> =
-        (0..subjects.len()).filter(|place| rows.iter().any(|row| row.rivals().any(|cell| cell.subject == *place))).collect();
+    let present: Vec<usize> = (0..subjects.len())
+        .filter(|place| rows.iter().any(|row| row.rivals().any(|cell| cell.subject == *place)))
+        .collect();
     let groups: Vec<(String, Vec<Option<Bar>>)> = rows
         .iter()
         .map(|row| {
@@ -151,11 +152,16 @@ fn round_steps(least: f64, most: f64) -> Vec<f64> {
     let mut steps = Vec::new();
     let mut power = 10f64.powf(least.log10().floor());
     while power <= most {
-        steps.extend([1.0, 2.0, 5.0].map(|step| step * power).into_iter().filter(|step| (least..=most).contains(&step)));
+        steps
+            .extend([1.0, 2.0, 5.0].map(|step| step * power).into_iter().filter(|step| (least..=most).contains(&step)));
         power *= 10.0;
     }
     // More than fit are too many: whole powers are enough then.
-    if steps.len() > 8 { steps.into_iter().filter(|step| (step.log10() - step.log10().round()).abs() < 1e-9).collect() } else { steps }
+    if steps.len() > 8 {
+        steps.into_iter().filter(|step| (step.log10() - step.log10().round()).abs() < 1e-9).collect()
+    } else {
+        steps
+    }
 }
 
 /// Groups side by side along the horizontal axis, in each a place for every subject.

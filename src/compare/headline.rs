@@ -66,8 +66,11 @@ pub fn cards(subjects: &[Subject], base: usize, rows: &[Row]) -> Vec<Card> {
     }
 }
 
-const HEADLINES: [(Metric, &str, &str); 3] =
-    [(Metric::Rps, "Throughput", " requests/s"), (Metric::P50Ms, "Latency p50", " ms"), (Metric::P99Ms, "Latency p99", " ms")];
+const HEADLINES: [(Metric, &str, &str); 3] = [
+    (Metric::Rps, "Throughput", " requests/s"),
+    (Metric::P50Ms, "Latency p50", " ms"),
+    (Metric::P99Ms, "Latency p99", " ms"),
+];
 
 /// The figures of a single target.
 fn own(cell: &Cell) -> Vec<Card> {
@@ -79,7 +82,8 @@ fn own(cell: &Cell) -> Vec<Card> {
         let stat = cell.stat(metric);
         let range = stat.range();
         let detail = if range.is_empty() { detail.clone() } else { format!("{detail}, {range}") };
-        let value = if stat.spread.is_some() { format!("{}{unit}", stat.figure().text()) } else { "not known".to_owned() };
+        let value =
+            if stat.spread.is_some() { format!("{}{unit}", stat.figure().text()) } else { "not known".to_owned() };
         Card::new(label, value, detail, Tone::Plain)
     };
     HEADLINES.into_iter().map(card).chain([failures(cell, None)]).collect()
@@ -205,7 +209,8 @@ mod tests {
     #[test]
     fn two_targets_are_told_apart_in_words_and_figures() {
         let cards = cards(against(1.25));
-        let told = ("+25.0 %".to_owned(), "faster than gosherve · 12,500 instead of 10,000 requests/s".to_owned(), Tone::Good);
+        let told =
+            ("+25.0 %".to_owned(), "faster than gosherve · 12,500 instead of 10,000 requests/s".to_owned(), Tone::Good);
         assert_eq!(cards[0], told);
         assert_eq!(cards[2].0, "−20.0 %");
         assert_eq!((cards[3].0.as_str(), cards[3].1.as_str()), ("none", "on either side"));
@@ -247,7 +252,10 @@ mod tests {
         runs.extend(thrice(|n| sized("gosherve", n, 4.0)));
         runs.push(sized("servy", 1, 4.0));
         let cards = cards(runs);
-        assert_eq!((cards[0].0.as_str(), cards[0].1.as_str()), ("servy", "leads · 15,000 requests/s, +50.0 % over gosherve"));
+        assert_eq!(
+            (cards[0].0.as_str(), cards[0].1.as_str()),
+            ("servy", "leads · 15,000 requests/s, +50.0 % over gosherve")
+        );
         assert_eq!(cards[1].0, "too few repetitions");
     }
 }

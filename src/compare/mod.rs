@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn ids_come_by_commas_or_one_by_one_and_count_once() {
-        let chosen = Chosen { runs: vec!["a, b".to_owned(), "c".to_owned(), "a,".to_owned()], baseline: Some(String::new()) };
+        let chosen =
+            Chosen { runs: vec!["a, b".to_owned(), "c".to_owned(), "a,".to_owned()], baseline: Some(String::new()) };
         assert_eq!(chosen.ids(), ["a", "b", "c"]);
         assert_eq!(chosen.baseline(), None);
     }

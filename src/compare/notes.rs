@@ -112,7 +112,8 @@ fn suspect(rows: &[Row]) -> Option<Note> {
         times => format!("{text} ({times} runs)"),
     };
     let texts: Vec<String> = reasons.values().map(text).collect();
-    (count > 0).then(|| doubt(format!("{} used nevertheless.", plural(count, "suspect run")), sentence(&texts.join("; "))))
+    (count > 0)
+        .then(|| doubt(format!("{} used nevertheless.", plural(count, "suspect run")), sentence(&texts.join("; "))))
 }
 
 fn too_few(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
@@ -202,7 +203,8 @@ fn missing_figures(rows: &[Row]) -> Option<Note> {
         (count > 0).then(|| format!("{} ({})", metric.name(), plural(count, "run")))
     });
     let text = listed(lacking);
-    (!text.is_empty()).then(|| info("Not in every summary:", format!("{text}. Nobody leads where a figure is missing.")))
+    (!text.is_empty())
+        .then(|| info("Not in every summary:", format!("{text}. Nobody leads where a figure is missing.")))
 }
 
 fn settings(rows: &[Row]) -> Option<Note> {
@@ -217,7 +219,10 @@ fn settings(rows: &[Row]) -> Option<Note> {
     if differ(|row| format!("{:?}", row.setting.size)) {
         kinds.push("machine sizes".to_owned());
     }
-    let text = format!("Differences and winners are told only within runs of the same {}.", listed(kinds.clone().into_iter()).replace(" and ", ", "));
+    let text = format!(
+        "Differences and winners are told only within runs of the same {}.",
+        listed(kinds.clone().into_iter()).replace(" and ", ", ")
+    );
     (!kinds.is_empty()).then(|| info(format!("{} differ.", sentence(&listed(kinds.into_iter()))), text))
 }
 
@@ -269,7 +274,10 @@ mod tests {
         let mut runs = both();
         runs.push(judged(run("servy", 4), Verdict::Invalid, "all failed"));
         runs.push(failed(run("servy", 5), "did not start"));
-        assert_eq!(titles(runs)[0], "2 runs left out. 1 invalid, 1 not finished properly; the reasons stand below the figures.");
+        assert_eq!(
+            titles(runs)[0],
+            "2 runs left out. 1 invalid, 1 not finished properly; the reasons stand below the figures."
+        );
     }
 
     #[test]
@@ -279,7 +287,10 @@ mod tests {
         runs[5].k6_version = Some("1.0.0".to_owned());
         runs[4].target_sha256 = Some("other".to_owned());
         let told = titles(runs);
-        assert_eq!(told[0], "Executables differ. The program differs between runs of servy (2 files): not one version.");
+        assert_eq!(
+            told[0],
+            "Executables differ. The program differs between runs of servy (2 files): not one version."
+        );
         assert_eq!(told[1..], ["Agents differ. Bench-01 and laptop.", "k6 versions differ. 1.0.0 and 1.8.1."]);
     }
 

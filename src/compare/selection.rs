@@ -150,10 +150,7 @@ fn order(one: &Setting, other: &Setting) -> Ordering {
     };
     let cores = |setting: &Setting| setting.size.as_ref().map_or(0.0, |size| size.vcpus);
     let memory = |setting: &Setting| setting.size.as_ref().map(|size| size.memory_bytes);
-    rest(one)
-        .cmp(&rest(other))
-        .then(cores(one).total_cmp(&cores(other)))
-        .then(memory(one).cmp(&memory(other)))
+    rest(one).cmp(&rest(other)).then(cores(one).total_cmp(&cores(other))).then(memory(one).cmp(&memory(other)))
 }
 
 fn label(setting: &Setting, all: &[Setting]) -> String {

@@ -175,9 +175,8 @@ impl Comparison {
 
     fn lines(&self, metric: Metric) -> Vec<(String, Vec<Option<Stat>>)> {
         let line = |row: &Row| {
-            let stat = |place| {
-                row.cells.iter().find(|cell| cell.subject == place).map(|cell| cell.stat(metric).clone())
-            };
+            let stat =
+                |place| row.cells.iter().find(|cell| cell.subject == place).map(|cell| cell.stat(metric).clone());
             (row.setting.label.clone(), (0..self.subjects.len()).map(stat).collect())
         };
         self.rows.iter().map(line).collect()

@@ -31,9 +31,12 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
     let mut tried = HashSet::new();
     for run in leases::queued(&state.db.read).await? {
         let job = job(state, &run).await?;
-        let able = presence.list().into_iter().find(|(name, agent)| agent.busy.is_none() && can(name, agent, &run, &job));
+        let able =
+            presence.list().into_iter().find(|(name, agent)| agent.busy.is_none() && can(name, agent, &run, &job));
         let Some((name, agent)) = able else { continue };
-        if tried.insert(run.id.clone()) && leases::lease(&state.db.write, &run.id, &name, now_ms(), lease_end(state)).await? {
+        if tried.insert(run.id.clone())
+            && leases::lease(&state.db.write, &run.id, &name, now_ms(), lease_end(state)).await?
+        {
             presence.set_busy(&name, agent.connection, Some(job.run));
             // If the socket has just closed, the agent's leaving gives the run back.
             let _ = agent.outbox.send(ServerMessage::Start(Box::new(job)));
@@ -58,12 +61,12 @@ async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
     let scenario = catalog::queries::revision(&state.db.read, &run.scenario, &run.scenario_sha256).await?;
     let scenario: Scenario = scenario.ok_or_else(|| Error::NotFound(format!("scenario of run {}", run.id)))?;
     let mut parameters = scenario.defaults.clone();
-    parameters.extend(serde_json::from_str::<std::collections::BTreeMap<_, _>>(&run.parameters).map_err(Error::internal)?);
+    parameters
+        .extend(serde_json::from_str::<std::collections::BTreeMap<_, _>>(&run.parameters).map_err(Error::internal)?);
     let load = match (run.vus, run.duration_ms) {
-        (Some(vus), Some(duration_ms)) => Load::Vus {
-            vus: u32::try_from(vus).map_err(Error::internal)?,
-            duration_ms: duration_ms.cast_unsigned(),
-        },
+        (Some(vus), Some(duration_ms)) => {
+            Load::Vus { vus: u32::try_from(vus).map_err(Error::internal)?, duration_ms: duration_ms.cast_unsigned() }
+        }
         _ => Load::Script,
     };
     Ok(Job {

@@ -78,10 +78,12 @@ async fn converse(mut socket: WebSocket, name: &str, state: &AppState, presence:
     };
     tracing::info!(agent = name, k6 = agent.hello.k6_version, "agent connected");
     presence.enter(name, agent);
+    state.events.agents_changed();
     state.work.notify_one();
     let visit = Visit { name, connection, state, presence };
     let done = visit.serve(socket, inbox, close).await;
     presence.leave(name, connection);
+    state.events.agents_changed();
     fleet::queries::seen(&state.db.write, name, now_ms()).await?;
     tracing::info!(agent = name, "agent gone");
     done
@@ -104,10 +106,9 @@ async fn take_stock(
             lose(state, run, "its agent was started anew and no longer holds it").await?;
         }
     }
-    for run in &hello.running {
-        if !held.iter().any(|held| held.id == run.to_string()) {
-            let _ = outbox.send(ServerMessage::Cancel { run: *run });
-        }
+    let given_up = |run: &RunId| !held.iter().any(|held| held.id == run.to_string());
+    if let Some(run) = hello.running.filter(given_up) {
+        let _ = outbox.send(ServerMessage::Cancel { run });
     }
     Ok(hello.running)
 }

@@ -28,12 +28,13 @@ pub enum Source {
 
 /// A sentence about the first thing that nobody connected can do; none if everything can be done.
 pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<String> {
-    let agents: Vec<_> =
-        connected.iter().filter(|(name, _)| needs.agent.is_none_or(|wanted| wanted == name)).collect();
+    let agents: Vec<_> = connected.iter().filter(|(name, _)| needs.agent.is_none_or(|wanted| wanted == name)).collect();
     if agents.is_empty() {
         return Some(match needs.agent {
             Some(name) => format!("agent: {name:?} is not connected"),
-            None => "no agent is connected; start one with `brewbench agent`, or the server with --local-agent".to_owned(),
+            None => {
+                "no agent is connected; start one with `brewbench agent`, or the server with --local-agent".to_owned()
+            }
         });
     }
     let willing = |agent: &Connected| needs.scenario_source == Source::Bundled || agent.hello.any_scenario;
@@ -65,10 +66,8 @@ pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<S
 }
 
 fn offered(agents: &[&(String, Connected)]) -> String {
-    let mut names: Vec<_> = agents
-        .iter()
-        .flat_map(|(_, agent)| agent.hello.targets.iter().map(|offer| offer.name.as_str()))
-        .collect();
+    let mut names: Vec<_> =
+        agents.iter().flat_map(|(_, agent)| agent.hello.targets.iter().map(|offer| offer.name.as_str())).collect();
     names.sort_unstable();
     names.dedup();
     if names.is_empty() { "none is".to_owned() } else { format!("there are {}", names.join(", ")) }

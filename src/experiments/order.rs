@@ -18,9 +18,8 @@ pub struct Cell {
 pub fn order(targets: usize, sizes: usize, repetitions: u32) -> Vec<Cell> {
     let mut cells = Vec::new();
     for repetition in 1..=repetitions {
-        let mut block: Vec<_> = (0..sizes)
-            .flat_map(|size| (0..targets).map(move |target| Cell { target, size, repetition }))
-            .collect();
+        let mut block: Vec<_> =
+            (0..sizes).flat_map(|size| (0..targets).map(move |target| Cell { target, size, repetition })).collect();
         if repetition % 2 == 0 {
             block.reverse();
         }

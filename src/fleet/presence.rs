@@ -39,9 +39,8 @@ impl Connected {
         if vcpus > f64::from(machine.cores) {
             return Some(format!("has {} cores", machine.cores));
         }
-        (memory_bytes > machine.memory_bytes).then(|| {
-            format!("has {:.1} GiB of memory", machine.memory_bytes as f64 / (1024.0 * 1024.0 * 1024.0))
-        })
+        (memory_bytes > machine.memory_bytes)
+            .then(|| format!("has {:.1} GiB of memory", machine.memory_bytes as f64 / (1024.0 * 1024.0 * 1024.0)))
     }
 
     /// Whether it offers a target of this name.

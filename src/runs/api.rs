@@ -113,7 +113,8 @@ pub async fn import(
         None => None,
         Some(meant) => {
             let sizes = catalog::queries::sizes(&state.db.read).await?;
-            let size = find_size(&sizes, &meant).ok_or_else(|| Error::Invalid(format!("size: there is no {meant:?}")))?;
+            let size =
+                find_size(&sizes, &meant).ok_or_else(|| Error::Invalid(format!("size: there is no {meant:?}")))?;
             Some(RunSize { name: size.name.clone(), vcpus: size.vcpus, memory_bytes: size.memory_bytes })
         }
     };

@@ -84,6 +84,9 @@ async fn keep_figures(connection: &mut SqliteConnection, id: &str, figures: &Fig
     let (passed, not_passed) =
         (figures.checks_passed.map(u64::cast_signed), figures.checks_failed.map(u64::cast_signed));
     let latency = &figures.latency;
+    // SQLite has no unsigned integers.
+    let (received, sent) =
+        (figures.data_received_bytes.map(|bytes| bytes as f64), figures.data_sent_bytes.map(|bytes| bytes as f64));
     sqlx::query!(
         "update run set requests = ?2, failed = ?3, rps = ?4, measured_ms = ?5, avg_ms = ?6, min_ms = ?7, p50_ms = ?8,
              p90_ms = ?9, p95_ms = ?10, p99_ms = ?11, p999_ms = ?12, max_ms = ?13, data_received_bytes = ?14,
@@ -103,8 +106,8 @@ async fn keep_figures(connection: &mut SqliteConnection, id: &str, figures: &Fig
         latency.p99_ms,
         latency.p999_ms,
         latency.max_ms,
-        figures.data_received_bytes,
-        figures.data_sent_bytes,
+        received,
+        sent,
         iterations,
         dropped,
         passed,

@@ -272,9 +272,10 @@ pub async fn of_experiment(pool: &SqlitePool, experiment: &str) -> sqlx::Result<
 /// The runs with these ids, in the order of submission; unknown ids are left out.
 pub async fn by_ids(pool: &SqlitePool, ids: &[String]) -> sqlx::Result<Vec<Run>> {
     let ids = serde_json::to_string(ids).map_err(decode)?;
-    let rows = sqlx::query_as!(RunRow, "select * from run where id in (select value from json_each(?)) order by seq", ids)
-        .fetch_all(pool)
-        .await?;
+    let rows =
+        sqlx::query_as!(RunRow, "select * from run where id in (select value from json_each(?)) order by seq", ids)
+            .fetch_all(pool)
+            .await?;
     runs(rows)
 }
 
@@ -293,7 +294,10 @@ pub async fn phases(pool: &SqlitePool, id: &str) -> sqlx::Result<Vec<(String, i6
 
 /// The compressed summary of a run.
 pub async fn summary(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Vec<u8>>> {
-    Ok(sqlx::query!("select body from run_summary where run_id = ?", id).fetch_optional(pool).await?.map(|row| row.body))
+    Ok(sqlx::query!("select body from run_summary where run_id = ?", id)
+        .fetch_optional(pool)
+        .await?
+        .map(|row| row.body))
 }
 
 /// The compressed evidence of a run.
@@ -345,9 +349,8 @@ pub struct NewRun<'a> {
 pub async fn insert(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx::Result<()> {
     let origin = if run.origin == Origin::Import { "import" } else { "agent" };
     let size = run.size.map(|size| (&size.name, size.vcpus, size.memory_bytes.cast_signed()));
-    let (size_name, vcpus, memory) = size.map_or((None, None, None), |(name, vcpus, memory)| {
-        (Some(name), Some(vcpus), Some(memory))
-    });
+    let (size_name, vcpus, memory) =
+        size.map_or((None, None, None), |(name, vcpus, memory)| (Some(name), Some(vcpus), Some(memory)));
     sqlx::query!(
         "insert into run (id, experiment_id, origin, target, version, size_name, vcpus, memory_bytes, scenario,
              scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at,

@@ -1,0 +1,102 @@
+//! `brewbench compare`
+
+use brewbench_agent::client::Client;
+use clap::Args;
+use reqwest::Method;
+
+use super::{
+    Common,
+    run::full_id,
+    table::{Align, cut, figure, plain, short_size, table},
+};
+use crate::compare::{
+    Comparison,
+    metric::Metric,
+    view::{Cell, Stat},
+};
+
+/// Puts runs side by side.
+#[derive(Debug, Args)]
+pub struct Compare {
+    #[command(flatten)]
+    common: Common,
+    /// Ids of runs, or the ends of them
+    #[arg(required = true)]
+    ids: Vec<String>,
+    /// The target that differences are relative to [default: the first by name]
+    #[arg(long)]
+    baseline: Option<String>,
+}
+
+impl Compare {
+    /// Does what was asked for.
+    pub async fn run(self) -> anyhow::Result<()> {
+        let Self { common, ids, baseline } = self;
+        let connection = common.connect()?;
+        let mut full = Vec::new();
+        for id in &ids {
+            full.push(full_id(&connection, id).await?);
+        }
+        let comparison = fetch_against(&connection.client, &full, baseline).await?;
+        common.print(&comparison, text)
+    }
+}
+
+/// The comparison of these runs, as the server sees it.
+pub async fn fetch(client: &Client, ids: &[String]) -> anyhow::Result<Comparison> {
+    fetch_against(client, ids, None).await
+}
+
+async fn fetch_against(client: &Client, ids: &[String], baseline: Option<String>) -> anyhow::Result<Comparison> {
+    let mut query = vec![("runs", ids.join(","))];
+    query.extend(baseline.map(|baseline| ("baseline", baseline)));
+    Ok(client.json(client.request(Method::GET, "api/v1/compare").query(&query)).await?)
+}
+
+/// The comparison as text: the answer, the doubts, the figures.
+pub fn text(comparison: &Comparison) -> String {
+    let mut text = format!("{}\n{}\n\n", plain(&comparison.title), plain(&comparison.lead));
+    for card in &comparison.cards {
+        text += &format!("{}: {} ({})\n", plain(&card.label), plain(&card.value), plain(&card.detail));
+    }
+    for note in &comparison.notes {
+        text += &format!("! {} {}\n", plain(&note.title), plain(&note.text));
+    }
+    text + "\n" + &figures(comparison)
+}
+
+const COLUMNS: [(&str, Metric); 6] = [
+    ("req/s", Metric::Rps),
+    ("avg ms", Metric::AvgMs),
+    ("p50 ms", Metric::P50Ms),
+    ("p95 ms", Metric::P95Ms),
+    ("p99 ms", Metric::P99Ms),
+    ("failed %", Metric::ErrorRate),
+];
+
+fn figures(comparison: &Comparison) -> String {
+    let mut head = vec![("target", Align::Left), ("size", Align::Left), ("runs", Align::Right)];
+    head.extend(COLUMNS.map(|(title, _)| (title, Align::Right)));
+    let rows: Vec<_> =
+        comparison.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| cells(comparison, cell))).collect();
+    table(&head, &rows) + "medians of the runs that count; * clearly better than all others of its size\n"
+}
+
+fn cells(comparison: &Comparison, cell: &Cell) -> Vec<String> {
+    let name = comparison.subjects.get(cell.subject).map_or("", |subject| &subject.label);
+    let size = cell.runs.iter().find_map(|run| run.size.as_ref());
+    let size = size.map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes));
+    let counted = cell.tally.valid + cell.tally.suspect;
+    let runs = if counted == cell.runs.len() { counted.to_string() } else { format!("{counted}/{}", cell.runs.len()) };
+    let mut line = vec![cut(name, 18), size, runs];
+    line.extend(
+        COLUMNS.map(|(_, metric)| cell.stats.iter().find(|stat| stat.metric == metric).map_or_else(String::new, stat)),
+    );
+    line
+}
+
+fn stat(stat: &Stat) -> String {
+    let scale = if stat.metric == Metric::ErrorRate { 100.0 } else { 1.0 };
+    let value = figure(stat.spread.as_ref().map(|spread| spread.median * scale));
+    if stat.best { format!("{value}*") } else { value }
+}

@@ -1,0 +1,168 @@
+//! `brewbench demo`: server, agent and a finished comparison in one process, with nothing to configure.
+
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, bail};
+use brewbench_agent::client::Client;
+use clap::Args;
+use serde::Serialize;
+use tokio::time::{Duration, timeout};
+
+use crate::{
+    catalog::{MachineSize, SizeList},
+    cli::{agent::Tools, compare, duration, progress, run::judge, serve::with_agent},
+    config::Config,
+    experiments::{ExperimentWithRuns, Plan},
+    fleet::{About, AgentList},
+    owner,
+    runs::Run,
+    server::Server,
+    signal,
+};
+
+const AGENT: &str = "local";
+const USUAL_PORT: u16 = 8377;
+/// How long the agent of the same process may take to find its tools and dial in.
+const AGENT_START: Duration = Duration::from_secs(30);
+
+/// Tries it all: server, agent and a finished comparison in one process.
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Name of a target; repeat for several
+    #[arg(long = "target", default_values = ["rust-hyper", "go-nethttp"])]
+    targets: Vec<String>,
+    /// Name of a machine size, or short as 2/4GiB; repeat for several [default: two that leave k6 a core of its own]
+    #[arg(long = "size")]
+    sizes: Vec<String>,
+    /// Name of a scenario
+    #[arg(long, default_value = "hash")]
+    scenario: String,
+    /// Virtual users
+    #[arg(long, default_value_t = 10)]
+    vus: u32,
+    /// Measured time of each run
+    #[arg(long, default_value = "10s", value_parser = duration::seconds)]
+    duration: f64,
+    /// Warm-up before each run
+    #[arg(long, default_value = "2s", value_parser = duration::seconds)]
+    warm_up: f64,
+    /// Runs of each target at each size
+    #[arg(long, default_value_t = 3)]
+    repeat: u32,
+    /// The folder of the database
+    #[arg(long, env = "BREWBENCH_DATA", default_value = "data")]
+    data: PathBuf,
+    /// Where to listen [default: 127.0.0.1:8377, with --once a free port]
+    #[arg(long)]
+    listen: Option<SocketAddr>,
+    /// End when the comparison is finished instead of serving on
+    #[arg(long)]
+    once: bool,
+    /// Print the runs as one JSON document on stdout
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    tools: Tools,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Document {
+    /// Id of the experiment.
+    experiment: String,
+    /// Its page.
+    url: String,
+    /// All its runs.
+    runs: Vec<Run>,
+}
+
+impl Demo {
+    /// Does it all.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let port = if self.once { 0 } else { USUAL_PORT };
+        let listen = self.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], port)));
+        let shutdown = signal::end();
+        let server = Server::start(Config::new(listen, &self.data), shutdown.clone()).await?;
+        let token = owner::demo_token(&server.state.db).await?;
+        let key = owner::local_agent_key(&server.state.db, AGENT).await?;
+        let invite = if self.once { None } else { Some(owner::link(&server.state).await?) };
+        let options = self.tools.clone().options(server.local_url(), key, self.data.join("agent"))?;
+        let client = Client::new(&server.local_url(), Some(token))?;
+        let events = server.state.events.clone();
+        let site = server.state.public_url.clone();
+        let serving = tokio::spawn(with_agent(server, options));
+
+        let done = tokio::select! {
+            done = self.compare(&client, events) => done,
+            () = shutdown.cancelled() => Err(anyhow::anyhow!("stopped")),
+        };
+        if done.is_err() || self.once {
+            shutdown.cancel();
+        } else {
+            eprintln!("the site:  {site}");
+            if let Some(link) = invite {
+                eprintln!("register:  {link}\n           (once, within two days)");
+            }
+            eprintln!("serving until Ctrl-C");
+        }
+        // What ended the server or the agent says more than that the demo could not go on without them.
+        serving.await.context("the server")??;
+        done
+    }
+
+    async fn compare(&self, client: &Client, events: crate::state::Events) -> anyhow::Result<ExitCode> {
+        let about = agent(client, events).await?;
+        let sizes: SizeList = client.get("api/v1/sizes").await?;
+        let plan = Plan {
+            name: Some(format!("demo: {}", self.targets.join(" and "))),
+            targets: self.targets.clone(),
+            sizes: if self.sizes.is_empty() { fitting(&sizes.sizes, &about)? } else { self.sizes.clone() },
+            scenario: self.scenario.clone(),
+            parameters: BTreeMap::new(),
+            vus: Some(self.vus),
+            duration_s: Some(self.duration),
+            warm_up_s: self.warm_up,
+            repetitions: self.repeat,
+            agent: Some(AGENT.to_owned()),
+        };
+        let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
+        let left = made.progress.left_s.map_or(String::new(), |left| format!(", about {}", duration::text(left)));
+        eprintln!("{} runs{left}: {}", made.runs.len(), made.url);
+        let ended = progress::wait(client, &made.experiment.id).await?;
+        let code = judge(&ended.runs);
+        if self.json {
+            let document = Document { experiment: ended.experiment.id, url: ended.url, runs: ended.runs };
+            println!("{}", serde_json::to_string(&document)?);
+        } else {
+            let ids: Vec<_> = ended.runs.iter().map(|run| run.id.clone()).collect();
+            println!("\n{}", compare::text(&compare::fetch(client, &ids).await?));
+            println!("this comparison:  {}", ended.url);
+        }
+        Ok(code)
+    }
+}
+
+/// Waits until the agent has dialled in; gives what it said of itself.
+async fn agent(client: &Client, events: crate::state::Events) -> anyhow::Result<About> {
+    let dialled = async {
+        let mut joined = events.agents();
+        loop {
+            let list: AgentList = client.get("api/v1/agents").await?;
+            let found = list.agents.into_iter().find(|agent| agent.connected && agent.name == AGENT);
+            if let Some(about) = found.and_then(|agent| agent.about) {
+                return anyhow::Ok(about);
+            }
+            joined.changed().await?;
+        }
+    };
+    timeout(AGENT_START, dialled).await.context("the agent did not dial in")?
+}
+
+/// Two sizes that leave k6 a core of its own: the smallest, and the next that differs in vCPUs if there is one.
+fn fitting(sizes: &[MachineSize], about: &About) -> anyhow::Result<Vec<String>> {
+    let own_core = |size: &&MachineSize| size.vcpus.ceil() < f64::from(about.cores) || about.cores == 1;
+    let fit: Vec<_> = sizes.iter().filter(own_core).filter(|size| size.memory_bytes <= about.memory_bytes).collect();
+    let Some(first) = fit.first() else { bail!("no machine size fits this machine: add one with --size") };
+    let second = fit.iter().find(|size| size.vcpus > first.vcpus).or_else(|| fit.get(1));
+    Ok([Some(first), second].into_iter().flatten().map(|size| size.name.clone()).collect())
+}

@@ -1,0 +1,10 @@
+//! An experiment as a page.
+
+use axum::Router;
+
+use crate::state::AppState;
+
+/// The pages of this slice.
+pub fn router() -> Router<AppState> {
+    Router::new()
+}
