@@ -7,6 +7,7 @@ use brewbench_agent::client::Client;
 use clap::Args;
 use serde::Serialize;
 use tokio::time::{Duration, timeout};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     catalog::{MachineSize, SizeList},
@@ -82,7 +83,7 @@ impl Demo {
         let port = if self.once { 0 } else { USUAL_PORT };
         let listen = self.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], port)));
         let shutdown = signal::end();
-        let server = Server::start(Config::new(listen, &self.data), shutdown.clone()).await?;
+        let server = Server::start(Config::new(listen, &self.data), CancellationToken::new()).await?;
         let token = owner::demo_token(&server.state.db).await?;
         let key = owner::local_agent_key(&server.state.db, AGENT).await?;
         let invite = if self.once { None } else { Some(owner::link(&server.state).await?) };
@@ -90,7 +91,7 @@ impl Demo {
         let client = Client::new(&server.local_url(), Some(token))?;
         let events = server.state.events.clone();
         let site = server.state.public_url.clone();
-        let serving = tokio::spawn(with_agent(server, options));
+        let serving = tokio::spawn(with_agent(server, options, shutdown.clone()));
 
         let done = tokio::select! {
             done = self.compare(&client, events) => done,

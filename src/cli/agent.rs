@@ -32,8 +32,8 @@ pub struct Agent {
 #[derive(Clone, Debug, Args)]
 pub struct Tools {
     /// The folder of the target manifests (*.toml) [default: targets/ beside this program]
-    #[arg(long, env = "BREWBENCH_TARGETS")]
-    targets: Option<PathBuf>,
+    #[arg(long, env = "BREWBENCH_MANIFESTS")]
+    manifests: Option<PathBuf>,
     /// k6 [default: the one in PATH]
     #[arg(long, env = "BREWBENCH_K6")]
     k6: Option<PathBuf>,
@@ -45,12 +45,12 @@ pub struct Tools {
 impl Tools {
     /// Everything that an agent is told.
     pub fn options(self, server: Url, key: String, state: PathBuf) -> anyhow::Result<Options> {
-        let Self { targets, k6, any_scenario } = self;
+        let Self { manifests, k6, any_scenario } = self;
         let beside = || -> anyhow::Result<PathBuf> {
             let program = std::env::current_exe().context("this program's own place is not known")?;
             Ok(program.with_file_name("targets"))
         };
-        let targets = targets.map_or_else(beside, Ok)?;
+        let targets = manifests.map_or_else(beside, Ok)?;
         let accepts = if any_scenario { Accepts::AnyScenario } else { Accepts::BundledScenarios };
         Ok(Options { server, key, state, targets, k6, accepts, cgroups: CGROUPS.into() })
     }

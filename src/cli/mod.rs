@@ -139,3 +139,13 @@ impl Cli {
         Ok(ExitCode::SUCCESS)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_makes_sense_to_its_parser() {
+        Cli::command().debug_assert();
+    }
+}

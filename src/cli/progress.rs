@@ -64,7 +64,8 @@ fn show(progress: &Progress, bar: &ProgressBar) {
     bar.set_position((progress.share.clamp(0.0, 1.0) * STEPS as f64) as u64);
     let left = progress.left_s.map_or(String::new(), |left| format!(" · {} left", duration::text(left)));
     bar.set_prefix(format!("{}/{}{left}", progress.ended, progress.total));
-    let now = progress.now.clone().unwrap_or_else(|| "waiting for an agent".to_owned());
+    let idle = if progress.ended == progress.total { "all runs have ended" } else { "waiting for an agent" };
+    let now = progress.now.clone().unwrap_or_else(|| idle.to_owned());
     if bar.is_hidden() && bar.message() != now {
         // No terminal: a line a step instead of a bar.
         eprintln!("{}/{} {now}", progress.ended, progress.total);

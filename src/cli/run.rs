@@ -133,8 +133,8 @@ pub struct Import {
     #[arg(long)]
     target: Option<String>,
     /// The target's version
-    #[arg(long = "target-version")]
-    version: Option<String>,
+    #[arg(long)]
+    target_version: Option<String>,
     /// The machine size that it had
     #[arg(long)]
     size: Option<String>,
@@ -335,7 +335,7 @@ impl Delete {
 
 impl Import {
     async fn run(self) -> anyhow::Result<()> {
-        let Self { common, files, target, version, size, scenario } = self;
+        let Self { common, files, target, target_version, size, scenario } = self;
         let connection = common.connect()?;
         let mut runs = Vec::new();
         for (index, file) in files.iter().enumerate() {
@@ -345,7 +345,7 @@ impl Import {
             let repetition = if target.is_some() { index + 1 } else { 1 };
             let mut query =
                 vec![("target", target.clone().unwrap_or_else(stem)), ("repetition", repetition.to_string())];
-            for (name, value) in [("version", &version), ("size", &size), ("scenario", &scenario)] {
+            for (name, value) in [("version", &target_version), ("size", &size), ("scenario", &scenario)] {
                 query.extend(value.clone().map(|value| (name, value)));
             }
             let request = connection.client.request(Method::POST, "api/v1/runs/import").query(&query).body(bytes);

@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use brewbench_agent::daemon;
 use clap::Args;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::agent::Tools;
@@ -36,33 +37,42 @@ impl Serve {
     pub async fn run(self) -> anyhow::Result<()> {
         let Self { listen, data, public_url, max_summary_bytes, local_agent, tools } = self;
         let config = Config { public_url, max_summary_bytes, ..Config::new(listen, data) };
-        let shutdown = signal::end();
-        let server = Server::start(config, shutdown.clone()).await?;
+        let end = signal::end();
+        let server = Server::start(config, CancellationToken::new()).await?;
         eprintln!("brewbench listens on {}, open {}", server.address, server.state.public_url);
         if let Some(link) = server.first_invite().await? {
             eprintln!("nobody has registered yet; register once, within two days, at\n  {link}");
         }
         if !local_agent {
+            let server_end = server.state.shutdown.clone();
+            tokio::spawn(async move {
+                end.cancelled().await;
+                server_end.cancel();
+            });
             return Ok(server.serve().await?);
         }
         let key = owner::local_agent_key(&server.state.db, "local").await?;
         let state = server.state.config.data.join("agent");
         let options = tools.options(server.local_url(), key, state)?;
-        with_agent(server, options).await
+        with_agent(server, options, end).await
     }
 }
 
-/// Serves with an agent in the same process. If one of them fails, the other is ended too.
-pub async fn with_agent(server: Server, options: daemon::Options) -> anyhow::Result<()> {
-    let shutdown = server.state.shutdown.clone();
+/// Serves with an agent in the same process until told to end. If one of them fails, the other is ended too.
+pub async fn with_agent(server: Server, options: daemon::Options, end: CancellationToken) -> anyhow::Result<()> {
     // The agent ends first: what it works on is handed back to a server that still listens.
-    let (agent_end, server_end) = (shutdown.clone(), shutdown);
+    let server_end = server.state.shutdown.clone();
     let agent = async {
-        let lived = daemon::run(options, agent_end).await;
+        let lived = daemon::run(options, end.clone()).await;
         server_end.cancel();
         lived
     };
-    let (served, lived) = tokio::join!(server.serve(), agent);
+    let serving = async {
+        let served = server.serve().await;
+        end.cancel();
+        served
+    };
+    let (served, lived) = tokio::join!(serving, agent);
     served?;
     lived
 }

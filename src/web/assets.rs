@@ -26,13 +26,10 @@ pub fn asset(name: &str) -> &'static str {
     MANIFEST.get(&format!("/static/{name}")).unwrap_or_else(|| panic!("static/{name} is not embedded"))
 }
 
+/// Compression stays as it is by default: on in release builds, where it was done at build; off in debug builds, where
+/// it would take half a minute at each start.
 fn embedded() -> MemoryServe {
-    memory_serve::load!()
-        .index_file(None)
-        .enable_brotli(true)
-        .enable_gzip(true)
-        .enable_hashed_routes(true)
-        .cache_control(CacheControl::NoCache)
+    memory_serve::load!().index_file(None).enable_hashed_routes(true).cache_control(CacheControl::NoCache)
 }
 
 #[cfg(test)]

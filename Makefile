@@ -1,0 +1,39 @@
+# brewbench: what the README tells people to type. Everything that a target needs, it gets itself.
+
+CARGO  ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+TOOLS  := $(CURDIR)/.tools/bin
+K6     := go.k6.io/k6@v1.8.1
+export PATH := $(PATH):$(TOOLS)
+
+.PHONY: help demo build test lint bench assets k6 chromium
+
+help: ## List the targets
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: build k6 ## Build it and see two servers compared: make demo ARGS='--duration 5s --once'
+	@$(TARGET)/release/brewbench demo $(ARGS)
+
+build: assets ## Build the program and the bundled targets for real figures
+	@$(CARGO) build --release --locked --package brewbench --package rust-hyper
+	@scripts/install-targets.sh $(TARGET)/release
+
+test: assets k6 chromium ## Run every check: format, lints, docs, tests with real k6 and a real browser
+	@scripts/test.sh $(TARGET)
+
+lint: assets ## Format, clippy and rustdoc
+	@scripts/lint.sh
+
+bench: build ## Measure what brewbench itself costs, as ratios
+	@$(MAKE) --no-print-directory k6
+	@$(CARGO) bench --locked --bench cost
+
+assets: ## Fetch what the pages need
+	@assets/fetch.sh
+
+k6: ## Install k6 into this folder unless there is one in PATH
+	@command -v k6 >/dev/null || { echo "k6: go install $(K6) into .tools/bin"; GOBIN=$(TOOLS) go install $(K6); }
+
+chromium: ## Install Debian's chromium unless there is one
+	@command -v chromium >/dev/null || { echo "chromium: apt-get install chromium"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }

@@ -1,0 +1,13 @@
+#!/bin/sh
+# Every check there is, in the order of what fails fastest.
+# usage: test.sh TARGET-FOLDER
+set -eu
+cd "$(dirname "$0")/.."
+target=$1
+scripts/lint.sh
+echo "== build"
+cargo build --quiet --locked --workspace
+scripts/install-targets.sh "$target/debug"
+echo "== tests"
+(cd agents/targets/go-nethttp && GOTOOLCHAIN=local go test ./...)
+cargo test --locked --workspace
