@@ -13,7 +13,7 @@ use support::{Bench, job, processes_with, scenario};
 use tokio_util::sync::CancellationToken;
 
 async fn run(bench: &Bench, job: &Job) -> Outcome {
-    let outcome = work::run(job, &bench.bench, &CancellationToken::new(), |_| {}).await;
+    let outcome = work::run(job, &bench.work, &CancellationToken::new(), |_| {}).await;
     bench.assert_clean(job.run);
     outcome
 }
@@ -41,7 +41,7 @@ async fn a_run_goes_through_its_phases_and_brings_everything_home() {
     let (job, phases) = (job("good"), RefCell::new(Vec::new()));
     let begun = Instant::now();
     let outcome =
-        work::run(&job, &bench.bench, &CancellationToken::new(), |phase| phases.borrow_mut().push(phase)).await;
+        work::run(&job, &bench.work, &CancellationToken::new(), |phase| phases.borrow_mut().push(phase)).await;
     println!("overhead: {} ms", begun.elapsed().as_millis() - 1200);
     bench.assert_clean(job.run);
 
@@ -61,7 +61,7 @@ async fn a_run_goes_through_its_phases_and_brings_everything_home() {
     assert_eq!(outcome.target_version, "1");
     assert!(outcome.environment.contains_key("kernel"));
 
-    assert_eq!(outcome.enforced, bench.bench.sandbox.mechanisms());
+    assert_eq!(outcome.enforced, bench.work.sandbox.mechanisms());
     if outcome.enforced.cpu.as_str() != "none" {
         let observed = outcome.observed.expect("observations");
         assert!(observed.cpu_us.is_some_and(|used| used > 0), "{observed:?}");
@@ -107,7 +107,7 @@ async fn a_target_that_never_listens_is_a_failure() {
     let expected = "target deaf: it did not answer GET / with status 200 within 0.3 s: it refuses connections";
     assert_eq!(reason, expected);
     assert!(outcome.target_log.contains("unruly is deaf"));
-    assert_eq!(outcome.enforced, bench.bench.sandbox.mechanisms());
+    assert_eq!(outcome.enforced, bench.work.sandbox.mechanisms());
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn a_size_that_the_machine_does_not_have_is_refused() {
 #[tokio::test]
 async fn an_unknown_target_is_refused_and_broken_manifests_are_named() {
     let Some(bench) = Bench::new("unknown").await else { return };
-    std::fs::write(bench.bench.targets.join("odd.toml"), "nam = 1").expect("a file");
+    std::fs::write(bench.work.targets.join("odd.toml"), "nam = 1").expect("a file");
     let Ended::Failed { reason } = run(&bench, &job("odd")).await.ended else { panic!("it ran") };
     assert!(reason.contains("no target \"odd\"") && reason.contains("odd.toml: "), "{reason}");
 }
@@ -251,7 +251,7 @@ async fn cancelling_ends_a_run_in_every_phase() {
         }
         let cancel = CancellationToken::new();
         let (entered, mut phases) = tokio::sync::mpsc::unbounded_channel();
-        let work = work::run(&job, &bench.bench, &cancel, |phase| entered.send(phase).expect("a listener"));
+        let work = work::run(&job, &bench.work, &cancel, |phase| entered.send(phase).expect("a listener"));
         let asked = async {
             while phases.recv().await != Some(at) {}
             while processes_with(&job.run.to_string()).is_empty() {
@@ -260,7 +260,12 @@ async fn cancelling_ends_a_run_in_every_phase() {
             cancel.cancel();
             Instant::now()
         };
-        let (outcome, asked) = tokio::join!(work, asked);
+        tokio::pin!(work);
+        let asked = tokio::select! {
+            outcome = &mut work => panic!("{at:?} was never cancelled: {outcome:?}"),
+            asked = asked => asked,
+        };
+        let outcome = work.await;
         println!("cancelled {at:?} within {} ms", asked.elapsed().as_millis());
         bench.assert_clean(job.run);
         assert_eq!(outcome.ended, Ended::Cancelled);
@@ -276,7 +281,7 @@ async fn a_run_that_is_dropped_leaves_nothing_either() {
     let (entered, mut phases) = tokio::sync::mpsc::unbounded_channel();
     let cancel = CancellationToken::new();
     tokio::select! {
-        outcome = work::run(&job, &bench.bench, &cancel, |phase| entered.send(phase).expect("a listener")) => {
+        outcome = work::run(&job, &bench.work, &cancel, |phase| entered.send(phase).expect("a listener")) => {
             panic!("{outcome:?}")
         }
         () = async { while phases.recv().await != Some(Phase::Measuring) {} } => {}
