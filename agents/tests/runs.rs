@@ -13,15 +13,16 @@ use support::{Bench, job, processes_with, scenario};
 use tokio_util::sync::CancellationToken;
 
 async fn run(bench: &Bench, job: &Job) -> Outcome {
-    let outcome = work::run(job, &bench.bench, &CancellationToken::new(), |_| {}).await;
+    let outcome = work::run(job, &bench.work, &CancellationToken::new(), |_| {}).await;
     bench.assert_clean(job.run);
     outcome
 }
 
-/// Offers a target that misbehaves, runs a job on it, and returns why it failed.
+/// Offers a target that misbehaves, runs a job on it that only its failure ends, and returns why it failed.
 async fn failure(bench: &Bench, manner: &str, tables: &str) -> (String, Outcome) {
     bench.offer(manner, tables);
-    let outcome = run(bench, &job(manner)).await;
+    let job = Job { load: Load::Vus { vus: 1, duration_ms: 600_000 }, ..job(manner) };
+    let outcome = run(bench, &job).await;
     match outcome.ended.clone() {
         Ended::Failed { reason } => (reason, outcome),
         ended => panic!("{manner} ended as {ended:?}: {}", outcome.k6_log),
@@ -41,7 +42,7 @@ async fn a_run_goes_through_its_phases_and_brings_everything_home() {
     let (job, phases) = (job("good"), RefCell::new(Vec::new()));
     let begun = Instant::now();
     let outcome =
-        work::run(&job, &bench.bench, &CancellationToken::new(), |phase| phases.borrow_mut().push(phase)).await;
+        work::run(&job, &bench.work, &CancellationToken::new(), |phase| phases.borrow_mut().push(phase)).await;
     println!("overhead: {} ms", begun.elapsed().as_millis() - 1200);
     bench.assert_clean(job.run);
 
@@ -51,7 +52,7 @@ async fn a_run_goes_through_its_phases_and_brings_everything_home() {
     let times: Vec<Phase> = outcome.times.iter().map(|time| time.phase).collect();
     assert_eq!(times, [&expected[..], &[Phase::Finished]].concat());
     assert!(outcome.times.is_sorted_by_key(|time| time.at_ms) && outcome.sent_at_ms <= now_ms());
-    assert!(requests(&outcome) > 10);
+    assert!(requests(&outcome) > 0);
     for statistic in ["p(99)", "p(99.9)", "count"] {
         assert!(outcome.summary.as_deref().is_some_and(|text| text.contains(statistic)), "{statistic}");
     }
@@ -61,7 +62,7 @@ async fn a_run_goes_through_its_phases_and_brings_everything_home() {
     assert_eq!(outcome.target_version, "1");
     assert!(outcome.environment.contains_key("kernel"));
 
-    assert_eq!(outcome.enforced, bench.bench.sandbox.mechanisms());
+    assert_eq!(outcome.enforced, bench.work.sandbox.mechanisms());
     if outcome.enforced.cpu.as_str() != "none" {
         let observed = outcome.observed.expect("observations");
         assert!(observed.cpu_us.is_some_and(|used| used > 0), "{observed:?}");
@@ -107,7 +108,7 @@ async fn a_target_that_never_listens_is_a_failure() {
     let expected = "target deaf: it did not answer GET / with status 200 within 0.3 s: it refuses connections";
     assert_eq!(reason, expected);
     assert!(outcome.target_log.contains("unruly is deaf"));
-    assert_eq!(outcome.enforced, bench.bench.sandbox.mechanisms());
+    assert_eq!(outcome.enforced, bench.work.sandbox.mechanisms());
 }
 
 #[tokio::test]
@@ -123,8 +124,8 @@ async fn a_target_that_dies_at_its_start_is_a_failure_with_its_last_words() {
 async fn a_target_that_dies_during_the_load_ends_the_run_at_once() {
     let Some(bench) = Bench::new("mortal").await else { return };
     bench.offer("mortal", "");
-    let job = Job { load: Load::Vus { vus: 1, duration_ms: 600_000 }, warm_up_ms: 0, ..job("mortal") };
-    let outcome = run(&bench, &job).await;
+    let load = Load::Vus { vus: 1, duration_ms: 600_000 };
+    let outcome = run(&bench, &Job { load, warm_up_ms: 0, ..job("mortal") }).await;
     let Ended::Failed { reason } = outcome.ended else { panic!("{:?}", outcome.ended) };
     let expected = "target mortal died during the measurement: exit status 4; \
                     its last lines: unruly is mortal | enough of this";
@@ -173,7 +174,7 @@ async fn a_size_that_the_machine_does_not_have_is_refused() {
 #[tokio::test]
 async fn an_unknown_target_is_refused_and_broken_manifests_are_named() {
     let Some(bench) = Bench::new("unknown").await else { return };
-    std::fs::write(bench.bench.targets.join("odd.toml"), "nam = 1").expect("a file");
+    std::fs::write(bench.work.targets.join("odd.toml"), "nam = 1").expect("a file");
     let Ended::Failed { reason } = run(&bench, &job("odd")).await.ended else { panic!("it ran") };
     assert!(reason.contains("no target \"odd\"") && reason.contains("odd.toml: "), "{reason}");
 }
@@ -251,7 +252,7 @@ async fn cancelling_ends_a_run_in_every_phase() {
         }
         let cancel = CancellationToken::new();
         let (entered, mut phases) = tokio::sync::mpsc::unbounded_channel();
-        let work = work::run(&job, &bench.bench, &cancel, |phase| entered.send(phase).expect("a listener"));
+        let work = work::run(&job, &bench.work, &cancel, |phase| entered.send(phase).expect("a listener"));
         let asked = async {
             while phases.recv().await != Some(at) {}
             while processes_with(&job.run.to_string()).is_empty() {
@@ -260,7 +261,12 @@ async fn cancelling_ends_a_run_in_every_phase() {
             cancel.cancel();
             Instant::now()
         };
-        let (outcome, asked) = tokio::join!(work, asked);
+        tokio::pin!(work);
+        let asked = tokio::select! {
+            outcome = &mut work => panic!("{at:?} was never cancelled: {outcome:?}"),
+            asked = asked => asked,
+        };
+        let outcome = work.await;
         println!("cancelled {at:?} within {} ms", asked.elapsed().as_millis());
         bench.assert_clean(job.run);
         assert_eq!(outcome.ended, Ended::Cancelled);
@@ -276,7 +282,7 @@ async fn a_run_that_is_dropped_leaves_nothing_either() {
     let (entered, mut phases) = tokio::sync::mpsc::unbounded_channel();
     let cancel = CancellationToken::new();
     tokio::select! {
-        outcome = work::run(&job, &bench.bench, &cancel, |phase| entered.send(phase).expect("a listener")) => {
+        outcome = work::run(&job, &bench.work, &cancel, |phase| entered.send(phase).expect("a listener")) => {
             panic!("{outcome:?}")
         }
         () = async { while phases.recv().await != Some(Phase::Measuring) {} } => {}

@@ -13,7 +13,9 @@ use super::{CPU_PERIOD_US, MAX_PIDS, quota_us, same_memory};
 use crate::wire::job::Size;
 use crate::wire::outcome::{Enforced, Mechanism, Observed};
 
-const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
+/// Memory first: of the three it alone refuses a group that has processes in it. Were another one on already, the
+/// kernel would also refuse to let the processes move into a leaf.
+const CONTROLLERS: [&str; 3] = ["memory", "cpu", "pids"];
 
 /// Where an agent moves itself when it shares a group with the groups that it makes: the kernel allows processes only
 /// in leaves.
@@ -42,22 +44,16 @@ pub fn homes(root: &Path, own_path: &str, folder: &str) -> Vec<PathBuf> {
     parents.into_iter().filter(usable).map(|parent| parent.join(folder)).collect()
 }
 
-/// Switches the controllers on for the groups below `dir`; whether any is on. Moves the calling process into a leaf
+/// Switches the controllers that there are on for the groups below `dir`; whether that worked. Moves the calling process into a leaf
 /// when it is the only one that stands in the way.
 pub fn enable(dir: &Path) -> bool {
     let control = dir.join("cgroup.subtree_control");
-    let is_on = |controller: &str| {
-        files::text(&control).is_some_and(|text| text.split_whitespace().any(|word| word == controller))
-    };
-    let switch_on = || {
-        for controller in CONTROLLERS {
-            if !is_on(controller) {
-                files::write(&control, &format!("+{controller}"));
-            }
-        }
-        CONTROLLERS.iter().all(|controller| is_on(controller))
-    };
-    switch_on() || (is_alone(dir) && step_aside(dir) && switch_on()) || CONTROLLERS.iter().any(|name| is_on(name))
+    let available = words(&dir.join("cgroup.controllers"));
+    let wanted = || CONTROLLERS.iter().filter(|name| available.iter().any(|word| word == *name));
+    let is_on = |name: &&str| words(&control).iter().any(|word| word == name);
+    let switch_on = || wanted().all(|name| is_on(name) || files::write(&control, &format!("+{name}")));
+    let done = switch_on() || (processes(dir) == [own_pid()] && step_aside(dir) && switch_on());
+    done && wanted().any(is_on)
 }
 
 /// Sets every limit; says which of them the kernel confirmed.
@@ -91,10 +87,21 @@ fn may_hold(dir: &Path) -> bool {
     access(dir, AccessFlags::W_OK).is_ok() && access(&dir.join("cgroup.procs"), AccessFlags::W_OK).is_ok()
 }
 
-/// Whether nobody but the calling process is in this group (or in the leaf that it moved to).
+/// Whether nobody but the calling process is in this group; it may have moved to its leaf already.
 fn is_alone(dir: &Path) -> bool {
-    let own = std::process::id().to_string();
-    files::text(&dir.join("cgroup.procs")).is_some_and(|text| text.lines().all(|pid| pid == own))
+    processes(dir).iter().all(|pid| *pid == own_pid())
+}
+
+fn processes(dir: &Path) -> Vec<String> {
+    words(&dir.join("cgroup.procs"))
+}
+
+fn words(path: &Path) -> Vec<String> {
+    files::text(path).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+fn own_pid() -> String {
+    std::process::id().to_string()
 }
 
 fn step_aside(dir: &Path) -> bool {
@@ -121,7 +128,9 @@ mod tests {
         std::fs::create_dir_all(&own).expect("a folder");
         for dir in own.ancestors().take_while(|dir| dir.starts_with(root.path())) {
             std::fs::write(dir.join("cgroup.procs"), if dir == own { processes } else { "1\n" }).expect("a file");
-            std::fs::write(dir.join("cgroup.subtree_control"), "cpu memory pids").expect("a file");
+            for file in ["cgroup.controllers", "cgroup.subtree_control"] {
+                std::fs::write(dir.join(file), "cpu memory pids").expect("a file");
+            }
         }
         root
     }

@@ -16,7 +16,7 @@ pub const SCRIPT: &str = "import http from 'k6/http'; export default function ()
 
 /// A bench whose targets are called after the unruly target's manners.
 pub struct Bench {
-    pub bench: Workbench,
+    pub work: Workbench,
     pub agent: String,
     folder: tempfile::TempDir,
 }
@@ -49,18 +49,19 @@ impl Bench {
             std::fs::create_dir(folder).expect("a folder");
         }
         let (scripts, fingerprints) = (Scripts::Any, Arc::new(Fingerprints::default()));
-        let bench = Workbench { sandbox, k6, targets, work_folder, scripts, fingerprints };
-        Some(Self { bench, agent, folder })
+        let work = Workbench { sandbox, k6, targets, work_folder, scripts, fingerprints };
+        Some(Self { work, agent, folder })
     }
 
     /// A manifest for the unruly target; `tables` are appended to it.
     pub fn offer(&self, manner: &str, tables: &str) {
         let program = unruly();
         let text = format!(
-            "name = \"{manner}\"\nversion = \"1\"\ncommand = [{program:?}, \"{{port}}\", \"{manner}\"]\n\
-             [ready]\npath = \"/\"\n{tables}"
+            "name = \"{manner}\"\nversion = \"1\"\ncommand = [\"{}\", \"{{port}}\", \"{manner}\"]\n\
+             [ready]\npath = \"/\"\n{tables}",
+            program.display()
         );
-        std::fs::write(self.bench.targets.join(format!("{manner}.toml")), text).expect("a manifest");
+        std::fs::write(self.work.targets.join(format!("{manner}.toml")), text).expect("a manifest");
     }
 
     /// Whether a run, or anything of this agent, is still on the machine.
@@ -69,13 +70,13 @@ impl Bench {
         assert!(processes.is_empty(), "processes {processes:?} are left");
         let groups = groups_of(&self.agent);
         assert!(groups.is_empty(), "groups {groups:?} are left");
-        let folders: Vec<_> = std::fs::read_dir(&self.bench.work_folder).expect("the work folder").collect();
+        let folders: Vec<_> = std::fs::read_dir(&self.work.work_folder).expect("the work folder").collect();
         assert!(folders.is_empty(), "folders {folders:?} are left");
     }
 
     /// Whether memory is limited here; prints that the test is skipped when it is not.
     pub fn limits_memory(&self) -> bool {
-        let limits = self.bench.sandbox.mechanisms().memory.as_str() != "none";
+        let limits = self.work.sandbox.mechanisms().memory.as_str() != "none";
         if !limits {
             println!("skipped: memory can't be limited here");
         }
