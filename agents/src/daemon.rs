@@ -139,14 +139,7 @@ async fn prepare(options: &Options) -> anyhow::Result<(Workbench, Hello)> {
         running: None,
         holds: Vec::new(),
     };
-    let bench = Workbench {
-        sandbox,
-        k6,
-        targets: options.targets.clone(),
-        work_folder,
-        scripts: work::Scripts::Any,
-        fingerprints,
-    };
+    let bench = Workbench { sandbox, k6, targets: options.targets.clone(), work_folder, fingerprints };
     Ok((bench, hello))
 }
 

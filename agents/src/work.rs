@@ -37,19 +37,8 @@ pub struct Workbench {
     pub targets: PathBuf,
     /// Where each run gets a folder, named `run-…`; it must exist.
     pub work_folder: PathBuf,
-    /// Which scripts the agent's owner lets in.
-    pub scripts: Scripts,
     /// Of the targets' programs.
     pub fingerprints: Arc<Fingerprints>,
-}
-
-/// Which scripts an agent runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scripts {
-    /// Those that came with it.
-    Bundled,
-    /// Whatever a server sends.
-    Any,
 }
 
 /// Does a job. Whatever happens, it returns an outcome, and when it returns, nothing of the run is left on the machine:

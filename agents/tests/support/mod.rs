@@ -10,7 +10,7 @@ use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox};
 use brewbench_agent::target::Fingerprints;
 use brewbench_agent::wire::RunId;
 use brewbench_agent::wire::job::{Job, Load, Scenario, Size};
-use brewbench_agent::work::{Scripts, Workbench};
+use brewbench_agent::work::Workbench;
 
 pub const SCRIPT: &str = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/'); }";
 
@@ -48,8 +48,8 @@ impl Bench {
         for folder in [&targets, &work_folder] {
             std::fs::create_dir(folder).expect("a folder");
         }
-        let (scripts, fingerprints) = (Scripts::Any, Arc::new(Fingerprints::default()));
-        let work = Workbench { sandbox, k6, targets, work_folder, scripts, fingerprints };
+        let fingerprints = Arc::new(Fingerprints::default());
+        let work = Workbench { sandbox, k6, targets, work_folder, fingerprints };
         Some(Self { work, agent, folder })
     }
 
