@@ -105,8 +105,9 @@ fn checked(plan: Plan) -> Result<Plan> {
             if !(1..=100_000).contains(&vus) {
                 return invalid("vus: between 1 and 100000");
             }
-            if !(0.1..=LONGEST_S).contains(&seconds) {
-                return invalid("duration_s: between 0.1 and 86400 seconds");
+            // k6 takes no shorter one.
+            if !(1.0..=LONGEST_S).contains(&seconds) {
+                return invalid("duration_s: between 1 and 86400 seconds");
             }
         }
         _ => return invalid("vus and duration_s: give both, or neither to take the script's own options"),
