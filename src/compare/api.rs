@@ -23,7 +23,7 @@ use crate::{
     )
 )]
 pub async fn compare(
-    Read(_): Read,
+    _read: Read,
     State(state): State<AppState>,
     Query(chosen): Query<Chosen>,
 ) -> Result<Json<Comparison>> {

@@ -71,9 +71,7 @@ pub fn faster(mut run: Run, factor: f64) -> Run {
     for more in [&mut run.rps, &mut run.data_received_bytes] {
         *more = more.map(|value| value * factor);
     }
-    for less in
-        [&mut run.avg_ms, &mut run.p50_ms, &mut run.p90_ms, &mut run.p95_ms, &mut run.p99_ms, &mut run.max_ms]
-    {
+    for less in [&mut run.avg_ms, &mut run.p50_ms, &mut run.p90_ms, &mut run.p95_ms, &mut run.p99_ms, &mut run.max_ms] {
         *less = less.map(|value| value / factor);
     }
     run
@@ -91,9 +89,15 @@ pub fn failed(mut run: Run, error: &str) -> Run {
     run.phase = "failed".to_owned();
     run.error = Some(error.to_owned());
     run.verdict = None;
-    for figure in
-        [&mut run.rps, &mut run.avg_ms, &mut run.p50_ms, &mut run.p90_ms, &mut run.p95_ms, &mut run.p99_ms, &mut run.max_ms]
-    {
+    for figure in [
+        &mut run.rps,
+        &mut run.avg_ms,
+        &mut run.p50_ms,
+        &mut run.p90_ms,
+        &mut run.p95_ms,
+        &mut run.p99_ms,
+        &mut run.max_ms,
+    ] {
         *figure = None;
     }
     run

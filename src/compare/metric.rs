@@ -94,8 +94,20 @@ impl Metric {
         match (self, change > 0.0) {
             (Self::ErrorRate | Self::ReceivedPerS, true) => "more",
             (Self::ErrorRate | Self::ReceivedPerS, false) => "less",
-            (Self::Rps, up) => if up { "faster" } else { "slower" },
-            (_, up) => if up { "slower" } else { "faster" },
+            (Self::Rps, up) => {
+                if up {
+                    "faster"
+                } else {
+                    "slower"
+                }
+            }
+            (_, up) => {
+                if up {
+                    "slower"
+                } else {
+                    "faster"
+                }
+            }
         }
     }
 

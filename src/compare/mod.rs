@@ -1,9 +1,10 @@
 //! Runs side by side, with a verdict that can be trusted.
 //!
-//! In reading order: [`selection`] says which runs may be compared, [`statistics`] who wins, [`view`] puts both together
-//! with [`headline`], [`notes`] and [`charts`]. All of that is pure; [`pages`] and [`api`] show it.
+//! In reading order: [`selection`] says which runs may be compared, [`statistics`] who wins, [`cell`] holds the figures,
+//! [`view`] puts them together with [`headline`], [`notes`] and [`charts`]. All of that is pure; [`pages`] and [`api`] show it.
 
 pub mod api;
+pub mod cell;
 pub mod charts;
 pub mod headline;
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod made_up;
 pub mod metric;
 pub mod notes;
 pub mod pages;
+pub mod scale;
 pub mod selection;
 pub mod statistics;
 pub mod view;
@@ -90,7 +92,8 @@ mod tests {
 
     #[test]
     fn ids_come_by_commas_or_one_by_one_and_count_once() {
-        let chosen = Chosen { runs: vec!["a, b".to_owned(), "c".to_owned(), "a,".to_owned()], baseline: Some(String::new()) };
+        let chosen =
+            Chosen { runs: vec!["a, b".to_owned(), "c".to_owned(), "a,".to_owned()], baseline: Some(String::new()) };
         assert_eq!(chosen.ids(), ["a", "b", "c"]);
         assert_eq!(chosen.baseline(), None);
     }

@@ -25,7 +25,9 @@ impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Some(text) => f.write_str(text),
-            None => f.write_str(r#"<span class="unknown"><span aria-hidden="true">–</span><span class="sr">not known</span></span>"#),
+            None => f.write_str(
+                r#"<span class="unknown"><span aria-hidden="true">–</span><span class="sr">not known</span></span>"#,
+            ),
         }
     }
 }
@@ -71,7 +73,8 @@ pub fn percent(share: impl Borrow<Option<f64>>) -> Figure {
 pub fn change(ratio: impl Borrow<Option<f64>>) -> Figure {
     figure(*ratio.borrow(), |ratio| {
         let percent = ratio * 100.0;
-        let digits = if percent.abs() < 99.95 { format!("{:.1}", percent.abs()) } else { significant_at(percent.abs(), 0) };
+        let digits =
+            if percent.abs() < 99.95 { format!("{:.1}", percent.abs()) } else { significant_at(percent.abs(), 0) };
         let sign = match digits.as_str() {
             "0.0" => "±",
             _ if percent < 0.0 => "−",
@@ -100,8 +103,11 @@ pub fn duration(seconds: impl Borrow<Option<f64>>) -> Figure {
         let whole = rounded(seconds);
         let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60);
         let parts = if hours > 0 { [(hours, "h"), (minutes, "min")] } else { [(minutes, "min"), (rest, "s")] };
-        let texts: Vec<_> =
-            parts.iter().filter(|(n, _)| *n > 0).map(|(n, unit)| format!("{}{NBSP}{unit}", commas(&n.to_string()))).collect();
+        let texts: Vec<_> = parts
+            .iter()
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, unit)| format!("{}{NBSP}{unit}", commas(&n.to_string())))
+            .collect();
         texts.join(&NBSP.to_string())
     })
 }
@@ -163,7 +169,7 @@ fn scaled(amount: f64, step: f64, units: &[&str]) -> String {
         amount /= step;
         unit += 1;
     }
-    let digits = if unit == 0 { format!("{amount:.0}") } else { trimmed(&format!("{}", three(amount))) };
+    let digits = if unit == 0 { format!("{amount:.0}") } else { trimmed(&three(amount)) };
     format!("{}{NBSP}{}", commas(&digits), units[unit])
 }
 
@@ -256,14 +262,18 @@ mod tests {
         for (share, text) in [(0.0, "0 %"), (0.000_01, "<0.01 %"), (0.0012, "0.12 %"), (0.5, "50 %"), (1.0, "100 %")] {
             assert_eq!(plain(&percent(Some(share))), text);
         }
-        for (ratio, text) in [(0.283, "+28.3 %"), (-0.221, "−22.1 %"), (0.0, "±0.0 %"), (-0.0001, "±0.0 %"), (12.0, "+1,200 %")] {
+        for (ratio, text) in
+            [(0.283, "+28.3 %"), (-0.221, "−22.1 %"), (0.0, "±0.0 %"), (-0.0001, "±0.0 %"), (12.0, "+1,200 %")]
+        {
             assert_eq!(plain(&change(Some(ratio))), text);
         }
     }
 
     #[test]
     fn bytes_are_binary_and_rates_decimal() {
-        for (amount, text) in [(0.0, "0 B"), (1023.0, "1,023 B"), (268_435_456.0, "256 MiB"), (1_610_612_736.0, "1.50 GiB")] {
+        for (amount, text) in
+            [(0.0, "0 B"), (1023.0, "1,023 B"), (268_435_456.0, "256 MiB"), (1_610_612_736.0, "1.50 GiB")]
+        {
             assert_eq!(plain(&bytes(Some(amount))), text);
         }
         for (amount, text) in [(812.0, "812 B/s"), (812_300.0, "812 kB/s"), (1.3e9, "1.30 GB/s"), (999.8, "1 kB/s")] {
@@ -273,9 +283,14 @@ mod tests {
 
     #[test]
     fn spans_of_time_use_the_units_people_say() {
-        for (seconds, text) in
-            [(0.52, "0.520 s"), (10.0, "10 s"), (59.97, "1 min"), (90.0, "1 min 30 s"), (7500.0, "2 h 5 min"), (3600.0, "1 h")]
-        {
+        for (seconds, text) in [
+            (0.52, "0.520 s"),
+            (10.0, "10 s"),
+            (59.97, "1 min"),
+            (90.0, "1 min 30 s"),
+            (7500.0, "2 h 5 min"),
+            (3600.0, "1 h"),
+        ] {
             assert_eq!(plain(&duration(Some(seconds))), text);
         }
         assert_eq!(plain(&latency(Some(3.67))), "3.67 ms");

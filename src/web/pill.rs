@@ -67,7 +67,9 @@ mod tests {
     #[test]
     fn every_state_has_a_word_and_a_shape_of_its_own() {
         let shapes: std::collections::BTreeSet<_> =
-            ["queued", "preparing", "measuring", "finished", "failed", "cancelled", "lost"].map(|word| phase(word).shape).into();
+            ["queued", "preparing", "measuring", "finished", "failed", "cancelled", "lost"]
+                .map(|word| phase(word).shape)
+                .into();
         assert_eq!(shapes.len(), 7);
         assert!(phase("warming_up").to_string().contains("warming up"));
     }
