@@ -22,7 +22,11 @@ use crate::{
         (status = 422, body = ErrorBody, description = "no run is named, or too many are"),
     )
 )]
-pub async fn compare(_: Read, State(state): State<AppState>, Query(chosen): Query<Chosen>) -> Result<Json<Comparison>> {
+pub async fn compare(
+    _read: Read,
+    State(state): State<AppState>,
+    Query(chosen): Query<Chosen>,
+) -> Result<Json<Comparison>> {
     let ids = chosen.ids();
     if ids.is_empty() {
         return Err(Error::Invalid("name the runs to compare: ?runs=ID,ID".to_owned()));

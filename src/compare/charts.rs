@@ -3,18 +3,16 @@
 use serde_json::{Value, json};
 
 use super::{
+    cell::{Cell, Row},
     metric::Metric,
-    selection::Subject,
+    scale::Scale,
+    selection::{Setting, Subject, only_sizes_differ},
     statistics::{Spread, spread},
-    view::{Cell, Row},
 };
 use crate::{
     runs::{Run, Verdict},
     web::chart::{Chart, ScriptJson, elided, layout, text},
 };
-
-/// How far apart figures may be before the axis becomes logarithmic: beyond that the small ones can't be read.
-const LINEAR_UP_TO: f64 = 20.0;
 
 /// The charts: throughput and latency of one setting, or throughput and p99 by setting.
 pub fn charts(subjects: &[Subject], rows: &[Row]) -> Vec<Chart> {
@@ -56,13 +54,13 @@ fn throughput(subjects: &[Subject], row: &Row) -> Chart {
         }));
         let at: Vec<f64> = scattered(bar.runs.len(), 0.34).map(|shift| place + shift).collect();
         let values: Vec<f64> = bar.runs.iter().map(|(_, value)| *value).collect();
-        data.push(points(bar, Metric::Rps, json!(values), json!(at)));
+        data.push(points(bar, Metric::Rps, &values, &at));
     }
     let names: Vec<String> = bars.iter().map(|bar| elided(&bar.subject.label, NAME)).collect();
     let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(NAME);
     let ticks: Vec<usize> = (0..names.len()).collect();
     let x = json!({"nticks": 6});
-    let y = json!({"tickvals": ticks, "ticktext": names, "range": [names.len() as f64 - 0.5, -0.5], "showgrid": false});
+    let y = json!({"tickvals": ticks, "ticktext": names, "range": [names.len() as f64 - 0.5, -0.5], "showgrid": false, "zeroline": false});
     let mut layout = layout(x, y);
     layout["margin"]["l"] = json!(16 + 7 * widest);
     Chart {
@@ -84,7 +82,7 @@ fn latency(subjects: &[Subject], row: &Row) -> Chart {
     let heads = groups.iter().zip(Metric::LATENCY);
     let spoken_bars = heads.flat_map(|((_, bars), metric)| bars.iter().flatten().map(move |bar| (bar, metric)));
     let label = spoken("Latency of all requests in milliseconds", spoken_bars);
-    let scale = Scale::of(&groups);
+    let scale = scale_of(&groups);
     let unit = format!("ms, lower is better{}{}", scale.said(), suspect_hint(&[row]));
     let (figure, min_width) = grouped(&groups, &Metric::LATENCY, &scale);
     Chart { id: "latency", title: "Latency".to_owned(), unit, label, height: 280, min_width, figure }
@@ -101,67 +99,23 @@ fn by_setting(subjects: &[Subject], rows: &[&Row], id: &'static str, metric: Met
             (elided(&row.setting.label, 22), present.iter().map(of).collect())
         })
         .collect();
-    let scale = Scale::of(&groups);
-    let (title, unit) = match metric {
-        Metric::Rps => ("Throughput by setting", "requests/s, higher is better"),
-        _ => ("Latency p99 by setting", "ms, lower is better"),
+    let scale = scale_of(&groups);
+    let settings: Vec<&Setting> = rows.iter().map(|row| &row.setting).collect();
+    let kind = if only_sizes_differ(&settings) { "machine size" } else { "setting" };
+    let (what, unit) = match metric {
+        Metric::Rps => ("Throughput by", "requests/s, higher is better"),
+        _ => ("Latency p99 by", "ms, lower is better"),
     };
-    let label = spoken(title, groups.iter().flat_map(|(_, bars)| bars.iter().flatten().map(|bar| (bar, metric))));
+    let title = format!("{what} {kind}");
+    let label = spoken(&title, groups.iter().flat_map(|(_, bars)| bars.iter().flatten().map(|bar| (bar, metric))));
     let (figure, min_width) = grouped(&groups, &vec![metric; groups.len()], &scale);
     let unit = format!("{unit}{}{}", scale.said(), suspect_hint(rows));
-    Chart { id, title: title.to_owned(), unit, label, height: 300, min_width, figure }
+    Chart { id, title, unit, label, height: 300, min_width, figure }
 }
 
-/// How a vertical axis counts.
-enum Scale {
-    Linear,
-    /// From and to.
-    Logarithmic(f64, f64),
-}
-
-impl Scale {
-    fn of(groups: &[(String, Vec<Option<Bar>>)]) -> Self {
-        let bars = || groups.iter().flat_map(|(_, bars)| bars.iter().flatten());
-        let least = bars().map(|bar| bar.spread.min).fold(f64::INFINITY, f64::min);
-        let most = bars().map(|bar| bar.spread.max).fold(0.0, f64::max);
-        if least > 0.0 && most / least > LINEAR_UP_TO { Self::Logarithmic(least, most) } else { Self::Linear }
-    }
-
-    fn said(&self) -> &'static str {
-        match self {
-            Self::Linear => "",
-            Self::Logarithmic(..) => " · logarithmic axis",
-        }
-    }
-
-    fn axis(&self) -> Value {
-        match self {
-            Self::Linear => json!({"nticks": 6}),
-            Self::Logarithmic(least, most) => {
-                let ticks = round_steps(*least, *most);
-                let names: Vec<String> = ticks.iter().map(f64::to_string).collect();
-                let range = [least.log10() - 0.15, most.log10() + 0.1];
-                json!({"type": "log", "range": range, "tickvals": ticks, "ticktext": names})
-            }
-        }
-    }
-}
-
-/// 1, 2, 5, 10, … between two figures.
-fn round_steps(least: f64, most: f64) -> Vec<f64> {
-    let mut steps = Vec::new();
-    let mut power = 10f64.powf(least.log10().floor());
-    while power <= most {
-        steps
-            .extend([1.0, 2.0, 5.0].map(|step| step * power).into_iter().filter(|step| (least..=most).contains(&step)));
-        power *= 10.0;
-    }
-    // More than fit are too many: whole powers are enough then.
-    if steps.len() > 8 {
-        steps.into_iter().filter(|step| (step.log10() - step.log10().round()).abs() < 1e-9).collect()
-    } else {
-        steps
-    }
+fn scale_of(groups: &[(String, Vec<Option<Bar>>)]) -> Scale {
+    let bars = groups.iter().flat_map(|(_, bars)| bars.iter().flatten());
+    Scale::of(bars.map(|bar| (bar.spread.min, bar.spread.max)))
 }
 
 /// Groups side by side along the horizontal axis, in each a place for every subject.
@@ -176,13 +130,13 @@ fn grouped(groups: &[(String, Vec<Option<Bar>>)], metrics: &[Metric], scale: &Sc
             data.push(median(bar, *metric, middle, width, scale));
             let at: Vec<f64> = scattered(bar.runs.len(), width * 0.4).map(|shift| middle + shift).collect();
             let values: Vec<f64> = bar.runs.iter().map(|(_, value)| *value).collect();
-            data.push(points(bar, *metric, json!(at), json!(values)));
+            data.push(points(bar, *metric, &at, &values));
         }
     }
     let ticks: Vec<usize> = (0..groups.len()).collect();
     let names: Vec<&str> = groups.iter().map(|(name, _)| name.as_str()).collect();
     let range = [-0.5, groups.len() as f64 - 0.5];
-    let x = json!({"tickvals": ticks, "ticktext": names, "range": range, "showgrid": false, "tickangle": 0});
+    let x = json!({"tickvals": ticks, "ticktext": names, "range": range, "showgrid": false, "zeroline": false, "tickangle": 0});
     let letters = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let min_width = 80 + groups.len() * (places * 14).max(letters * 7 + 8).max(30);
     (ScriptJson(json!({"data": data, "layout": layout(x, scale.axis())})), min_width)
@@ -214,7 +168,7 @@ fn median_text(bar: &Bar, metric: Metric) -> String {
     format!("{name}<br>{} {}, median of {}", metric.name(), figure.text(), bar.runs.len())
 }
 
-fn points(bar: &Bar, metric: Metric, x: Value, y: Value) -> Value {
+fn points(bar: &Bar, metric: Metric, x: &[f64], y: &[f64]) -> Value {
     let name = text(&bar.subject.label);
     let hints: Vec<String> = bar
         .runs
@@ -310,7 +264,7 @@ mod tests {
         runs.extend(thrice(|n| sized("gosherve", n, 4.0)));
         runs.extend(thrice(|n| sized("servy", n, 4.0)));
         let charts = charts_of(runs);
-        assert_eq!(charts[0].title, "Throughput by setting");
+        assert_eq!(charts[0].title, "Throughput by machine size");
         assert_eq!(charts[0].figure.0["layout"]["xaxis"]["ticktext"], json!(["1 vCPU / 2 GiB", "4 vCPU / 8 GiB"]));
         assert_eq!(charts[0].figure.0["data"].as_array().map(Vec::len), Some(6));
     }
@@ -350,11 +304,5 @@ mod tests {
             assert!(!chart.figure.to_string().contains('<'));
             assert!(!chart.figure.0.to_string().contains("<script>"));
         }
-    }
-
-    #[test]
-    fn logarithmic_ticks_are_round() {
-        assert_eq!(round_steps(0.4, 30.0), [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
-        assert_eq!(round_steps(0.01, 2000.0).len(), 6);
     }
 }

@@ -1,10 +1,10 @@
 //! The answer first: what a comparison says in a few words and one big figure each. Pure.
 
 use super::{
+    cell::{Cell, Row},
     metric::Metric,
-    selection::Subject,
-    statistics::{self, ENOUGH, Lead, Standing},
-    view::{Cell, Row},
+    selection::{Setting, Subject, only_sizes_differ, shared},
+    statistics::{self, Better, ENOUGH, Lead, Spread, Standing},
 };
 use crate::web::{
     card::{Card, Tone},
@@ -28,10 +28,11 @@ pub fn title(subjects: &[Subject], base: usize) -> String {
 /// What all runs share, in one line.
 pub fn lead(rows: &[Row]) -> String {
     let runs = || rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs);
-    let mut parts = Vec::new();
-    match rows {
-        [row] => parts.push(row.setting.label.clone()),
-        rows => parts.push(format!("{} settings", rows.len())),
+    let settings: Vec<&Setting> = rows.iter().map(|row| &row.setting).collect();
+    let mut parts = shared(&settings);
+    if settings.len() > 1 {
+        let noun = if only_sizes_differ(&settings) { "machine size" } else { "setting" };
+        parts.push(format::plural(settings.len(), noun));
     }
     if let Some(seconds) = one(runs().map(|run| run.duration_s)) {
         parts.push(format!("{} measured", format::duration(Some(seconds)).text()));
@@ -43,7 +44,11 @@ pub fn lead(rows: &[Row]) -> String {
     let (least, most) = (repetitions.iter().min(), repetitions.iter().max());
     if let (Some(least), Some(most)) = (least, most) {
         let text = format::plural(most, "repetition");
-        parts.push(if least == most { format!("{text} each") } else { format!("{least} to {text}") });
+        parts.push(match repetitions.len() {
+            1 => text,
+            _ if least == most => format!("{text} each"),
+            _ => format!("{least} to {text}"),
+        });
     }
     parts.join(" · ")
 }
@@ -60,17 +65,26 @@ pub fn cards(subjects: &[Subject], base: usize, rows: &[Row]) -> Vec<Card> {
         [row] if row.rivals().count() == 0 => {
             vec![Card::new("Result", "none yet", "not one of these runs has figures that count", Tone::Plain)]
         }
-        [row] if subjects.len() == 1 => row.rivals().flat_map(|cell| own(cell)).collect(),
+        [row] if subjects.len() == 1 => row.rivals().flat_map(own).collect(),
         [row] if subjects.len() == 2 => pair(subjects, base, row),
-        rows => rows.iter().take(MOST_CARDS).map(|row| leader(subjects, row)).collect(),
+        [row] => HEADLINES.into_iter().map(|headline| leader(subjects, row, headline)).collect(),
+        rows => rows.iter().take(MOST_CARDS).map(|row| leader(subjects, row, by_setting(row))).collect(),
     }
 }
 
-const HEADLINES: [(Metric, &str, &str); 3] = [
-    (Metric::Rps, "Throughput", " requests/s"),
-    (Metric::P50Ms, "Latency p50", " ms"),
-    (Metric::P99Ms, "Latency p99", " ms"),
+/// A metric, its label and its unit.
+type Headline<'a> = (Metric, &'a str, &'static str);
+
+const HEADLINES: [Headline; 3] = [
+    (Metric::Rps, "Throughput", "\u{a0}requests/s"),
+    (Metric::P50Ms, "Latency p50", "\u{a0}ms"),
+    (Metric::P99Ms, "Latency p99", "\u{a0}ms"),
 ];
+
+/// Throughput, under the name of the setting.
+fn by_setting(row: &Row) -> Headline<'_> {
+    (Metric::Rps, &row.setting.label, HEADLINES[0].2)
+}
 
 /// The figures of a single target.
 fn own(cell: &Cell) -> Vec<Card> {
@@ -78,7 +92,7 @@ fn own(cell: &Cell) -> Vec<Card> {
         1 => "1 repetition".to_owned(),
         count => format!("median of {count} repetitions"),
     };
-    let card = |(metric, label, unit): (Metric, &str, &str)| {
+    let card = |(metric, label, unit): Headline| {
         let stat = cell.stat(metric);
         let range = stat.range();
         let detail = if range.is_empty() { detail.clone() } else { format!("{detail}, {range}") };
@@ -121,7 +135,7 @@ fn difference(metric: Metric, label: &str, unit: &str, challenger: &Cell, baseli
         }
         Standing::TooFew => {
             let detail = format!("{word}, but too few repetitions to say so ({fewest} of {ENOUGH}) · {figures}");
-            Card::new(label, change, detail, Tone::Plain)
+            Card::new(label, change, detail, Tone::Doubtful)
         }
     }
 }
@@ -143,43 +157,46 @@ fn failures(cell: &Cell, against: Option<(&Cell, &str)>) -> Card {
     }
 }
 
-/// Who leads in one setting, by throughput.
-fn leader(subjects: &[Subject], row: &Row) -> Card {
-    let label = row.setting.label.as_str();
-    let stat = |cell: &Cell| cell.stat(Metric::Rps).clone();
-    let mut cells: Vec<&Cell> = row.rivals().collect();
-    let lead = row.lead(Metric::Rps);
-    let median = |cell: &Cell| stat(cell).spread.map_or(f64::NEG_INFINITY, |spread| spread.median);
-    cells.sort_by(|a, b| median(b).total_cmp(&median(a)));
-    let Some(first) = cells.first() else {
-        return Card::new(label, "no figures", "no run counts here", Tone::Doubtful);
+/// Who leads one setting in one metric.
+fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline) -> Card {
+    let lead = row.lead(metric);
+    // None sorts last, so the best one known comes first.
+    let mut cells: Vec<(&Cell, &Spread)> =
+        row.rivals().filter_map(|cell| Some((cell, cell.stat(metric).spread.as_ref()?))).collect();
+    cells.sort_by(|(_, a), (_, b)| match metric.better() {
+        Some(Better::Higher) => b.median.total_cmp(&a.median),
+        _ => a.median.total_cmp(&b.median),
+    });
+    let Some((first, spread)) = cells.first() else {
+        return Card::new(label, "no figures", "no run that counts has it", Tone::Doubtful);
     };
     let subject = &subjects[first.subject];
-    let figure = format!("{} requests/s", stat(first).figure().text());
+    let figure = format!("{}{unit}", first.stat(metric).figure().text());
     let named = |detail: String, tone| Card {
         mark: Some(subject.mark),
         ..Card::new(label, subject.label.clone(), detail, tone)
     };
+    let foremost = format!("best median: {}, {figure}", subject.label);
     match lead {
         Lead::Of(_) => {
-            let ahead = cells.get(1).and_then(|second| {
-                let (first, second_stat) = (stat(first).spread?, stat(second).spread?);
-                Some((statistics::change(&first, &second_stat)?, subjects[second.subject].label.clone()))
+            let ahead = cells.get(1).and_then(|(second, other)| {
+                let ratio = statistics::change(spread, other)?;
+                let name = &subjects[second.subject].label;
+                Some(format!("{} against {name}", format::change(Some(ratio)).text()))
             });
-            let detail = ahead.map_or(figure.clone(), |(ratio, second)| {
-                format!("leads · {figure}, {} over {second}", format::change(Some(ratio)).text())
-            });
-            named(detail, Tone::Good)
+            named(
+                [Some(format!("leads with {figure}")), ahead].into_iter().flatten().collect::<Vec<_>>().join(", "),
+                Tone::Good,
+            )
         }
         Lead::Alone => named(format!("{figure} · nobody to compare with here"), Tone::Plain),
-        Lead::Unclear => {
-            let detail = format!("highest median: {}, {figure}", subject.label);
-            Card::new(label, "no clear leader", detail, Tone::Plain)
-        }
-        Lead::TooFew(fewest) => {
-            let detail = format!("highest median: {}, {figure} ({fewest} of {ENOUGH} repetitions)", subject.label);
-            Card::new(label, "too few repetitions", detail, Tone::Plain)
-        }
+        Lead::Unclear => Card::new(label, "no clear leader", foremost, Tone::Plain),
+        Lead::TooFew(fewest) => Card::new(
+            label,
+            "too few repetitions",
+            format!("{foremost} ({fewest} of {ENOUGH} repetitions)"),
+            Tone::Doubtful,
+        ),
     }
 }
 
@@ -227,7 +244,7 @@ mod tests {
     fn one_repetition_is_too_few() {
         let cards = cards(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)]);
         assert!(cards[0].1.starts_with("faster, but too few repetitions to say so (1 of 3)"), "{cards:?}");
-        assert_eq!(cards[0].2, Tone::Plain);
+        assert_eq!(cards[0].2, Tone::Doubtful);
     }
 
     #[test]
@@ -254,7 +271,7 @@ mod tests {
         let cards = cards(runs);
         assert_eq!(
             (cards[0].0.as_str(), cards[0].1.as_str()),
-            ("servy", "leads · 15,000 requests/s, +50.0 % over gosherve")
+            ("servy", "leads with 15,000 requests/s, +50.0 % against gosherve")
         );
         assert_eq!(cards[1].0, "too few repetitions");
     }

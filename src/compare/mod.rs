@@ -1,9 +1,10 @@
 //! Runs side by side, with a verdict that can be trusted.
 //!
-//! In reading order: [`selection`] says which runs may be compared, [`statistics`] who wins, [`view`] puts both together
-//! with [`headline`], [`notes`] and [`charts`]. All of that is pure; [`pages`] and [`api`] show it.
+//! In reading order: [`selection`] says which runs may be compared, [`statistics`] who wins, [`cell`] holds the figures,
+//! [`view`] puts them together with [`headline`], [`notes`] and [`charts`]. All of that is pure; [`pages`] and [`api`] show it.
 
 pub mod api;
+pub mod cell;
 pub mod charts;
 pub mod headline;
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod made_up;
 pub mod metric;
 pub mod notes;
 pub mod pages;
+pub mod scale;
 pub mod selection;
 pub mod statistics;
 pub mod view;

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
+    cell::{Cell, Row, Tally},
     metric::Metric,
     selection::Subject,
     statistics::ENOUGH,
-    view::{Row, Tally},
 };
 use crate::{
     runs::{Origin, Run, Verdict},
@@ -37,7 +37,20 @@ pub enum Level {
     Info,
 }
 
-/// All notes of a comparison, the doubts first.
+impl Level {
+    /// The heavier first.
+    pub const ALL: [Self; 2] = [Self::Doubt, Self::Info];
+
+    /// The class in `app.css`.
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Doubt => "doubt",
+            Self::Info => "info",
+        }
+    }
+}
+
+/// All notes of a comparison.
 pub fn notes(subjects: &[Subject], rows: &[Row]) -> Vec<Note> {
     let mut notes = Vec::new();
     notes.extend(left_out(rows));
@@ -112,8 +125,9 @@ fn suspect(rows: &[Row]) -> Option<Note> {
         times => format!("{text} ({times} runs)"),
     };
     let texts: Vec<String> = reasons.values().map(text).collect();
-    (count > 0)
-        .then(|| doubt(format!("{} used nevertheless.", plural(count, "suspect run")), sentence(&texts.join("; "))))
+    (count > 0).then(|| {
+        doubt(format!("{} used nevertheless:", plural(count, "suspect run")), format!("{}.", texts.join("; ")))
+    })
 }
 
 fn too_few(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
@@ -183,7 +197,7 @@ fn surroundings(rows: &[Row]) -> Vec<Note> {
     for (what, of) in PARTS {
         let mut seen: BTreeSet<String> = BTreeSet::new();
         for row in rows.iter().filter(|row| row.rivals().count() > 1) {
-            let counting = row.cells.iter().flat_map(|cell| cell.counting());
+            let counting = row.cells.iter().flat_map(Cell::counting);
             let values: BTreeSet<String> =
                 counting.map(|run| of(run).unwrap_or_else(|| "not known".to_owned())).collect();
             if values.len() > 1 {
@@ -191,7 +205,7 @@ fn surroundings(rows: &[Row]) -> Vec<Note> {
             }
         }
         if !seen.is_empty() {
-            notes.push(doubt(format!("{what} differ."), format!("{}.", sentence(&listed(seen.into_iter())))));
+            notes.push(doubt(format!("{what} differ."), format!("{}.", listed(seen.into_iter()))));
         }
     }
     notes
@@ -204,7 +218,7 @@ fn missing_figures(rows: &[Row]) -> Option<Note> {
     });
     let text = listed(lacking);
     (!text.is_empty())
-        .then(|| info("Not in every summary:", format!("{text}. Nobody leads where a figure is missing.")))
+        .then(|| info("Not in every summary:", format!("{text}. Such a run does not count for that figure.")))
 }
 
 fn settings(rows: &[Row]) -> Option<Note> {
@@ -219,10 +233,7 @@ fn settings(rows: &[Row]) -> Option<Note> {
     if differ(|row| format!("{:?}", row.setting.size)) {
         kinds.push("machine sizes".to_owned());
     }
-    let text = format!(
-        "Differences and winners are told only within runs of the same {}.",
-        listed(kinds.clone().into_iter()).replace(" and ", ", ")
-    );
+    let text = "Differences and winners are told only where everything of that is the same.";
     (!kinds.is_empty()).then(|| info(format!("{} differ.", sentence(&listed(kinds.into_iter()))), text))
 }
 
@@ -266,7 +277,7 @@ mod tests {
     fn suspect_runs_are_used_and_named() {
         let mut runs = both();
         runs[0] = judged(runs[0].clone(), Verdict::Suspect, "k6 had no core of its own");
-        assert_eq!(titles(runs), ["1 suspect run used nevertheless. K6 had no core of its own"]);
+        assert_eq!(titles(runs), ["1 suspect run used nevertheless: k6 had no core of its own."]);
     }
 
     #[test]
@@ -291,7 +302,7 @@ mod tests {
             told[0],
             "Executables differ. The program differs between runs of servy (2 files): not one version."
         );
-        assert_eq!(told[1..], ["Agents differ. Bench-01 and laptop.", "k6 versions differ. 1.0.0 and 1.8.1."]);
+        assert_eq!(told[1..], ["Agents differ. bench-01 and laptop.", "k6 versions differ. 1.0.0 and 1.8.1."]);
     }
 
     #[test]
@@ -310,6 +321,6 @@ mod tests {
         for run in &mut runs {
             run.p99_ms = None;
         }
-        assert_eq!(titles(runs), ["Not in every summary: p99 (6 runs). Nobody leads where a figure is missing."]);
+        assert_eq!(titles(runs), ["Not in every summary: p99 (6 runs). Such a run does not count for that figure."]);
     }
 }

@@ -40,3 +40,48 @@ pub async fn compare(
     let title = comparison.as_ref().map_or_else(|| "Compare runs".to_owned(), |comparison| comparison.title.clone());
     Ok(ComparePage { shell: Shell::signed_in(title, Section::Compare, &caller.name), comparison })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        compare::made_up::{faster, run, thrice},
+        runs::Run,
+    };
+
+    fn page(runs: Vec<Run>) -> String {
+        let comparison = Comparison::new(runs, None);
+        let shell = Shell::signed_in(comparison.title.clone(), Section::Compare, "ada");
+        ComparePage { shell, comparison: Some(comparison) }.render().expect("it renders")
+    }
+
+    #[test]
+    fn a_page_opens_with_the_answer_and_ends_with_every_run() {
+        let mut runs = thrice(|n| run("gosherve", n));
+        runs.extend(thrice(|n| faster(run("servy", n), 1.25)));
+        let html = page(runs);
+        let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
+        assert!(at("+25.0\u{a0}%") < at("data-chart") && at("data-chart") < at("<h2>Figures"));
+        assert!(html.contains(", best</span>") && html.contains(r#"href="/runs/servy-3""#));
+    }
+
+    #[test]
+    fn hostile_names_stay_text_in_cells_and_in_charts() {
+        let name = "<script>alert(1)</script>";
+        let mut runs = thrice(|n| run(name, n));
+        runs.extend(thrice(|n| run("</script><img src=x onerror=alert(1)>", n)));
+        let html = page(runs);
+        assert!(!html.contains("<script>alert") && !html.contains("<img"), "{html}");
+        let scripts = html.matches("<script").count();
+        assert_eq!(scripts, html.matches("</script>").count());
+        assert!(html.contains("&#60;script&#62;alert(1)"));
+    }
+
+    #[test]
+    fn without_runs_the_page_says_how_to_choose_some() {
+        let page = ComparePage { shell: Shell::signed_in("Compare runs", Section::Compare, "ada"), comparison: None };
+        let html = page.render().expect("it renders");
+        assert!(html.contains("Nothing is chosen yet") && html.contains(r#"href="/runs""#));
+        assert!(!html.contains("plotly"), "a page without charts does not load the library");
+    }
+}

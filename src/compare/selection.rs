@@ -153,30 +153,60 @@ fn order(one: &Setting, other: &Setting) -> Ordering {
     rest(one).cmp(&rest(other)).then(cores(one).total_cmp(&cores(other))).then(memory(one).cmp(&memory(other)))
 }
 
+/// Scenario, revision, parameters, load and size of a setting, as words.
+fn parts(setting: &Setting) -> [String; 5] {
+    let unknown = |what: &str| format!("unknown {what}");
+    let parameters: Vec<String> = setting.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let short = |sha: &String| format!("revision {}", sha.chars().take(8).collect::<String>());
+    let vus = |vus: u32| format!("{} VUs", format::count(Some(u64::from(vus))).text());
+    [
+        setting.scenario.clone().unwrap_or_else(|| unknown("scenario")),
+        setting.scenario_sha256.as_ref().map_or_else(|| unknown("revision"), short),
+        if parameters.is_empty() { "no parameters".to_owned() } else { parameters.join(" ") },
+        setting.vus.map_or_else(|| "load of the script".to_owned(), vus),
+        setting.size.as_ref().map_or_else(|| unknown("size"), |size| size.name.clone()),
+    ]
+}
+
+/// Whether settings differ by their machine size alone.
+pub fn only_sizes_differ(all: &[&Setting]) -> bool {
+    let but_size = |setting: &Setting| {
+        let [scenario, revision, parameters, load, _] = parts(setting);
+        [scenario, revision, parameters, load]
+    };
+    all.windows(2).all(|pair| but_size(pair[0]) == but_size(pair[1]))
+}
+
+/// What all settings have in common.
+pub fn shared(all: &[&Setting]) -> Vec<String> {
+    let Some(first) = all.first() else { return Vec::new() };
+    let all: Vec<_> = all.iter().map(|setting| parts(setting)).collect();
+    let common = |place: usize, part: &String| all.iter().all(|other| other[place] == *part);
+    let told = |place: usize| place != REVISION && !(place == PARAMETERS && first.parameters.is_empty());
+    let kept = parts(first).into_iter().enumerate().filter(|(place, part)| told(*place) && common(*place, part));
+    kept.map(|(_, part)| part).collect()
+}
+
+/// Places among the parts that go without saying: a revision where it is the only one, no parameters.
+const REVISION: usize = 1;
+const PARAMETERS: usize = 2;
+
 fn label(setting: &Setting, all: &[Setting]) -> String {
-    let only = all.len() == 1;
-    let differs = |part: fn(&Setting, &Setting) -> bool| only || all.iter().any(|other| !part(setting, other));
-    let mut parts = Vec::new();
-    if differs(|a, b| a.scenario == b.scenario) {
-        parts.push(setting.scenario.clone().unwrap_or_else(|| "unknown scenario".to_owned()));
+    if all.len() == 1 {
+        return shared(&[setting]).join(" · ");
     }
-    if !only && differs(|a, b| a.scenario != b.scenario || a.scenario_sha256 == b.scenario_sha256) {
-        let short = |sha: &String| format!("revision {}", sha.chars().take(8).collect::<String>());
-        parts.push(setting.scenario_sha256.as_ref().map_or_else(|| "unknown revision".to_owned(), short));
-    }
-    if differs(|a, b| a.parameters == b.parameters) {
-        parts.extend(setting.parameters.iter().map(|(name, value)| format!("{name}={value}")));
-    }
-    if differs(|a, b| a.vus == b.vus) {
-        parts.push(setting.vus.map_or_else(
-            || "load of the script".to_owned(),
-            |vus| format!("{} VUs", format::count(Some(u64::from(vus))).text()),
-        ));
-    }
-    if differs(|a, b| a.size == b.size) {
-        parts.push(setting.size.as_ref().map_or_else(|| "unknown size".to_owned(), |size| size.name.clone()));
-    }
-    parts.join(" · ")
+    let others: Vec<_> = all.iter().map(parts).collect();
+    let own = parts(setting);
+    let differs = |place: usize| {
+        let rivals = others.iter().filter(|other| place != REVISION || other[0] == own[0]);
+        rivals.map(|other| &other[place]).any(|part| *part != own[place])
+    };
+    own.iter()
+        .enumerate()
+        .filter(|(place, _)| differs(*place))
+        .map(|(_, part)| part.as_str())
+        .collect::<Vec<_>>()
+        .join(" · ")
 }
 
 #[cfg(test)]

@@ -39,6 +39,13 @@ impl fmt::Display for ScriptJson {
 
 impl HtmlSafe for ScriptJson {}
 
+impl Chart {
+    /// Whether half a page is too narrow for it.
+    pub fn is_wide(&self) -> bool {
+        self.min_width > 560
+    }
+}
+
 /// The layout that all charts share. Each axis says what is its own; the rest is filled in.
 pub fn layout(x: Value, y: Value) -> Value {
     json!({
@@ -62,7 +69,7 @@ fn axis(own: Value) -> Value {
         "zerolinecolor": "grid",
         "rangemode": "tozero",
         "fixedrange": true,
-        "separatethousands": true,
+        "tickformat": ",.6~g",
         "ticks": "",
     });
     if let (Value::Object(all), Value::Object(own)) = (&mut all, own) {

@@ -169,7 +169,7 @@ fn scaled(amount: f64, step: f64, units: &[&str]) -> String {
         amount /= step;
         unit += 1;
     }
-    let digits = if unit == 0 { format!("{amount:.0}") } else { trimmed(&format!("{}", three(amount))) };
+    let digits = if unit == 0 { format!("{amount:.0}") } else { trimmed(&three(amount)) };
     format!("{}{NBSP}{}", commas(&digits), units[unit])
 }
 

@@ -1,5 +1,7 @@
 //! What surrounds every page, and errors as pages.
 
+use std::future::{Ready, ready};
+
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
@@ -101,8 +103,8 @@ impl ErrorPage {
 }
 
 /// Answers for a path that nothing else answers for.
-pub async fn not_found(OriginalUri(uri): OriginalUri) -> Error {
-    Error::NotFound(format!("page at {}", uri.path()))
+pub fn not_found(OriginalUri(uri): OriginalUri) -> Ready<Error> {
+    ready(Error::NotFound(format!("page at {}", uri.path())))
 }
 
 /// Middleware (`axum::middleware::from_fn`): errors become pages for who reads pages. Programs keep the JSON.
