@@ -11,8 +11,8 @@ use super::{
 };
 use crate::compare::{
     Comparison,
+    cell::{Cell, Stat},
     metric::Metric,
-    view::{Cell, Stat},
 };
 
 /// Puts runs side by side.
