@@ -15,7 +15,7 @@ demo: build k6 ## Build it and see two servers compared: make demo ARGS='--durat
 	@$(TARGET)/release/brewbench demo $(ARGS)
 
 build: assets ## Build the program and the bundled targets for real figures
-	@$(CARGO) build --release --locked --package brewbench --package rust-hyper
+	@$(CARGO) build --release --locked --package brewbench --package rust-hyper $(EXTRA)
 	@scripts/install-targets.sh $(TARGET)/release
 
 test: assets k6 chromium ## Run every check: format, lints, docs, tests with real k6 and a real browser
@@ -24,9 +24,9 @@ test: assets k6 chromium ## Run every check: format, lints, docs, tests with rea
 lint: assets ## Format, clippy and rustdoc
 	@scripts/lint.sh
 
-bench: build ## Measure what brewbench itself costs, as ratios
-	@$(MAKE) --no-print-directory k6
-	@$(CARGO) bench --locked --bench cost
+bench: EXTRA = --package brewbench-bench
+bench: build k6 ## Measure what brewbench itself costs, as ratios
+	@$(TARGET)/release/brewbench-bench $(TARGET)/release/targets
 
 assets: ## Fetch what the pages need
 	@assets/fetch.sh

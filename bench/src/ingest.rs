@@ -1,0 +1,80 @@
+//! Summaries per second through the API, each committed before its answer, beside inserts of the same bytes into a plain
+//! table, each committed too, with the same durability. One after the other in rounds, by one client each.
+
+use std::time::Instant;
+
+use anyhow::Context;
+use brewbench::runs::RunList;
+use brewbench_agent::client::Client;
+use reqwest::Method;
+use sqlx::{
+    ConnectOptions, SqliteConnection,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+};
+
+use crate::site;
+
+/// How often both sides are measured.
+pub const ROUNDS: usize = 7;
+/// How many summaries a round takes.
+pub const SUMMARIES: usize = 100;
+
+const SUMMARY: &[u8] = include_bytes!("../../tests/fixtures/k6/summary-export-v1.8.1.json");
+
+/// What came of it.
+pub struct Ingested {
+    /// Summaries/s ÷ inserts/s, by round.
+    pub ratios: Vec<f64>,
+    /// Summaries per second, median of the rounds.
+    pub per_second: f64,
+    /// Size of a summary.
+    pub bytes: usize,
+}
+
+/// Measures both sides in turn.
+pub async fn measure() -> anyhow::Result<Ingested> {
+    // Both files lie in one folder, so on one disk.
+    let folder = tempfile::tempdir_in(".").context("a folder on the project's disk")?;
+    let (server, client) = site::start(&folder.path().join("site")).await?;
+    let shutdown = server.state.shutdown.clone();
+    let serving = tokio::spawn(server.serve());
+    let options = SqliteConnectOptions::new()
+        .filename(folder.path().join("raw.db"))
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full);
+    let mut raw = options.connect().await?;
+    sqlx::query("create table summary (id integer primary key, body blob not null) strict").execute(&mut raw).await?;
+
+    let (mut ratios, mut rates) = (Vec::new(), Vec::new());
+    // The first round warms both sides up.
+    for round in 0..=ROUNDS {
+        let (imported, inserted) = (import(&client).await?, insert(&mut raw).await?);
+        if round > 0 {
+            ratios.push(imported / inserted);
+            rates.push(imported);
+        }
+    }
+    shutdown.cancel();
+    serving.await??;
+    rates.sort_by(f64::total_cmp);
+    Ok(Ingested { ratios, per_second: rates[rates.len() / 2], bytes: SUMMARY.len() })
+}
+
+async fn import(client: &Client) -> anyhow::Result<f64> {
+    let start = Instant::now();
+    for _ in 0..SUMMARIES {
+        let request = client.request(Method::POST, "api/v1/runs/import").query(&[("target", "bench")]).body(SUMMARY);
+        let list: RunList = client.json(request).await?;
+        anyhow::ensure!(list.runs.len() == 1, "one run a summary");
+    }
+    Ok(SUMMARIES as f64 / start.elapsed().as_secs_f64())
+}
+
+async fn insert(raw: &mut SqliteConnection) -> anyhow::Result<f64> {
+    let start = Instant::now();
+    for _ in 0..SUMMARIES {
+        sqlx::query("insert into summary (body) values (?)").bind(SUMMARY).execute(&mut *raw).await?;
+    }
+    Ok(SUMMARIES as f64 / start.elapsed().as_secs_f64())
+}

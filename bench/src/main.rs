@@ -1,0 +1,37 @@
+//! Measures what brewbench itself costs, against doing the same bare: ratios of figures made in one run, because the
+//! machine under them is never the same twice. Prints the rows of the README's table.
+//!
+//! usage: brewbench-bench FOLDER-OF-MANIFESTS
+
+mod ingest;
+mod observer;
+mod site;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let manifests = std::env::args_os().nth(1).map(PathBuf::from).context("name the folder of the manifests")?;
+    eprintln!("observer effect: {} pairs of a brewbench run and a bare k6 run", observer::PAIRS);
+    let observed = observer::measure(manifests).await?;
+    eprintln!("ingest: {} rounds of {} summaries and raw inserts", ingest::ROUNDS, ingest::SUMMARIES);
+    let ingested = ingest::measure().await?;
+    println!("| what | goal | median | least … greatest |");
+    println!("|---|---|---|---|");
+    println!("| requests/s of a brewbench run ÷ bare `k6 run` | ≥ 0.98 | {} |", spread(&observed.ratios, 3));
+    println!("| time that a run adds to warm-up and measurement, s | ≤ 1.5 | {} |", spread(&observed.added_s, 2));
+    println!("| summaries ingested/s ÷ raw SQLite inserts/s | ≥ 0.3 | {} |", spread(&ingested.ratios, 2));
+    eprintln!("(ingest alone: {:.0} summaries/s of {} bytes)", ingested.per_second, ingested.bytes);
+    Ok(())
+}
+
+/// Median, least and greatest.
+fn spread(values: &[f64], digits: usize) -> String {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (Some(least), Some(greatest)) = (sorted.first(), sorted.last()) else { return "–".to_owned() };
+    let median = (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0;
+    format!("{median:.digits$} | {least:.digits$} … {greatest:.digits$}")
+}
