@@ -106,7 +106,8 @@ pub fn follow<V: View>(
     };
     let frames = stream::unfold((pulse, view), |(mut pulse, mut view)| async move {
         let beat = pulse.next().await?;
-        let frame = view.frame(beat).await.inspect_err(|fault| tracing::debug!(%fault, "a page stopped following")).ok()?;
+        let frame =
+            view.frame(beat).await.inspect_err(|fault| tracing::debug!(%fault, "a page stopped following")).ok()?;
         pulse.next = Some(frame.pace);
         Some((frame.patches, (pulse, view)))
     });

@@ -18,7 +18,7 @@ use super::{
     checks::{self, CheckGroup, Threshold},
     line::{Doing, Line, Marks},
     machine::{self, Fact},
-    metrics::{self, Section as Metrics},
+    metrics::{self, Metrics},
     stages::{self, Stage},
 };
 use crate::{
@@ -72,7 +72,7 @@ pub struct RunView {
 /// What the summary says.
 #[derive(Debug)]
 struct Figures {
-    sections: Vec<Metrics>,
+    metrics: Metrics,
     checks: Vec<CheckGroup>,
     thresholds: Vec<Threshold>,
 }
@@ -153,7 +153,7 @@ impl RunView {
             enforced: machine::enforced(&run),
             stages: stages::stages(&phases, now),
             figures: summary.as_ref().map(|summary| Figures {
-                sections: metrics::sections(summary),
+                metrics: metrics::metrics(summary),
                 checks: checks::checks(summary),
                 thresholds: checks::thresholds(summary),
             }),
@@ -211,8 +211,8 @@ impl RunView {
 fn cards(run: &Run, summary: Option<&Summary>) -> Vec<Card> {
     let Some(requests) = run.requests else { return Vec::new() };
     let ok = summary.map(|summary| summary.figures().ok_latency);
-    let over = run.measured_s.map_or_else(String::new, |seconds| format!(" in {}", format::duration(Some(seconds)).text()));
-    let throughput = format!("{} requests{over}", format::count(Some(requests)).text());
+    let over = run.measured_s.map(|seconds| format!(" in {}", format::duration(Some(seconds)).text()));
+    let throughput = format!("{} requests{}", format::count(Some(requests)).text(), over.unwrap_or_default());
     let latency = |label: &str, all: Option<f64>, ok: Option<f64>| {
         let value = all.map_or_else(|| "not known".to_owned(), |_| format::latency(all).text().to_owned());
         let detail = match (all, ok.filter(|_| run.failed != Some(0))) {
@@ -222,9 +222,9 @@ fn cards(run: &Run, summary: Option<&Summary>) -> Vec<Card> {
         };
         Card::new(label, value, detail, Tone::Plain)
     };
-    let rps = run.rps.map_or_else(|| "not known".to_owned(), |_| format!("{} requests/s", format::number(run.rps).text()));
+    let rps = run.rps.map_or_else(|| "not known".to_owned(), |_| format::number(run.rps).text().to_owned());
     vec![
-        Card::new("Throughput", rps, throughput, Tone::Plain),
+        Card::new("Requests per second", rps, throughput, Tone::Plain),
         latency("Latency p50", run.p50_ms, ok.and_then(|ok| ok.p50_ms)),
         latency("Latency p99", run.p99_ms, ok.and_then(|ok| ok.p99_ms)),
         failures(run, requests),
@@ -319,7 +319,7 @@ mod tests {
         let stored = Stored { summary: Some(real()), evidence: Some(evidence), ..Stored::default() };
         let html = page(finished("servy", 1), stored, Scope::Submit);
         let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
-        assert!(at("10,000 requests/s") < at("data-chart") && at("data-chart") < at("http_req_duration"));
+        assert!(at("10,000</p>") < at("data-chart") && at("data-chart") < at("http_req_duration"));
         assert!(at("http_req_duration") < at("listening"));
         assert!(html.contains("/runs/servy-1/delete") && !html.contains("/runs/servy-1/cancel"));
         assert!(!html.contains("data-init"), "nothing changes any more");
@@ -328,7 +328,10 @@ mod tests {
     #[test]
     fn a_run_on_its_way_follows_and_can_be_cancelled_by_who_may() {
         let html = page(measuring("servy"), Stored::default(), Scope::Submit);
-        assert!(html.contains("@get(&#39;/runs/servy-3/live&#39;") || html.contains("@get('/runs/servy-3/live'"), "{html}");
+        assert!(
+            html.contains("@get(&#39;/runs/servy-3/live&#39;") || html.contains("@get('/runs/servy-3/live'"),
+            "{html}"
+        );
         assert!(html.contains("/runs/servy-3/cancel") && !html.contains("/delete"));
         assert!(!page(measuring("servy"), Stored::default(), Scope::Read).contains("/cancel"));
     }
@@ -338,7 +341,7 @@ mod tests {
         let run = judged(finished("servy", 1), Verdict::Invalid, "all requests failed");
         let html = page(run, Stored::default(), Scope::Read);
         let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
-        assert!(at("all requests failed") < at("10,000 requests/s"));
+        assert!(at("all requests failed") < at("10,000</p>"));
     }
 
     #[test]

@@ -283,12 +283,7 @@ pub async fn of_experiment(pool: &SqlitePool, experiment: &str) -> sqlx::Result<
 }
 
 /// The repetitions of one cell of an experiment, in the order of submission.
-pub async fn of_cell(
-    pool: &SqlitePool,
-    experiment: &str,
-    target: &str,
-    size: Option<&str>,
-) -> sqlx::Result<Vec<Run>> {
+pub async fn of_cell(pool: &SqlitePool, experiment: &str, target: &str, size: Option<&str>) -> sqlx::Result<Vec<Run>> {
     let rows = sqlx::query_as!(
         RunRow,
         "select * from run where experiment_id = ? and target = ? and size_name is ? order by seq",
@@ -303,7 +298,8 @@ pub async fn of_cell(
 
 /// The targets of an experiment.
 pub async fn targets_of(pool: &SqlitePool, experiment: &str) -> sqlx::Result<Vec<String>> {
-    let rows = sqlx::query!("select distinct target from run where experiment_id = ?", experiment).fetch_all(pool).await?;
+    let rows =
+        sqlx::query!("select distinct target from run where experiment_id = ?", experiment).fetch_all(pool).await?;
     Ok(rows.into_iter().map(|row| row.target).collect())
 }
 
