@@ -31,9 +31,11 @@ pub struct RunRow {
     warm_up_ms: Option<i64>,
     repetition: i64,
     created_by: String,
+    #[expect(dead_code, reason = "only the queue asks for it; here all columns come along")]
     wanted_agent: Option<String>,
     agent: Option<String>,
     phase: String,
+    #[expect(dead_code, reason = "only the dispatch asks for it; here all columns come along")]
     lease_expires_at: Option<i64>,
     queued_at: i64,
     phase_at: i64,
