@@ -246,7 +246,7 @@ impl View for LiveExperiment {
         }
         let ended = self.whole.progress.ended;
         let view = ExperimentView::new(self.whole.clone(), self.baseline.clone(), self.scope);
-        let mut patches = vec![live::patch(&ProgressPart { view: &view })?];
+        let mut patches = Vec::new();
         if beat != Beat::Time {
             patches.push(live::patch(&RunsPart { view: &view })?);
         }
@@ -254,6 +254,8 @@ impl View for LiveExperiment {
             patches.push(live::patch(&ComparisonPart { view: &view })?);
             self.compared = ended;
         }
+        // At the end it takes along what follows: whatever came behind it would not be heard any more.
+        patches.push(live::patch(&ProgressPart { view: &view })?);
         let pace = match &view.progress.now {
             _ if view.is_over() => Pace::Over,
             Some(_) => Pace::Second,

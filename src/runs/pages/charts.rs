@@ -37,12 +37,12 @@ fn latency(run: &Run, mark: Mark, summary: Option<&Summary>) -> Option<Chart> {
     known().find(|value| *value > 0.0)?;
     let scale = Scale::of(known().map(|value| (value, value)));
     let mut data =
-        vec![percentiles("all requests", &all, json!({"color": mark.role(), "symbol": "circle", "size": 8}), "solid")];
+        vec![percentiles("all requests", &all, &json!({"color": mark.role(), "symbol": "circle", "size": 8}), "solid")];
     if let Some(ok) = &successful {
         data.push(percentiles(
             "successful",
             ok,
-            json!({"color": mark.role(), "symbol": "circle-open", "size": 9}),
+            &json!({"color": mark.role(), "symbol": "circle-open", "size": 9}),
             "dot",
         ));
     }
@@ -71,7 +71,7 @@ fn kept<'a>(all: &'a Figures, successful: Option<&'a Figures>) -> impl Iterator<
     PERCENTILES.into_iter().enumerate().filter(move |(place, _)| known(*place)).map(|(_, name)| name)
 }
 
-fn percentiles(what: &str, values: &Figures, marker: Value, dash: &str) -> Value {
+fn percentiles(what: &str, values: &Figures, marker: &Value, dash: &str) -> Value {
     let known: Vec<(&str, f64)> =
         PERCENTILES.into_iter().zip(values).filter_map(|(name, value)| Some((name, (*value)?))).collect();
     let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();

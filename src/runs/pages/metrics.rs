@@ -155,7 +155,9 @@ fn total(name: &str, metric: &Metric) -> Total {
             let of = passes.zip(fails).map(|(passes, fails)| passes + fails);
             // k6's own quirk: for this one, to pass is to fail.
             let word = if name.starts_with("http_req_failed") { "failed" } else { "true" };
-            (format::percent(value("rate")), format!("{} of {} {word}", whole(passes), whole(of)))
+            // Without samples there is no share of them.
+            let rate = value("rate").filter(|_| of != Some(0.0));
+            (format::percent(rate), format!("{} of {} {word}", whole(passes), whole(of)))
         }
         Kind::Gauge | Kind::Trend => {
             let range = value("min").zip(value("max"));
