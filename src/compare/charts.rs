@@ -5,13 +5,15 @@ use serde_json::{Value, json};
 use super::{
     cell::{Cell, Row},
     metric::Metric,
-    scale::Scale,
     selection::{Setting, Subject, only_sizes_differ},
     statistics::{Spread, spread},
 };
 use crate::{
     runs::{Run, Verdict},
-    web::chart::{Chart, ScriptJson, elided, layout, text},
+    web::{
+        chart::{Chart, ScriptJson, elided, layout, text},
+        scale::Scale,
+    },
 };
 
 /// The charts: throughput and latency of one setting, or throughput and p99 by setting.

@@ -12,7 +12,6 @@ mod made_up;
 pub mod metric;
 pub mod notes;
 pub mod pages;
-pub mod scale;
 pub mod selection;
 pub mod statistics;
 pub mod view;

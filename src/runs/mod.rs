@@ -3,7 +3,10 @@
 pub mod api;
 pub mod blob;
 pub mod ingest;
+#[cfg(test)]
+pub mod made_up;
 pub mod pages;
+pub mod progress;
 pub mod queries;
 pub mod verdict;
 
@@ -160,6 +163,11 @@ impl Run {
     /// Whether its figures may stand in a comparison: it ended with results that are worth something.
     pub fn counts(&self) -> bool {
         self.phase == "finished" && self.verdict.is_some_and(|verdict| verdict != Verdict::Invalid)
+    }
+
+    /// Whether its phase is a final one.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.phase.as_str(), "finished" | "failed" | "cancelled" | "lost")
     }
 }
 

@@ -3,9 +3,12 @@
 pub mod assets;
 pub mod card;
 pub mod chart;
+pub mod confirm;
 pub mod format;
 pub mod headers;
+pub mod live;
 pub mod mark;
 pub mod moment;
 pub mod pill;
+pub mod scale;
 pub mod shell;

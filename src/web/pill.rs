@@ -50,6 +50,12 @@ pub fn verdicts(count: &usize, word: &str) -> Pill {
     counted(word, format!("{count} {word}"))
 }
 
+/// Whether a condition of the script held.
+pub fn threshold(passed: &bool) -> Pill {
+    let (tone, shape, word) = if *passed { (Tone::Plain, CHECK, "held") } else { (Tone::Bad, CROSS, "crossed") };
+    Pill { tone, shape, word: word.to_owned() }
+}
+
 fn counted(word: &str, text: String) -> Pill {
     let (tone, shape) = match word {
         "valid" => (Tone::Plain, CHECK),

@@ -31,9 +31,11 @@ pub struct RunRow {
     warm_up_ms: Option<i64>,
     repetition: i64,
     created_by: String,
+    #[expect(dead_code, reason = "only the queue asks for it; here all columns come along")]
     wanted_agent: Option<String>,
     agent: Option<String>,
     phase: String,
+    #[expect(dead_code, reason = "only the dispatch asks for it; here all columns come along")]
     lease_expires_at: Option<i64>,
     queued_at: i64,
     phase_at: i64,
@@ -234,16 +236,29 @@ pub async fn list(pool: &SqlitePool, filter: &Filter, limit: i64) -> sqlx::Resul
     runs(rows)
 }
 
-/// What waits or runs, in the order in which it will be done.
-pub async fn unfinished(pool: &SqlitePool) -> sqlx::Result<Vec<Run>> {
+/// What waits or runs, in the order in which it will be done, at most `limit`.
+pub async fn unfinished(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<Run>> {
     let rows = sqlx::query_as!(
         RunRow,
         "select * from run where phase not in ('finished', 'failed', 'cancelled', 'lost')
-         order by phase = 'queued', seq"
+         order by phase = 'queued', seq limit ?",
+        limit
     )
     .fetch_all(pool)
     .await?;
     runs(rows)
+}
+
+/// How many runs are being done, and how many wait.
+pub async fn unfinished_count(pool: &SqlitePool) -> sqlx::Result<(usize, usize)> {
+    let row = sqlx::query!(
+        r#"select count(*) filter (where phase <> 'queued') as "running!: i64",
+                  count(*) filter (where phase = 'queued') as "queued!: i64"
+           from run where phase not in ('finished', 'failed', 'cancelled', 'lost')"#
+    )
+    .fetch_one(pool)
+    .await?;
+    Ok((usize::try_from(row.running).map_err(decode)?, usize::try_from(row.queued).map_err(decode)?))
 }
 
 /// What has ended, newest first.
@@ -267,6 +282,27 @@ pub async fn of_experiment(pool: &SqlitePool, experiment: &str) -> sqlx::Result<
         .fetch_all(pool)
         .await?;
     runs(rows)
+}
+
+/// The repetitions of one cell of an experiment, in the order of submission.
+pub async fn of_cell(pool: &SqlitePool, experiment: &str, target: &str, size: Option<&str>) -> sqlx::Result<Vec<Run>> {
+    let rows = sqlx::query_as!(
+        RunRow,
+        "select * from run where experiment_id = ? and target = ? and size_name is ? order by seq",
+        experiment,
+        target,
+        size
+    )
+    .fetch_all(pool)
+    .await?;
+    runs(rows)
+}
+
+/// The targets of an experiment.
+pub async fn targets_of(pool: &SqlitePool, experiment: &str) -> sqlx::Result<Vec<String>> {
+    let rows =
+        sqlx::query!("select distinct target from run where experiment_id = ?", experiment).fetch_all(pool).await?;
+    Ok(rows.into_iter().map(|row| row.target).collect())
 }
 
 /// The runs with these ids, in the order of submission; unknown ids are left out.

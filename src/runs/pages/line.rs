@@ -1,0 +1,194 @@
+//! One line of a list of runs. Templates: `runs/_state.html`, `runs/_figures.html`, variable `line`. Pure.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    runs::{Origin, Run, progress},
+    web::{
+        format::{self, Figure},
+        mark::Mark,
+        pill::{self, Pill},
+    },
+};
+
+/// The colours of the targets of one page: by name, as comparisons have them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marks(BTreeSet<String>);
+
+impl Marks {
+    /// For all targets of these runs.
+    pub fn of<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
+        Self::named(runs.into_iter().map(|run| run.target.clone()))
+    }
+
+    /// For targets by their names.
+    pub fn named(names: impl IntoIterator<Item = String>) -> Self {
+        Self(names.into_iter().collect())
+    }
+
+    /// The colour of a target.
+    pub fn mark(&self, target: &str) -> Mark {
+        Mark(self.0.iter().position(|name| name == target).unwrap_or_default())
+    }
+}
+
+/// A run with what a list says of it in other words.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// The run.
+    pub run: Run,
+    /// Its target's colour.
+    pub mark: Mark,
+    /// Scenario, parameters and load: `hash · 10 VUs · 10 s`.
+    pub load: String,
+}
+
+impl Line {
+    /// The line of a run.
+    pub fn new(run: Run, marks: &Marks) -> Self {
+        Self { mark: marks.mark(&run.target), load: load(&run), run }
+    }
+
+    /// What it is worth, or how far it is.
+    pub fn state(&self) -> Pill {
+        state(&self.run)
+    }
+
+    /// Who did it.
+    pub fn agent(&self) -> &str {
+        match (&self.run.agent, self.run.origin) {
+            (Some(agent), _) => agent,
+            (None, Origin::Import) => "imported",
+            (None, Origin::Agent) => "–",
+        }
+    }
+
+    /// Its virtual users.
+    pub fn vus(&self) -> Option<String> {
+        self.run.vus.map(vus_text)
+    }
+
+    /// Whether its figures may be used.
+    pub fn counts(&self) -> bool {
+        self.run.counts()
+    }
+}
+
+/// A run that has not ended, with what is left of it.
+#[derive(Clone, Debug)]
+pub struct Doing {
+    /// The run.
+    pub line: Line,
+    /// The share of its time that has passed; none while it waits, or if it can't be told.
+    pub share: Option<f64>,
+    /// In words: `12 s left`, `takes 15 s`.
+    pub left: String,
+}
+
+impl Doing {
+    /// What a run is at, judged by others of the same plan.
+    pub fn new(run: Run, marks: &Marks, others: &[&Run], now_ms: i64) -> Self {
+        let begun = run.phase != "queued";
+        let left = progress::left_s(&run, others, now_ms);
+        let share = progress::share(&run, others, now_ms).filter(|_| begun);
+        Self { left: left_text(left, begun), share, line: Line::new(run, marks) }
+    }
+}
+
+fn left_text(left: Option<f64>, begun: bool) -> String {
+    let text = |seconds: f64| format::duration(Some(seconds.ceil())).text().to_owned();
+    match (left, begun) {
+        (None, _) => "as long as its script takes".to_owned(),
+        (Some(seconds), true) if seconds < 0.5 => "any moment".to_owned(),
+        (Some(seconds), true) => format!("{} left", text(seconds)),
+        (Some(seconds), false) => format!("takes {}", text(seconds)),
+    }
+}
+
+/// What a run is worth, or how far it is.
+pub fn state(run: &Run) -> Pill {
+    match run.verdict.filter(|_| run.phase == "finished") {
+        Some(verdict) => pill::verdict(verdict.as_str()),
+        None => pill::phase(&run.phase),
+    }
+}
+
+/// Scenario, parameters and load of a run.
+pub fn load(run: &Run) -> String {
+    let mut parts: Vec<String> = run.scenario.iter().cloned().collect();
+    parts.extend(run.parameters.iter().map(|(name, value)| format!("{name}={value}")));
+    match (run.vus, run.origin) {
+        (Some(vus), _) => parts.push(vus_text(vus)),
+        (None, Origin::Agent) => parts.push("load of the script".to_owned()),
+        (None, Origin::Import) => {}
+    }
+    if let Some(seconds) = run.duration_s.or(run.measured_s) {
+        parts.push(seconds_text(seconds).text().to_owned());
+    }
+    if parts.is_empty() { "–".to_owned() } else { parts.join(" · ") }
+}
+
+fn vus_text(vus: u32) -> String {
+    let count = format::count(Some(u64::from(vus)));
+    format!("{}\u{a0}VU{}", count.text(), if vus == 1 { "" } else { "s" })
+}
+
+/// What k6 measured is never quite a whole second; nobody wants to read that in a list.
+fn seconds_text(seconds: f64) -> Figure {
+    format::duration(Some(if seconds >= 3.0 { seconds.round() } else { seconds }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::{
+        Verdict,
+        made_up::{failed, finished, judged, measuring},
+    };
+
+    fn plain(text: &str) -> String {
+        text.replace('\u{a0}', " ")
+    }
+
+    #[test]
+    fn targets_have_their_colours_by_name_whatever_the_order_of_the_runs() {
+        let runs = [finished("servy", 1), finished("gosherve", 1), finished("servy", 2)];
+        let marks = Marks::of(&runs);
+        assert_eq!((marks.mark("gosherve"), marks.mark("servy")), (Mark(0), Mark(1)));
+        assert_eq!(marks, Marks::of(runs.iter().rev()));
+    }
+
+    #[test]
+    fn the_load_names_what_is_known_and_nothing_else() {
+        let mut run = finished("servy", 1);
+        run.parameters.insert("size".to_owned(), "10k".to_owned());
+        assert_eq!(plain(&load(&run)), "hash · size=10k · 10 VUs · 10 s");
+        run.parameters.clear();
+        (run.vus, run.duration_s, run.measured_s) = (Some(1), None, Some(10.02));
+        assert_eq!(plain(&load(&run)), "hash · 1 VU · 10 s");
+        (run.vus, run.measured_s) = (None, None);
+        assert_eq!(load(&run), "hash · load of the script");
+        (run.origin, run.scenario) = (Origin::Import, None);
+        assert_eq!(load(&run), "–");
+    }
+
+    #[test]
+    fn a_finished_run_shows_its_verdict_and_any_other_its_phase() {
+        assert!(state(&judged(finished("servy", 1), Verdict::Suspect, "why")).to_string().contains("suspect"));
+        assert!(state(&failed("servy", "lost", "silence")).to_string().contains("lost"));
+        assert!(state(&measuring("servy")).to_string().contains("measuring"));
+    }
+
+    #[test]
+    fn what_runs_says_what_is_left_and_what_waits_how_long_it_takes() {
+        let run = measuring("servy");
+        let began = run.started_at_ms.expect("it was begun");
+        let doing = |run: Run, at| Doing::new(run, &Marks::default(), &[], began + at);
+        assert_eq!(plain(&doing(run.clone(), 3_500).left), "10 s left");
+        assert_eq!(doing(run.clone(), 60_000).left, "any moment");
+        let waiting = Run { phase: "queued".to_owned(), started_at_ms: None, ..run.clone() };
+        let waiting = doing(waiting, 0);
+        assert_eq!((plain(&waiting.left), waiting.share), ("takes 14 s".to_owned(), None));
+        assert_eq!(doing(Run { duration_s: None, ..run }, 0).share, None);
+    }
+}

@@ -1,0 +1,28 @@
+//! History and single runs as pages. What a page shows is put together by the pure files in here: [`headline`],
+//! [`mod@line`], [`stages`], [`metrics`], [`checks`], [`machine`] and [`charts`].
+
+pub mod acts;
+pub mod charts;
+pub mod checks;
+pub mod headline;
+pub mod history;
+pub mod line;
+pub mod machine;
+pub mod metrics;
+pub mod one;
+pub mod stages;
+
+use axum::{Router, routing::get};
+
+use crate::state::AppState;
+
+/// The pages of this slice.
+pub fn router() -> Router<AppState> {
+    Router::new()
+        .route("/runs", get(history::history))
+        .route("/runs/live", get(history::live))
+        .route("/runs/{id}", get(one::one))
+        .route("/runs/{id}/live", get(one::live))
+        .route("/runs/{id}/cancel", get(acts::ask_cancel).post(acts::cancel))
+        .route("/runs/{id}/delete", get(acts::ask_delete).post(acts::delete))
+}

@@ -1,0 +1,304 @@
+//! `/runs/{id}`: everything that is known of one run.
+
+use std::collections::BTreeSet;
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    extract::{Path, State},
+    response::IntoResponse,
+};
+use brewbench_agent::wire::{
+    now_ms,
+    summary::{self, Summary},
+};
+
+use super::{
+    charts,
+    checks::{self, CheckGroup, Threshold},
+    headline::{self, Doubt},
+    line::{Doing, Line, Marks},
+    machine::{self, Fact},
+    metrics::{self, Metrics},
+    stages::{self, Stage},
+};
+use crate::{
+    auth::{Read, Scope},
+    error::{Error, Result},
+    runs::{Origin, Run, Verdict, api, blob, ingest::Evidence, queries},
+    state::AppState,
+    web::{
+        card::Card,
+        chart::Chart,
+        live::{self, Beat, Concerns, Frame, Pace, View},
+        moment::{self, Moment},
+        shell::{Section, Shell},
+    },
+};
+
+/// The page.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "runs/show.html")]
+pub struct RunPage {
+    shell: Shell,
+    view: RunView,
+}
+
+/// All of it but what surrounds it. Its root is `#run`.
+#[derive(Debug, Template)]
+#[template(path = "runs/_run.html")]
+struct RunPart<'a> {
+    view: &'a RunView,
+}
+
+/// What the page shows.
+#[derive(Debug)]
+pub struct RunView {
+    line: Line,
+    /// Only while it has not ended.
+    doing: Option<Doing>,
+    cards: Vec<Card>,
+    doubts: Vec<Doubt>,
+    charts: Vec<Chart>,
+    /// How many repetitions its cell has.
+    repetitions: usize,
+    enforced: String,
+    stages: Vec<Stage>,
+    figures: Option<Figures>,
+    seen: Option<Seen>,
+    scope: Scope,
+}
+
+/// What the summary says.
+#[derive(Debug)]
+struct Figures {
+    metrics: Metrics,
+    checks: Vec<CheckGroup>,
+    thresholds: Vec<Threshold>,
+}
+
+/// What the agent saw.
+#[derive(Debug)]
+struct Seen {
+    machine: Vec<Fact>,
+    sandbox: Vec<Fact>,
+    target_log: String,
+    k6_log: String,
+}
+
+/// What is stored of a run beside itself.
+#[derive(Debug, Default)]
+struct Stored {
+    phases: Vec<(String, i64)>,
+    summary: Option<Summary>,
+    evidence: Option<Evidence>,
+    /// All repetitions of its cell, itself among them.
+    cell: Vec<Run>,
+    marks: Marks,
+}
+
+impl Stored {
+    async fn read(state: &AppState, run: &Run) -> Result<Self> {
+        let pool = &state.db.read;
+        let (cell, marks) = match &run.experiment {
+            Some(experiment) => {
+                let size = run.size.as_ref().map(|size| size.name.as_str());
+                let cell = queries::of_cell(pool, experiment, &run.target, size).await?;
+                (cell, Marks::named(queries::targets_of(pool, experiment).await?))
+            }
+            None => (Vec::new(), Marks::default()),
+        };
+        let summary = match queries::summary(pool, &run.id).await? {
+            // What was stored was read before; should it not be any more, its figures are still in the run.
+            Some(body) => summary::parse(&blob::unpack(&body).map_err(Error::internal)?).ok(),
+            None => None,
+        };
+        let evidence = match queries::evidence(pool, &run.id).await? {
+            Some(body) => {
+                let body = blob::unpack(&body).map_err(Error::internal)?;
+                Some(serde_json::from_slice(&body).map_err(Error::internal)?)
+            }
+            None => None,
+        };
+        Ok(Self { phases: queries::phases(pool, &run.id).await?, summary, evidence, cell, marks })
+    }
+}
+
+impl RunView {
+    async fn read(state: &AppState, id: &str, scope: Scope) -> Result<Self> {
+        let run = api::found(state, id).await?;
+        let stored = Stored::read(state, &run).await?;
+        Ok(Self::new(run, stored, scope, now_ms()))
+    }
+
+    fn new(run: Run, stored: Stored, scope: Scope, now: i64) -> Self {
+        let Stored { phases, summary, evidence, cell, marks } = stored;
+        let mark = marks.mark(&run.target);
+        let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
+        Self {
+            doing: (!run.has_ended()).then(|| Doing::new(run.clone(), &marks, &others, now)),
+            cards: headline::cards(&run, summary.as_ref()),
+            doubts: headline::doubts(&run),
+            charts: charts::charts(&run, mark, &cell, summary.as_ref()),
+            repetitions: cell.iter().map(|other| other.repetition).collect::<BTreeSet<_>>().len(),
+            enforced: machine::enforced(&run),
+            stages: stages::stages(&phases, now),
+            figures: summary.as_ref().map(|summary| Figures {
+                metrics: metrics::metrics(summary),
+                checks: checks::checks(summary),
+                thresholds: checks::thresholds(summary),
+            }),
+            seen: evidence.map(|evidence| Seen {
+                machine: machine::machine(&evidence),
+                sandbox: machine::sandbox(&run, &evidence),
+                target_log: evidence.target_log,
+                k6_log: evidence.k6_log,
+            }),
+            line: Line::new(run, &marks),
+            scope,
+        }
+    }
+
+    fn run(&self) -> &Run {
+        &self.line.run
+    }
+
+    fn may_submit(&self) -> bool {
+        self.scope >= Scope::Submit
+    }
+
+    fn is_import(&self) -> bool {
+        self.run().origin == Origin::Import
+    }
+
+    /// When it was submitted.
+    fn submitted(&self) -> Moment {
+        moment::ago(Some(self.run().queued_at_ms))
+    }
+
+    /// When it last did something.
+    fn when(&self) -> Moment {
+        let run = self.run();
+        moment::ago(run.finished_at_ms.or(run.started_at_ms).or(Some(run.queued_at_ms)))
+    }
+
+    /// Figures that mean nothing must not be read before that is known.
+    fn doubts_first(&self) -> bool {
+        self.run().verdict == Some(Verdict::Invalid)
+    }
+
+    fn sentence(&self) -> &'static str {
+        match self.run().phase.as_str() {
+            "queued" => "It waits for an agent.",
+            "leased" => "An agent was told to do it.",
+            "preparing" => "The agent sets up the sandbox and starts the target.",
+            "warming_up" => "k6 warms the target up; these figures are thrown away.",
+            "measuring" => "k6 measures.",
+            _ => "The agent gathers the results.",
+        }
+    }
+}
+
+/// `GET /runs/{id}`
+pub async fn one(Read(caller): Read, State(state): State<AppState>, Path(id): Path<String>) -> Result<RunPage> {
+    let view = RunView::read(&state, &id, caller.scope).await?;
+    let title = format!("{}, repetition {}", view.run().target, view.run().repetition);
+    Ok(RunPage { shell: Shell::signed_in(title, Section::Runs, &caller.name), view })
+}
+
+/// The page as it changes, until the run has ended.
+pub async fn live(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+) -> Result<impl IntoResponse> {
+    let run = api::found(&state, &id).await?;
+    let concerns = Concerns::Run(run.id.parse().map_err(Error::internal)?);
+    Ok(live::follow(&state, concerns, LiveRun { state: state.clone(), id: run.id, scope: caller.scope }))
+}
+
+struct LiveRun {
+    state: AppState,
+    id: String,
+    scope: Scope,
+}
+
+impl View for LiveRun {
+    async fn frame(&mut self, _: Beat) -> Result<Frame> {
+        let view = RunView::read(&self.state, &self.id, self.scope).await?;
+        let pace = match view.run().phase.as_str() {
+            _ if view.doing.is_none() => Pace::Over,
+            "queued" => Pace::Minute,
+            _ => Pace::Second,
+        };
+        Ok(Frame { patches: vec![live::patch(&RunPart { view: &view })?], pace })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::made_up::{failed, finished, judged, measuring};
+
+    fn real() -> Summary {
+        let path = format!("{}/tests/fixtures/k6/handle-summary-v1.8.1.json", env!("CARGO_MANIFEST_DIR"));
+        summary::parse(&std::fs::read(path).expect("a fixture")).expect("k6's own")
+    }
+
+    fn page(run: Run, stored: Stored, scope: Scope) -> String {
+        let now = run.queued_at_ms + 5_000;
+        let view = RunView::new(run, stored, scope, now);
+        RunPage { shell: Shell::signed_in("run", Section::Runs, "ada"), view }.render().expect("it renders")
+    }
+
+    #[test]
+    fn a_finished_run_opens_with_its_figures_and_ends_with_its_logs() {
+        let evidence = Evidence { target_log: "listening".to_owned(), ..Evidence::default() };
+        let stored = Stored { summary: Some(real()), evidence: Some(evidence), ..Stored::default() };
+        let html = page(finished("servy", 1), stored, Scope::Submit);
+        let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
+        assert!(at("10,000</p>") < at("data-chart") && at("data-chart") < at("http_req_duration"));
+        assert!(at("http_req_duration") < at("listening"));
+        assert!(html.contains("/runs/servy-1/delete") && !html.contains("/runs/servy-1/cancel"));
+        assert!(!html.contains("data-init"), "nothing changes any more");
+    }
+
+    #[test]
+    fn a_run_on_its_way_follows_and_can_be_cancelled_by_who_may() {
+        let html = page(measuring("servy"), Stored::default(), Scope::Submit);
+        assert!(
+            html.contains("@get(&#39;/runs/servy-3/live&#39;") || html.contains("@get('/runs/servy-3/live'"),
+            "{html}"
+        );
+        assert!(html.contains("/runs/servy-3/cancel") && !html.contains("/delete"));
+        assert!(!page(measuring("servy"), Stored::default(), Scope::Read).contains("/cancel"));
+    }
+
+    #[test]
+    fn what_makes_figures_worthless_is_told_before_them() {
+        let run = judged(finished("servy", 1), Verdict::Invalid, "all requests failed");
+        let html = page(run, Stored::default(), Scope::Read);
+        let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
+        assert!(at("all requests failed") < at("10,000</p>"));
+    }
+
+    #[test]
+    fn a_run_without_figures_says_why_and_shows_none() {
+        let html = page(failed("servy", "failed", "the target died: exit code 1"), Stored::default(), Scope::Read);
+        assert!(html.contains("the target died: exit code 1") && !html.contains("headline"), "{html}");
+    }
+
+    #[test]
+    fn hostile_names_and_logs_stay_text() {
+        let name = "<script>alert(1)</script>";
+        let mut run = finished(name, 1);
+        run.parameters.insert(name.to_owned(), name.to_owned());
+        let evidence = Evidence { target_log: name.to_owned(), k6_log: name.to_owned(), ..Evidence::default() };
+        let mut summary = real();
+        let odd = summary.metrics.get("http_reqs").expect("there").clone();
+        summary.metrics.insert(name.to_owned(), odd);
+        let stored = Stored { summary: Some(summary), evidence: Some(evidence), ..Stored::default() };
+        let html = page(run, stored, Scope::Submit);
+        assert!(!html.contains("<script>alert"), "{html}");
+    }
+}

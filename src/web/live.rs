@@ -1,0 +1,213 @@
+//! Pages that follow what happens: Datastar patches over SSE, sent when something has changed and, while something runs,
+//! once a second. The compression layer leaves `text/event-stream` alone by itself.
+
+use std::{convert::Infallible, future::Future, time::Duration};
+
+use askama::Template;
+use axum::response::{
+    Sse,
+    sse::{Event, KeepAlive},
+};
+use datastar::prelude::PatchElements;
+use futures_util::{Stream, StreamExt, stream};
+use tokio::{
+    sync::broadcast::{Receiver, error::RecvError},
+    time::{Instant, sleep, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{
+    error::{Error, Result},
+    state::{AppState, RunChanged},
+};
+
+/// Changes that come closer together than this are shown as one.
+const CALM: Duration = Duration::from_millis(300);
+
+/// A stream ends after so long and the page asks again: whoever may no longer read then learns of it.
+const LONGEST: Duration = Duration::from_mins(10);
+
+/// What a page shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Concerns {
+    /// All runs.
+    Everything,
+    /// One run.
+    Run(Uuid),
+    /// The runs of one experiment.
+    Experiment(Uuid),
+}
+
+impl Concerns {
+    fn meets(self, changed: RunChanged) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Run(run) => changed.run == run,
+            Self::Experiment(experiment) => changed.experiment == Some(experiment),
+        }
+    }
+}
+
+/// Why a page is looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beat {
+    /// It has just begun to follow: what happened since it was rendered is not on it.
+    Start,
+    /// Something that it shows has changed.
+    Changed,
+    /// Nothing but the time has changed.
+    Time,
+}
+
+/// When it is looked at again at the latest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Something runs: bars move.
+    Second,
+    /// Nothing runs: only times such as `3 min ago` grow old.
+    Minute,
+    /// Nothing will change any more.
+    Over,
+}
+
+/// What is sent at one beat.
+#[derive(Debug)]
+pub struct Frame {
+    /// Elements of the page by their ids.
+    pub patches: Vec<PatchElements>,
+    /// When to look again.
+    pub pace: Pace,
+}
+
+/// A page that follows.
+pub trait View: Send + 'static {
+    /// What of the page is different now.
+    fn frame(&mut self, beat: Beat) -> impl Future<Output = Result<Frame>> + Send;
+}
+
+/// A fragment whose root carries an id takes the place of the element with this id.
+pub fn patch(fragment: &impl Template) -> Result<PatchElements> {
+    Ok(PatchElements::new(fragment.render().map_err(Error::internal)?))
+}
+
+/// The stream of a page. An error ends it; the page asks again and then is told.
+pub fn follow<V: View>(
+    state: &AppState,
+    concerns: Concerns,
+    view: V,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<V>> {
+    let pulse = Pulse {
+        changes: state.events.listen(),
+        concerns,
+        shutdown: state.shutdown.clone(),
+        until: Instant::now() + LONGEST,
+        next: None,
+    };
+    let frames = stream::unfold((pulse, view), |(mut pulse, mut view)| async move {
+        let beat = pulse.next().await?;
+        let frame =
+            view.frame(beat).await.inspect_err(|fault| tracing::debug!(%fault, "a page stopped following")).ok()?;
+        pulse.next = Some(frame.pace);
+        Some((frame.patches, (pulse, view)))
+    });
+    let events = frames.flat_map(|patches| stream::iter(patches.into_iter().map(|patch| Ok(patch.into()))));
+    Sse::new(events).keep_alive(KeepAlive::default())
+}
+
+/// Says when to look.
+struct Pulse {
+    changes: Receiver<RunChanged>,
+    concerns: Concerns,
+    shutdown: CancellationToken,
+    until: Instant,
+    /// None before the first look.
+    next: Option<Pace>,
+}
+
+impl Pulse {
+    /// Waits for the next look; none when the stream is to end.
+    async fn next(&mut self) -> Option<Beat> {
+        let rest = match self.next {
+            None => return Some(Beat::Start),
+            Some(Pace::Over) => return None,
+            Some(Pace::Second) => Duration::from_secs(1),
+            Some(Pace::Minute) => Duration::from_mins(1),
+        };
+        let (shutdown, until) = (self.shutdown.clone(), self.until);
+        tokio::select! {
+            () = shutdown.cancelled() => None,
+            () = sleep_until(until) => None,
+            () = sleep(rest) => Some(Beat::Time),
+            () = self.change() => Some(Beat::Changed),
+        }
+    }
+
+    /// Waits for a change that the page shows, and for those that come along with it.
+    async fn change(&mut self) {
+        loop {
+            match self.changes.recv().await {
+                Ok(changed) if !self.concerns.meets(changed) => {}
+                // Who missed something must look.
+                Ok(_) | Err(RecvError::Lagged(_)) => break,
+                Err(RecvError::Closed) => std::future::pending().await,
+            }
+        }
+        sleep(CALM).await;
+        self.changes = self.changes.resubscribe();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::state::Events;
+
+    use super::*;
+
+    fn pulse(events: &Events, concerns: Concerns, next: Option<Pace>) -> Pulse {
+        Pulse {
+            changes: events.listen(),
+            concerns,
+            shutdown: CancellationToken::new(),
+            until: Instant::now() + LONGEST,
+            next,
+        }
+    }
+
+    fn changed(run: Uuid) -> RunChanged {
+        RunChanged { run, experiment: Some(Uuid::nil()) }
+    }
+
+    #[tokio::test]
+    async fn a_page_is_sent_at_once_and_then_when_something_of_it_changes() {
+        let events = Events::default();
+        let run = Uuid::now_v7();
+        let mut pulse = pulse(&events, Concerns::Run(run), None);
+        assert_eq!(pulse.next().await, Some(Beat::Start));
+        pulse.next = Some(Pace::Minute);
+        events.tell(changed(Uuid::now_v7()));
+        events.tell(changed(run));
+        assert_eq!(pulse.next().await, Some(Beat::Changed));
+    }
+
+    #[tokio::test]
+    async fn changes_that_come_together_are_one() {
+        let events = Events::default();
+        let mut pulse = pulse(&events, Concerns::Experiment(Uuid::nil()), Some(Pace::Second));
+        for _ in 0..400 {
+            events.tell(changed(Uuid::now_v7()));
+        }
+        assert_eq!(pulse.next().await, Some(Beat::Changed));
+        assert_eq!(pulse.next().await, Some(Beat::Time));
+    }
+
+    #[tokio::test]
+    async fn a_stream_ends_with_the_server_and_when_nothing_will_change_any_more() {
+        let events = Events::default();
+        let mut over = pulse(&events, Concerns::Everything, Some(Pace::Over));
+        assert_eq!(over.next().await, None);
+        let mut running = pulse(&events, Concerns::Everything, Some(Pace::Minute));
+        running.shutdown.cancel();
+        assert_eq!(running.next().await, None);
+    }
+}
