@@ -7,7 +7,7 @@ use sqlx::{SqliteConnection, SqlitePool};
 
 use super::{Origin, Run, RunEnforced, RunSize};
 
-/// A row of `run`, column by column.
+/// A row of `run`, column by column and whole, so that the compiler asks for each new column what becomes of it.
 #[derive(Clone, Debug)]
 pub struct RunRow {
     /// Order of submission.
@@ -31,9 +31,11 @@ pub struct RunRow {
     warm_up_ms: Option<i64>,
     repetition: i64,
     created_by: String,
+    #[expect(dead_code, reason = "only `leases` decides by it, in SQL")]
     wanted_agent: Option<String>,
     agent: Option<String>,
     phase: String,
+    #[expect(dead_code, reason = "only `leases` decides by it, in SQL")]
     lease_expires_at: Option<i64>,
     queued_at: i64,
     phase_at: i64,
