@@ -6,6 +6,7 @@ pub mod order;
 pub mod pages;
 pub mod progress;
 pub mod queries;
+pub mod told;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,5 @@
 //! `/experiments/{id}`: what was asked for, how far it is, and what came of it.
 
-use std::collections::BTreeMap;
-
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
@@ -15,8 +13,9 @@ use serde::Deserialize;
 use url::form_urlencoded;
 
 use super::{
-    Experiment, ExperimentWithRuns, Plan, Progress, api,
+    Experiment, ExperimentWithRuns, Progress, api,
     progress::{progress, repeated},
+    told::{asked, with_versions},
 };
 use crate::{
     auth::{Read, Scope, Submit},
@@ -144,46 +143,6 @@ impl ExperimentView {
     }
 }
 
-/// A run that has not ended does not know the version of its target yet. Others of the same target do: within one
-/// experiment it is one target, with one colour and one column.
-fn with_versions(mut runs: Vec<Run>) -> Vec<Run> {
-    let mut known: BTreeMap<String, Option<String>> = BTreeMap::new();
-    for run in &runs {
-        let Some(version) = &run.version else { continue };
-        known
-            .entry(run.target.clone())
-            .and_modify(|other| *other = other.take().filter(|other| other == version))
-            .or_insert_with(|| Some(version.clone()));
-    }
-    for run in runs.iter_mut().filter(|run| run.version.is_none()) {
-        run.version = known.get(&run.target).cloned().flatten();
-    }
-    runs
-}
-
-/// What was asked for, in one line.
-fn asked(plan: &Plan) -> String {
-    let mut parts = vec![plan.scenario.clone()];
-    parts.extend(plan.parameters.iter().map(|(name, value)| format!("{name}={value}")));
-    let seconds = |value| format::duration(Some(value)).text().to_owned();
-    match (plan.vus, plan.duration_s) {
-        (Some(vus), Some(duration)) => {
-            let vus = usize::try_from(vus).unwrap_or(usize::MAX);
-            parts.push(format!("{}, {} measured", format::plural(vus, "VU"), seconds(duration)));
-        }
-        _ => parts.push("load of the script".to_owned()),
-    }
-    parts.push(format!("{} warm-up", seconds(plan.warm_up_s)));
-    let repetitions = usize::try_from(plan.repetitions).unwrap_or(usize::MAX);
-    let cells = [
-        format::plural(plan.targets.len(), "target"),
-        format::plural(plan.sizes.len(), "size"),
-        format::plural(repetitions, "repetition"),
-    ];
-    parts.push(cells.join(" × "));
-    parts.join(" · ")
-}
-
 /// What an address says beside the id.
 #[derive(Debug, Deserialize)]
 pub struct Wish {
@@ -246,7 +205,7 @@ impl View for LiveExperiment {
         }
         let ended = self.whole.progress.ended;
         let view = ExperimentView::new(self.whole.clone(), self.baseline.clone(), self.scope);
-        let mut patches = vec![live::patch(&ProgressPart { view: &view })?];
+        let mut patches = Vec::new();
         if beat != Beat::Time {
             patches.push(live::patch(&RunsPart { view: &view })?);
         }
@@ -254,6 +213,8 @@ impl View for LiveExperiment {
             patches.push(live::patch(&ComparisonPart { view: &view })?);
             self.compared = ended;
         }
+        // At the end it takes along what follows: whatever came behind it would not be heard any more.
+        patches.push(live::patch(&ProgressPart { view: &view })?);
         let pace = match &view.progress.now {
             _ if view.is_over() => Pace::Over,
             Some(_) => Pace::Second,
@@ -292,22 +253,10 @@ async fn cancel(Submit(caller): Submit, State(state): State<AppState>, Path(id):
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::made_up::{finished, measuring};
-
-    fn plan() -> Plan {
-        Plan {
-            name: None,
-            targets: vec!["gosherve".to_owned(), "servy".to_owned()],
-            sizes: vec!["2/4GiB".to_owned()],
-            scenario: "hash".to_owned(),
-            parameters: BTreeMap::new(),
-            vus: Some(10),
-            duration_s: Some(10.0),
-            warm_up_s: 2.0,
-            repetitions: 3,
-            agent: None,
-        }
-    }
+    use crate::{
+        experiments::told::tests::{plan, queued},
+        runs::made_up::finished,
+    };
 
     fn view(name: &str, runs: Vec<Run>, scope: Scope) -> ExperimentView {
         let experiment = Experiment {
@@ -324,27 +273,6 @@ mod tests {
 
     fn page(view: ExperimentView) -> String {
         ExperimentPage { shell: Shell::signed_in("x", Section::Experiments, "ada"), view }.render().expect("it renders")
-    }
-
-    fn queued(target: &str) -> Run {
-        Run { version: None, phase: "queued".to_owned(), agent: None, started_at_ms: None, ..measuring(target) }
-    }
-
-    #[test]
-    fn what_was_asked_for_is_one_line() {
-        let text = asked(&plan()).replace('\u{a0}', " ");
-        assert_eq!(text, "hash · 10 VUs, 10 s measured · 2 s warm-up · 2 targets × 1 size × 3 repetitions");
-        let script = asked(&Plan { vus: None, duration_s: None, ..plan() });
-        assert!(script.contains("load of the script"), "{script}");
-    }
-
-    #[test]
-    fn a_run_that_waits_belongs_to_the_version_that_ran() {
-        let runs = with_versions(vec![finished("servy", 1), queued("servy"), queued("gosherve")]);
-        let versions: Vec<_> = runs.iter().map(|run| run.version.as_deref()).collect();
-        assert_eq!(versions, [Some("1.0"), Some("1.0"), None]);
-        let other = Run { version: Some("2.0".to_owned()), ..finished("servy", 2) };
-        assert_eq!(with_versions(vec![finished("servy", 1), other, queued("servy")])[2].version, None);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::{
 const CALM: Duration = Duration::from_millis(300);
 
 /// A stream ends after so long and the page asks again: whoever may no longer read then learns of it.
-const LONGEST: Duration = Duration::from_secs(600);
+const LONGEST: Duration = Duration::from_mins(10);
 
 /// What a page shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,8 @@ pub fn follow<V: View>(
     };
     let frames = stream::unfold((pulse, view), |(mut pulse, mut view)| async move {
         let beat = pulse.next().await?;
-        let frame = view.frame(beat).await.inspect_err(|fault| tracing::debug!(%fault, "a page stopped following")).ok()?;
+        let frame =
+            view.frame(beat).await.inspect_err(|fault| tracing::debug!(%fault, "a page stopped following")).ok()?;
         pulse.next = Some(frame.pace);
         Some((frame.patches, (pulse, view)))
     });
@@ -131,7 +132,7 @@ impl Pulse {
             None => return Some(Beat::Start),
             Some(Pace::Over) => return None,
             Some(Pace::Second) => Duration::from_secs(1),
-            Some(Pace::Minute) => Duration::from_secs(60),
+            Some(Pace::Minute) => Duration::from_mins(1),
         };
         let (shutdown, until) = (self.shutdown.clone(), self.until);
         tokio::select! {

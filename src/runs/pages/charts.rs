@@ -33,11 +33,18 @@ fn latency(run: &Run, mark: Mark, summary: Option<&Summary>) -> Option<Chart> {
     // Where nothing failed, both are the same line.
     let successful = successful.filter(|_| run.failed != Some(0)).filter(|ok: &Figures| ok.iter().any(Option::is_some));
     let known = || all.iter().chain(successful.iter().flatten()).flatten().copied();
-    known().next()?;
+    // A target that was never reached answers in no time at all.
+    known().find(|value| *value > 0.0)?;
     let scale = Scale::of(known().map(|value| (value, value)));
-    let mut data = vec![percentiles("all requests", &all, json!({"color": mark.role(), "symbol": "circle", "size": 8}), "solid")];
+    let mut data =
+        vec![percentiles("all requests", &all, &json!({"color": mark.role(), "symbol": "circle", "size": 8}), "solid")];
     if let Some(ok) = &successful {
-        data.push(percentiles("successful", ok, json!({"color": mark.role(), "symbol": "circle-open", "size": 9}), "dot"));
+        data.push(percentiles(
+            "successful",
+            ok,
+            &json!({"color": mark.role(), "symbol": "circle-open", "size": 9}),
+            "dot",
+        ));
     }
     let explained = if successful.is_some() { "filled: all requests, hollow: successful ones" } else { "all requests" };
     let kept: Vec<&str> = kept(&all, successful.as_ref()).collect();
@@ -64,7 +71,7 @@ fn kept<'a>(all: &'a Figures, successful: Option<&'a Figures>) -> impl Iterator<
     PERCENTILES.into_iter().enumerate().filter(move |(place, _)| known(*place)).map(|(_, name)| name)
 }
 
-fn percentiles(what: &str, values: &Figures, marker: Value, dash: &str) -> Value {
+fn percentiles(what: &str, values: &Figures, marker: &Value, dash: &str) -> Value {
     let known: Vec<(&str, f64)> =
         PERCENTILES.into_iter().zip(values).filter_map(|(name, value)| Some((name, (*value)?))).collect();
     let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
@@ -91,8 +98,7 @@ fn repetitions(run: &Run, mark: Mark, cell: &[Run]) -> Option<Chart> {
     if shown.len() < 2 || !shown.iter().any(|(other, _)| other.id == run.id) {
         return None;
     }
-    let numbers: Vec<usize> = (0..shown.len()).collect();
-    let names: Vec<String> = shown.iter().map(|(other, _)| other.repetition.to_string()).collect();
+    let numbers: Vec<u32> = shown.iter().map(|(other, _)| other.repetition).collect();
     let figures: Vec<f64> = shown.iter().map(|(_, rps)| *rps).collect();
     let opacity: Vec<f64> = shown.iter().map(|(other, _)| if other.id == run.id { 0.85 } else { 0.28 }).collect();
     let hints: Vec<String> = shown
@@ -107,10 +113,12 @@ fn repetitions(run: &Run, mark: Mark, cell: &[Run]) -> Option<Chart> {
         "marker": {"color": mark.role(), "opacity": opacity}, "hovertemplate": "%{text}<extra></extra>",
     }]);
     let title = json!({"text": "repetition", "standoff": 8});
-    // Few bars stay slim: the axis is as long as for six.
-    let room = 6.0_f64.max(shown.len() as f64);
-    let range = [-0.5, room - 0.5];
-    let x = json!({"tickvals": numbers, "ticktext": names, "range": range, "showgrid": false, "title": title});
+    let last = cell.iter().map(|other| other.repetition).max().unwrap_or(1);
+    // Whole repetitions only, and not more of them than can be read.
+    let step = last.div_ceil(12);
+    let x = json!({
+        "range": [0.5, f64::from(last) + 0.5], "dtick": step, "tick0": 1, "showgrid": false, "zeroline": false, "title": title,
+    });
     let mut layout = layout(x, json!({"nticks": 6}));
     layout["margin"]["b"] = json!(48);
     let spoken: Vec<String> = shown
@@ -124,7 +132,7 @@ fn repetitions(run: &Run, mark: Mark, cell: &[Run]) -> Option<Chart> {
         unit: "requests/s, higher is better · this run is the dark bar".to_owned(),
         label: format!("Throughput in requests per second: {}", spoken.join(", ")),
         height: 280,
-        min_width: 280.max(60 + 22 * shown.len()),
+        min_width: 280,
         figure: ScriptJson(json!({"data": data, "layout": layout})),
     })
 }
@@ -206,7 +214,7 @@ mod tests {
         let bad = judged(finished("servy", 2), Verdict::Invalid, "why");
         let cell = [run.clone(), bad, finished("servy", 3)];
         let chart = repetitions(&run, Mark(0), &cell).expect("two are left");
-        assert_eq!(chart.figure.0["layout"]["xaxis"]["ticktext"], json!(["1", "3"]));
+        assert_eq!(chart.figure.0["data"][0]["x"], json!([1, 3]));
     }
 
     #[test]

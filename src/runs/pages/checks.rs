@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn real() -> Summary {
-        let path = format!("{}/tests/fixtures/k6/handle-summary-v1.8.1.json", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/tests/fixtures/k6/handle-summary-odd-v1.8.1.json", env!("CARGO_MANIFEST_DIR"));
         parse(&std::fs::read(path).expect("a fixture")).expect("k6's own")
     }
 

@@ -23,8 +23,8 @@ use crate::{
 
 const PAGE: usize = 50;
 
-/// So many of what waits and runs are shown; the rest is counted.
-const MOST_UNFINISHED: usize = 25;
+/// So many of what runs and comes next are shown; the rest is counted.
+const MOST_UNFINISHED: usize = 8;
 
 /// The page.
 #[derive(Debug, Template, WebTemplate)]

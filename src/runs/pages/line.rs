@@ -115,7 +115,7 @@ pub fn state(run: &Run) -> Pill {
 
 /// Scenario, parameters and load of a run.
 pub fn load(run: &Run) -> String {
-    let mut parts = vec![run.scenario.clone().unwrap_or_else(|| "unknown scenario".to_owned())];
+    let mut parts: Vec<String> = run.scenario.iter().cloned().collect();
     parts.extend(run.parameters.iter().map(|(name, value)| format!("{name}={value}")));
     match (run.vus, run.origin) {
         (Some(vus), _) => parts.push(vus_text(vus)),
@@ -125,11 +125,12 @@ pub fn load(run: &Run) -> String {
     if let Some(seconds) = run.duration_s.or(run.measured_s) {
         parts.push(seconds_text(seconds).text().to_owned());
     }
-    parts.join(" · ")
+    if parts.is_empty() { "–".to_owned() } else { parts.join(" · ") }
 }
 
 fn vus_text(vus: u32) -> String {
-    if vus == 1 { "1 VU".to_owned() } else { format!("{} VUs", format::count(Some(u64::from(vus))).text()) }
+    let count = format::count(Some(u64::from(vus)));
+    format!("{}\u{a0}VU{}", count.text(), if vus == 1 { "" } else { "s" })
 }
 
 /// What k6 measured is never quite a whole second; nobody wants to read that in a list.
@@ -168,7 +169,7 @@ mod tests {
         (run.vus, run.measured_s) = (None, None);
         assert_eq!(load(&run), "hash · load of the script");
         (run.origin, run.scenario) = (Origin::Import, None);
-        assert_eq!(load(&run), "unknown scenario");
+        assert_eq!(load(&run), "–");
     }
 
     #[test]

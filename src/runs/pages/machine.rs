@@ -31,7 +31,10 @@ pub fn machine(evidence: &Evidence) -> Vec<Fact> {
 }
 
 fn worded(name: &str) -> String {
-    name.split('_').map(|word| if matches!(word, "cpu" | "os") { word.to_uppercase() } else { word.to_owned() }).collect::<Vec<_>>().join(" ")
+    name.split('_')
+        .map(|word| if matches!(word, "cpu" | "os") { word.to_uppercase() } else { word.to_owned() })
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// What the sandbox enforced and counted.
@@ -115,10 +118,7 @@ mod tests {
 
     #[test]
     fn the_machine_is_told_in_words() {
-        assert_eq!(
-            texts(machine(&evidence())),
-            ["CPU model: Z80", "load average: 0.1 0.2 0.3", "memory: 4 GiB"]
-        );
+        assert_eq!(texts(machine(&evidence())), ["CPU model: Z80", "load average: 0.1 0.2 0.3", "memory: 4 GiB"]);
     }
 
     #[test]

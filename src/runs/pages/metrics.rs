@@ -1,25 +1,32 @@
-//! Every metric of a summary, in tables. Template: `runs/_metrics.html`, variable `sections`. Pure.
+//! Every metric of a summary, in tables. Templates: `runs/_trends.html`, `runs/_totals.html`. Pure.
 
 use brewbench_agent::wire::summary::{Contains, Kind, Metric, Summary};
 
 use crate::web::format::{self, Figure};
 
-/// More rows than this in one table are left to the raw summary.
-const MOST_ROWS: usize = 300;
+/// More of one kind than this are left to the raw summary.
+const MOST: usize = 300;
 
-/// Metrics that belong together.
+/// Every metric of a summary.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Section {
-    /// What they are about.
-    pub title: &'static str,
-    /// Counters, shares and gauges.
-    pub totals: Vec<Total>,
+pub struct Metrics {
     /// The columns of the distributions, in order.
     pub statistics: Vec<String>,
     /// Distributions.
-    pub trends: Vec<Trend>,
+    pub trends: Vec<Section<Trend>>,
+    /// Counters, shares and gauges.
+    pub totals: Vec<Section<Total>>,
     /// Metrics that there was no room for.
     pub left_out: usize,
+}
+
+/// Metrics that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section<T> {
+    /// What they are about.
+    pub title: &'static str,
+    /// By name.
+    pub rows: Vec<T>,
 }
 
 /// A counter, a share or a gauge.
@@ -40,29 +47,37 @@ pub struct Trend {
     pub name: String,
     /// `ms`, or nothing.
     pub unit: &'static str,
-    /// One for each of [`Section::statistics`].
+    /// One for each of [`Metrics::statistics`].
     pub cells: Vec<Figure>,
 }
 
 const SECTIONS: [&str; 6] = ["HTTP", "Execution", "Network", "Other protocols", "Custom", "By tag"];
 
-/// All metrics of a summary; sections without any are left out.
-pub fn sections(summary: &Summary) -> Vec<Section> {
-    SECTIONS.into_iter().filter_map(|title| section(title, summary)).collect()
+/// All metrics of a summary.
+pub fn metrics(summary: &Summary) -> Metrics {
+    let (mut trends, mut totals): (Vec<_>, Vec<_>) =
+        summary.metrics.iter().partition(|(_, metric)| metric.kind == Kind::Trend);
+    let left_out = trends.len().saturating_sub(MOST) + totals.len().saturating_sub(MOST);
+    trends.truncate(MOST);
+    totals.truncate(MOST);
+    let statistics = statistics(&trends);
+    Metrics {
+        trends: sections(&trends, |name, metric| trend(name, metric, &statistics)),
+        totals: sections(&totals, total),
+        statistics: statistics.iter().map(|name| head(name)).collect(),
+        left_out,
+    }
 }
 
-fn section(title: &'static str, summary: &Summary) -> Option<Section> {
-    let own: Vec<(&String, &Metric)> = summary.metrics.iter().filter(|(name, _)| section_of(name) == title).collect();
-    let shown = &own[..own.len().min(MOST_ROWS)];
-    let (trends, totals): (Vec<_>, Vec<_>) = shown.iter().partition(|(_, metric)| metric.kind == Kind::Trend);
-    let statistics = statistics(&trends);
-    (!own.is_empty()).then(|| Section {
-        title,
-        totals: totals.iter().map(|(name, metric)| total(name, metric)).collect(),
-        trends: trends.iter().map(|(name, metric)| trend(name, metric, &statistics)).collect(),
-        statistics: statistics.iter().map(|name| head(name)).collect(),
-        left_out: own.len() - shown.len(),
-    })
+type Named<'a> = (&'a String, &'a Metric);
+
+/// Sections without any are left out.
+fn sections<T>(all: &[Named], row: impl Fn(&str, &Metric) -> T) -> Vec<Section<T>> {
+    let section = |title| {
+        let own = all.iter().filter(|(name, _)| section_of(name) == title);
+        Section { title, rows: own.map(|(name, metric)| row(name, metric)).collect() }
+    };
+    SECTIONS.into_iter().map(section).filter(|section| !section.rows.is_empty()).collect()
 }
 
 fn section_of(name: &str) -> &'static str {
@@ -71,9 +86,8 @@ fn section_of(name: &str) -> &'static str {
         _ if name.contains('{') => "By tag",
         "http_reqs" | "http_req_failed" => "HTTP",
         _ if begins(&["http_req_"]) => "HTTP",
-        "iterations" | "iteration_duration" | "dropped_iterations" | "vus" | "vus_max" | "checks" | "group_duration" => {
-            "Execution"
-        }
+        "iterations" | "iteration_duration" | "dropped_iterations" | "vus" | "vus_max" | "checks"
+        | "group_duration" => "Execution",
         "data_sent" | "data_received" => "Network",
         _ if begins(&["ws_", "grpc_", "browser_"]) => "Other protocols",
         _ => "Custom",
@@ -81,7 +95,7 @@ fn section_of(name: &str) -> &'static str {
 }
 
 /// The statistics that any of these has: average, least, percentiles in order, greatest, count.
-fn statistics(trends: &[&(&String, &Metric)]) -> Vec<String> {
+fn statistics(trends: &[Named]) -> Vec<String> {
     let mut names: Vec<String> = trends.iter().flat_map(|(_, metric)| metric.values.keys().cloned()).collect();
     names.sort_by(|a, b| rank(a).total_cmp(&rank(b)).then_with(|| a.cmp(b)));
     names.dedup();
@@ -141,7 +155,9 @@ fn total(name: &str, metric: &Metric) -> Total {
             let of = passes.zip(fails).map(|(passes, fails)| passes + fails);
             // k6's own quirk: for this one, to pass is to fail.
             let word = if name.starts_with("http_req_failed") { "failed" } else { "true" };
-            (format::percent(value("rate")), format!("{} of {} {word}", whole(passes), whole(of)))
+            // Without samples there is no share of them.
+            let rate = value("rate").filter(|_| of != Some(0.0));
+            (format::percent(rate), format!("{} of {} {word}", whole(passes), whole(of)))
         }
         Kind::Gauge | Kind::Trend => {
             let range = value("min").zip(value("max"));
@@ -182,31 +198,31 @@ mod tests {
 
     use super::*;
 
-    fn real(name: &str) -> Vec<Section> {
+    fn real(name: &str) -> Summary {
         let path = format!("{}/tests/fixtures/k6/{name}", env!("CARGO_MANIFEST_DIR"));
-        sections(&parse(&std::fs::read(path).expect("a fixture")).expect("k6's own"))
-    }
-
-    fn every(sections: &[Section]) -> usize {
-        sections.iter().map(|section| section.totals.len() + section.trends.len()).sum()
+        parse(&std::fs::read(path).expect("a fixture")).expect("k6's own")
     }
 
     #[test]
     fn every_metric_of_a_summary_is_in_one_section() {
-        let path = format!("{}/tests/fixtures/k6/handle-summary-v1.8.1.json", env!("CARGO_MANIFEST_DIR"));
-        let summary = parse(&std::fs::read(path).expect("a fixture")).expect("k6's own");
-        assert_eq!(every(&sections(&summary)), summary.metrics.len());
+        let summary = real("handle-summary-v1.8.1.json");
+        let metrics = metrics(&summary);
+        let trends: usize = metrics.trends.iter().map(|section| section.rows.len()).sum();
+        let totals: usize = metrics.totals.iter().map(|section| section.rows.len()).sum();
+        assert_eq!((trends + totals, metrics.left_out), (summary.metrics.len(), 0));
     }
 
     #[test]
     fn statistics_stand_in_the_order_in_which_people_read_them() {
         for name in ["handle-summary-v1.8.1.json", "summary-export-v1.8.1.json", "machine-readable-v1.8.1.json"] {
-            let sections = real(name);
-            let heads: Vec<_> = sections[0].statistics.iter().map(String::as_str).collect();
+            let metrics = metrics(&real(name));
+            let heads: Vec<_> = metrics.statistics.iter().map(String::as_str).collect();
             let place = |head| heads.iter().position(|other| *other == head);
-            assert_eq!((sections[0].title, place("avg"), place("min")), ("HTTP", Some(0), Some(1)), "{name}");
+            assert_eq!((place("avg"), place("min")), (Some(0), Some(1)), "{name}");
             assert!(place("p90") < place("p95") && place("p95") < place("max"), "{name}: {heads:?}");
-            assert!(sections[0].trends.iter().all(|trend| trend.unit == "ms" && trend.cells.len() == heads.len()));
+            let http = &metrics.trends[0];
+            assert_eq!(http.title, "HTTP");
+            assert!(http.rows.iter().all(|trend| trend.unit == "ms" && trend.cells.len() == heads.len()));
         }
     }
 
@@ -228,10 +244,10 @@ mod tests {
 
     #[test]
     fn counters_shares_and_gauges_carry_their_units() {
-        let sections = real("handle-summary-v1.8.1.json");
+        let metrics = metrics(&real("handle-summary-v1.8.1.json"));
         let total = |name: &str| {
-            let totals = sections.iter().flat_map(|section| &section.totals);
-            totals.into_iter().find(|total| total.name == name).expect("there").clone()
+            let mut totals = metrics.totals.iter().flat_map(|section| &section.rows);
+            totals.find(|total| total.name == name).expect("there").clone()
         };
         assert!(total("http_reqs").detail.ends_with("per second"));
         assert!(total("data_received").detail.ends_with("B/s"), "{:?}", total("data_received"));

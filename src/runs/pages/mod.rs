@@ -1,9 +1,10 @@
-//! History and single runs as pages. What a page shows is put together by the pure files in here: [`line`], [`stages`],
-//! [`metrics`], [`checks`], [`machine`] and [`charts`].
+//! History and single runs as pages. What a page shows is put together by the pure files in here: [`headline`],
+//! [`mod@line`], [`stages`], [`metrics`], [`checks`], [`machine`] and [`charts`].
 
 pub mod acts;
 pub mod charts;
 pub mod checks;
+pub mod headline;
 pub mod history;
 pub mod line;
 pub mod machine;

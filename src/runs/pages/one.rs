@@ -16,9 +16,10 @@ use brewbench_agent::wire::{
 use super::{
     charts,
     checks::{self, CheckGroup, Threshold},
+    headline::{self, Doubt},
     line::{Doing, Line, Marks},
     machine::{self, Fact},
-    metrics::{self, Section as Metrics},
+    metrics::{self, Metrics},
     stages::{self, Stage},
 };
 use crate::{
@@ -27,9 +28,8 @@ use crate::{
     runs::{Origin, Run, Verdict, api, blob, ingest::Evidence, queries},
     state::AppState,
     web::{
-        card::{Card, Tone},
+        card::Card,
         chart::Chart,
-        format,
         live::{self, Beat, Concerns, Frame, Pace, View},
         moment::{self, Moment},
         shell::{Section, Shell},
@@ -72,7 +72,7 @@ pub struct RunView {
 /// What the summary says.
 #[derive(Debug)]
 struct Figures {
-    sections: Vec<Metrics>,
+    metrics: Metrics,
     checks: Vec<CheckGroup>,
     thresholds: Vec<Threshold>,
 }
@@ -84,15 +84,6 @@ struct Seen {
     sandbox: Vec<Fact>,
     target_log: String,
     k6_log: String,
-}
-
-/// Something that speaks against the run.
-#[derive(Debug, PartialEq, Eq)]
-struct Doubt {
-    title: &'static str,
-    text: String,
-    /// Its class in `app.css`.
-    class: &'static str,
 }
 
 /// What is stored of a run beside itself.
@@ -146,14 +137,14 @@ impl RunView {
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
         Self {
             doing: (!run.has_ended()).then(|| Doing::new(run.clone(), &marks, &others, now)),
-            cards: cards(&run, summary.as_ref()),
-            doubts: doubts(&run),
+            cards: headline::cards(&run, summary.as_ref()),
+            doubts: headline::doubts(&run),
             charts: charts::charts(&run, mark, &cell, summary.as_ref()),
             repetitions: cell.iter().map(|other| other.repetition).collect::<BTreeSet<_>>().len(),
             enforced: machine::enforced(&run),
             stages: stages::stages(&phases, now),
             figures: summary.as_ref().map(|summary| Figures {
-                sections: metrics::sections(summary),
+                metrics: metrics::metrics(summary),
                 checks: checks::checks(summary),
                 thresholds: checks::thresholds(summary),
             }),
@@ -206,59 +197,6 @@ impl RunView {
             _ => "The agent gathers the results.",
         }
     }
-}
-
-fn cards(run: &Run, summary: Option<&Summary>) -> Vec<Card> {
-    let Some(requests) = run.requests else { return Vec::new() };
-    let ok = summary.map(|summary| summary.figures().ok_latency);
-    let over = run.measured_s.map_or_else(String::new, |seconds| format!(" in {}", format::duration(Some(seconds)).text()));
-    let throughput = format!("{} requests{over}", format::count(Some(requests)).text());
-    let latency = |label: &str, all: Option<f64>, ok: Option<f64>| {
-        let value = all.map_or_else(|| "not known".to_owned(), |_| format::latency(all).text().to_owned());
-        let detail = match (all, ok.filter(|_| run.failed != Some(0))) {
-            (None, _) => "the summary does not have it".to_owned(),
-            (Some(_), Some(ok)) => format!("of all requests; {} of successful ones", format::latency(Some(ok)).text()),
-            (Some(_), None) => "of all requests".to_owned(),
-        };
-        Card::new(label, value, detail, Tone::Plain)
-    };
-    let rps = run.rps.map_or_else(|| "not known".to_owned(), |_| format!("{} requests/s", format::number(run.rps).text()));
-    vec![
-        Card::new("Throughput", rps, throughput, Tone::Plain),
-        latency("Latency p50", run.p50_ms, ok.and_then(|ok| ok.p50_ms)),
-        latency("Latency p99", run.p99_ms, ok.and_then(|ok| ok.p99_ms)),
-        failures(run, requests),
-    ]
-}
-
-fn failures(run: &Run, requests: u64) -> Card {
-    const LABEL: &str = "Failed requests";
-    let of = format::count(Some(requests));
-    match run.failed {
-        None => Card::new(LABEL, "not known", "the summary does not say", Tone::Doubtful),
-        Some(0) => Card::new(LABEL, "none", format!("of {}", of.text()), Tone::Plain),
-        Some(failed) => {
-            let detail = format!("{} of {}", format::count(Some(failed)).text(), of.text());
-            let tone = if run.verdict == Some(Verdict::Invalid) { Tone::Bad } else { Tone::Doubtful };
-            Card::new(LABEL, format::percent(run.error_rate).text(), detail, tone)
-        }
-    }
-}
-
-fn doubts(run: &Run) -> Vec<Doubt> {
-    let ended = run.error.clone().map(|text| match run.phase.as_str() {
-        "cancelled" => Doubt { title: "Cancelled.", text, class: "" },
-        "lost" => Doubt { title: "Lost.", text, class: "doubt" },
-        _ => Doubt { title: "Failed.", text, class: "fault" },
-    });
-    let reasons = run.reasons.iter().map(|reason| match reason.verdict {
-        Verdict::Invalid => Doubt { title: "Invalid.", text: reason.text.clone(), class: "fault" },
-        _ => Doubt { title: "Suspect.", text: reason.text.clone(), class: "doubt" },
-    });
-    let mut all: Vec<Doubt> = ended.into_iter().chain(reasons).collect();
-    // What makes the figures worthless stands first.
-    all.sort_by_key(|doubt| doubt.class != "fault");
-    all
 }
 
 /// `GET /runs/{id}`
@@ -319,7 +257,7 @@ mod tests {
         let stored = Stored { summary: Some(real()), evidence: Some(evidence), ..Stored::default() };
         let html = page(finished("servy", 1), stored, Scope::Submit);
         let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
-        assert!(at("10,000 requests/s") < at("data-chart") && at("data-chart") < at("http_req_duration"));
+        assert!(at("10,000</p>") < at("data-chart") && at("data-chart") < at("http_req_duration"));
         assert!(at("http_req_duration") < at("listening"));
         assert!(html.contains("/runs/servy-1/delete") && !html.contains("/runs/servy-1/cancel"));
         assert!(!html.contains("data-init"), "nothing changes any more");
@@ -328,7 +266,10 @@ mod tests {
     #[test]
     fn a_run_on_its_way_follows_and_can_be_cancelled_by_who_may() {
         let html = page(measuring("servy"), Stored::default(), Scope::Submit);
-        assert!(html.contains("@get(&#39;/runs/servy-3/live&#39;") || html.contains("@get('/runs/servy-3/live'"), "{html}");
+        assert!(
+            html.contains("@get(&#39;/runs/servy-3/live&#39;") || html.contains("@get('/runs/servy-3/live'"),
+            "{html}"
+        );
         assert!(html.contains("/runs/servy-3/cancel") && !html.contains("/delete"));
         assert!(!page(measuring("servy"), Stored::default(), Scope::Read).contains("/cancel"));
     }
@@ -338,7 +279,7 @@ mod tests {
         let run = judged(finished("servy", 1), Verdict::Invalid, "all requests failed");
         let html = page(run, Stored::default(), Scope::Read);
         let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
-        assert!(at("all requests failed") < at("10,000 requests/s"));
+        assert!(at("all requests failed") < at("10,000</p>"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use brewbench_agent::wire::Phase;
 
-use crate::web::moment;
+use crate::web::{format, moment};
 
 /// One phase that a run went through, or is in.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,20 @@ pub struct Stage {
 }
 
 impl Stage {
+    /// Its part of the bar, in milliseconds: below 1 in all, parts would not fill it.
+    pub fn weight(&self) -> f64 {
+        self.took_s.unwrap_or_default() * 1_000.0
+    }
+
+    /// How long it took; most phases take less than a second.
+    pub fn took(&self) -> String {
+        match self.took_s {
+            None => String::new(),
+            Some(seconds) if seconds < 1.0 => format!("{:.0}\u{a0}ms", seconds * 1_000.0),
+            Some(seconds) => format::duration(Some(seconds)).text().to_owned(),
+        }
+    }
+
     /// The exact time.
     pub fn began(&self) -> String {
         moment::exact(Some(self.at_ms))

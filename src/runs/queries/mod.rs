@@ -7,7 +7,7 @@ use sqlx::{SqliteConnection, SqlitePool};
 
 use super::{Origin, Run, RunEnforced, RunSize};
 
-/// A row of `run`, column by column and whole, so that the compiler asks for each new column what becomes of it.
+/// A row of `run`, column by column.
 #[derive(Clone, Debug)]
 pub struct RunRow {
     /// Order of submission.
@@ -31,11 +31,11 @@ pub struct RunRow {
     warm_up_ms: Option<i64>,
     repetition: i64,
     created_by: String,
-    #[expect(dead_code, reason = "only `leases` decides by it, in SQL")]
+    #[expect(dead_code, reason = "only the queue asks for it; here all columns come along")]
     wanted_agent: Option<String>,
     agent: Option<String>,
     phase: String,
-    #[expect(dead_code, reason = "only `leases` decides by it, in SQL")]
+    #[expect(dead_code, reason = "only the dispatch asks for it; here all columns come along")]
     lease_expires_at: Option<i64>,
     queued_at: i64,
     phase_at: i64,
@@ -285,12 +285,7 @@ pub async fn of_experiment(pool: &SqlitePool, experiment: &str) -> sqlx::Result<
 }
 
 /// The repetitions of one cell of an experiment, in the order of submission.
-pub async fn of_cell(
-    pool: &SqlitePool,
-    experiment: &str,
-    target: &str,
-    size: Option<&str>,
-) -> sqlx::Result<Vec<Run>> {
+pub async fn of_cell(pool: &SqlitePool, experiment: &str, target: &str, size: Option<&str>) -> sqlx::Result<Vec<Run>> {
     let rows = sqlx::query_as!(
         RunRow,
         "select * from run where experiment_id = ? and target = ? and size_name is ? order by seq",
@@ -305,7 +300,8 @@ pub async fn of_cell(
 
 /// The targets of an experiment.
 pub async fn targets_of(pool: &SqlitePool, experiment: &str) -> sqlx::Result<Vec<String>> {
-    let rows = sqlx::query!("select distinct target from run where experiment_id = ?", experiment).fetch_all(pool).await?;
+    let rows =
+        sqlx::query!("select distinct target from run where experiment_id = ?", experiment).fetch_all(pool).await?;
     Ok(rows.into_iter().map(|row| row.target).collect())
 }
 

@@ -1,0 +1,106 @@
+//! What a run's page opens with: the figures, and what speaks against them. Pure.
+
+use brewbench_agent::wire::summary::Summary;
+
+use crate::{
+    runs::{Run, Verdict},
+    web::{
+        card::{Card, Tone},
+        format,
+    },
+};
+
+/// Something that speaks against the run.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Doubt {
+    /// What it makes of the run, e.g. `Invalid.`
+    pub title: &'static str,
+    /// Why.
+    pub text: String,
+    /// Its class in `app.css`.
+    pub class: &'static str,
+}
+
+/// The headline figures; none for a run that has none.
+pub fn cards(run: &Run, summary: Option<&Summary>) -> Vec<Card> {
+    let Some(requests) = run.requests else { return Vec::new() };
+    let ok = summary.map(|summary| summary.figures().ok_latency);
+    let over = run.measured_s.map(|seconds| format!(" in {}", format::duration(Some(seconds)).text()));
+    let throughput = format!("{} requests{}", format::count(Some(requests)).text(), over.unwrap_or_default());
+    let latency = |label: &str, all: Option<f64>, ok: Option<f64>| {
+        let value = all.map_or_else(|| "not known".to_owned(), |_| format::latency(all).text().to_owned());
+        let detail = match (all, ok.filter(|_| run.failed != Some(0))) {
+            (None, _) => "the summary does not have it".to_owned(),
+            (Some(_), Some(ok)) => format!("of all requests; {} of successful ones", format::latency(Some(ok)).text()),
+            (Some(_), None) => "of all requests".to_owned(),
+        };
+        Card::new(label, value, detail, Tone::Plain)
+    };
+    let rps = run.rps.map_or_else(|| "not known".to_owned(), |_| format::number(run.rps).text().to_owned());
+    vec![
+        Card::new("Requests per second", rps, throughput, Tone::Plain),
+        latency("Latency p50", run.p50_ms, ok.and_then(|ok| ok.p50_ms)),
+        latency("Latency p99", run.p99_ms, ok.and_then(|ok| ok.p99_ms)),
+        failures(run, requests),
+    ]
+}
+
+fn failures(run: &Run, requests: u64) -> Card {
+    const LABEL: &str = "Failed requests";
+    let of = format::count(Some(requests));
+    match run.failed {
+        None => Card::new(LABEL, "not known", "the summary does not say", Tone::Doubtful),
+        Some(0) => Card::new(LABEL, "none", format!("of {}", of.text()), Tone::Plain),
+        Some(failed) => {
+            let detail = format!("{} of {}", format::count(Some(failed)).text(), of.text());
+            let tone = if run.verdict == Some(Verdict::Invalid) { Tone::Bad } else { Tone::Doubtful };
+            Card::new(LABEL, format::percent(run.error_rate).text(), detail, tone)
+        }
+    }
+}
+
+/// What speaks against it; what makes its figures worthless stands first.
+pub fn doubts(run: &Run) -> Vec<Doubt> {
+    let ended = run.error.clone().map(|text| match run.phase.as_str() {
+        "cancelled" => Doubt { title: "Cancelled.", text, class: "" },
+        "lost" => Doubt { title: "Lost.", text, class: "doubt" },
+        _ => Doubt { title: "Failed.", text, class: "fault" },
+    });
+    let reasons = run.reasons.iter().map(|reason| match reason.verdict {
+        Verdict::Invalid => Doubt { title: "Invalid.", text: reason.text.clone(), class: "fault" },
+        _ => Doubt { title: "Suspect.", text: reason.text.clone(), class: "doubt" },
+    });
+    let mut all: Vec<Doubt> = ended.into_iter().chain(reasons).collect();
+    all.sort_by_key(|doubt| doubt.class != "fault");
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::made_up::{failed, finished, judged};
+
+    #[test]
+    fn what_is_not_known_is_said_and_never_zero() {
+        let mut run = finished("servy", 1);
+        (run.p99_ms, run.failed) = (None, None);
+        let cards = cards(&run, None);
+        assert_eq!((cards[2].value.as_str(), cards[3].value.as_str()), ("not known", "not known"));
+        assert_eq!(cards[0].value, "10,000");
+    }
+
+    #[test]
+    fn failures_are_bad_only_where_they_make_the_run_invalid() {
+        let some = Run { failed: Some(3), error_rate: Some(0.000_03), ..finished("servy", 1) };
+        assert_eq!(failures(&some, 100_000).tone, Tone::Doubtful);
+        assert_eq!(failures(&judged(some, Verdict::Invalid, "why"), 100_000).tone, Tone::Bad);
+        assert_eq!(failures(&finished("servy", 1), 100_000).value, "none");
+    }
+
+    #[test]
+    fn every_end_has_its_word() {
+        let told = |phase: &str| doubts(&failed("servy", phase, "why")).remove(0).title;
+        assert_eq!(["failed", "cancelled", "lost"].map(told), ["Failed.", "Cancelled.", "Lost."]);
+        assert_eq!(doubts(&judged(finished("servy", 1), Verdict::Suspect, "why"))[0].title, "Suspect.");
+    }
+}
