@@ -2,10 +2,11 @@
 
 use axum::{
     Json,
-    extract::{FromRequest, rejection::JsonRejection},
+    extract::{FromRequest, FromRequestParts, rejection::JsonRejection},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use axum_extra::extract::{Query, QueryRejection};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -100,6 +101,17 @@ pub struct Told(pub String);
 #[derive(Debug, FromRequest)]
 #[from_request(via(Json), rejection(Error))]
 pub struct Input<T>(pub T);
+
+/// What the query of an address asks for; one that can't be read is answered as a body would be.
+#[derive(Debug, FromRequestParts)]
+#[from_request(via(Query), rejection(Error))]
+pub struct Asked<T>(pub T);
+
+impl From<QueryRejection> for Error {
+    fn from(fault: QueryRejection) -> Self {
+        Self::Invalid(fault.body_text())
+    }
+}
 
 impl From<JsonRejection> for Error {
     fn from(fault: JsonRejection) -> Self {

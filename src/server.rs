@@ -75,9 +75,7 @@ impl Server {
         let lock = db::lock(&config.data)?;
         let db = db::open(&config.data).await?;
         catalog::queries::first_sizes(&db.write, now_ms()).await?;
-        for scenario in scenarios::bundled() {
-            catalog::queries::keep_scenario(&db.write, &scenario, now_ms()).await?;
-        }
+        catalog::queries::first_scenarios(&db.write, &scenarios::bundled(), now_ms()).await?;
         let unbound = |fault| StartError::Listen(config.listen, fault);
         let listener = TcpListener::bind(config.listen).await.map_err(unbound)?;
         let address = listener.local_addr().map_err(unbound)?;

@@ -4,7 +4,7 @@ use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
     Router,
-    extract::{Query, State},
+    extract::State,
     response::Redirect,
     routing::{get, post},
 };
@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::{Public, Read, caller::SESSION_COOKIE, queries, secret};
 use crate::{
-    error::{Error, Result},
+    error::{Asked, Error, Result},
     state::AppState,
     web::shell::Shell,
 };
@@ -37,7 +37,7 @@ struct LoginQuery {
     next: Option<String>,
 }
 
-async fn login(_: Public, Query(query): Query<LoginQuery>) -> Login {
+async fn login(_: Public, Asked(query): Asked<LoginQuery>) -> Login {
     Login { shell: Shell::anonymous("Log in"), next: own_path(query.next) }
 }
 
@@ -61,7 +61,7 @@ struct RegisterQuery {
     token: String,
 }
 
-async fn register(_: Public, State(state): State<AppState>, Query(query): Query<RegisterQuery>) -> Result<Register> {
+async fn register(_: Public, State(state): State<AppState>, Asked(query): Asked<RegisterQuery>) -> Result<Register> {
     let role = queries::open_invite(&state.db.read, &secret::hash(&query.token), now_ms()).await?;
     let spent = || Error::Forbidden("this registration link was used or has expired; ask for another".to_owned());
     let role = role.ok_or_else(spent)?.as_str().to_owned();

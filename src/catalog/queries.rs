@@ -88,14 +88,25 @@ pub async fn insert_size(pool: &SqlitePool, size: &MachineSize, now: i64) -> Res
     Ok(())
 }
 
-/// Stores a revision if it is new; gives its hash. What was stored last is the one that counts.
+/// Stores the scenarios that came with the program, each revision once: what a user made of one since stays the newest.
+pub async fn first_scenarios(pool: &SqlitePool, bundled: &[Scenario], now: i64) -> Result<()> {
+    for scenario in bundled {
+        if revision(pool, &scenario.name, &scenario.sha256()).await?.is_none() {
+            keep_scenario(pool, scenario, now).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Stores a revision; gives its hash. What was stored last is the one that counts, also if it was there before.
 pub async fn keep_scenario(pool: &SqlitePool, scenario: &Scenario, now: i64) -> Result<String> {
     let sha256 = scenario.sha256();
     let files = serde_json::to_string(&scenario.files).map_err(crate::error::Error::internal)?;
     let defaults = serde_json::to_string(&scenario.defaults).map_err(crate::error::Error::internal)?;
     sqlx::query!(
         "insert into scenario_revision (name, sha256, script, files, defaults, created_at) values (?, ?, ?, ?, ?, ?)
-         on conflict do nothing",
+         on conflict (name, sha256) do update
+             set id = (select max(id) + 1 from scenario_revision), created_at = excluded.created_at",
         scenario.name,
         sha256,
         scenario.script,

@@ -1,12 +1,11 @@
 //! `/api/v1/compare`: what the page shows, as JSON.
 
 use axum::{Json, extract::State};
-use axum_extra::extract::Query;
 
 use super::{Chosen, Comparison, load};
 use crate::{
     auth::Read,
-    error::{Error, ErrorBody, Result},
+    error::{Asked, Error, ErrorBody, Result},
     state::AppState,
 };
 
@@ -25,7 +24,7 @@ use crate::{
 pub async fn compare(
     _read: Read,
     State(state): State<AppState>,
-    Query(chosen): Query<Chosen>,
+    Asked(chosen): Asked<Chosen>,
 ) -> Result<Json<Comparison>> {
     let ids = chosen.ids();
     if ids.is_empty() {

@@ -3,12 +3,11 @@
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::extract::State;
-use axum_extra::extract::Query;
 
 use super::{Chosen, Comparison, load};
 use crate::{
     auth::Read,
-    error::Result,
+    error::{Asked, Result},
     state::AppState,
     web::shell::{Section, Shell},
 };
@@ -27,7 +26,7 @@ pub struct ComparePage {
 pub async fn compare(
     Read(caller): Read,
     State(state): State<AppState>,
-    Query(chosen): Query<Chosen>,
+    Asked(chosen): Asked<Chosen>,
 ) -> Result<ComparePage> {
     let ids = chosen.ids();
     let comparison = if ids.is_empty() {

@@ -4,7 +4,7 @@ use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
     Router,
-    extract::{Path, Query, State},
+    extract::{Path, State},
     response::{IntoResponse, Redirect},
     routing::get,
 };
@@ -20,7 +20,7 @@ use super::{
 use crate::{
     auth::{Read, Scope, Submit},
     compare::Comparison,
-    error::{Error, Result},
+    error::{Asked, Error, Result},
     runs::{
         Run,
         pages::line::{Line, Marks},
@@ -161,7 +161,7 @@ async fn show(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(id): Path<String>,
-    Query(wish): Query<Wish>,
+    Asked(wish): Asked<Wish>,
 ) -> Result<ExperimentPage> {
     let view = ExperimentView::new(api::whole(&state, &id).await?, wish.baseline(), caller.scope);
     let shell = Shell::signed_in(view.experiment.name.clone(), Section::Experiments, &caller.name);
@@ -173,7 +173,7 @@ async fn follow(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(id): Path<String>,
-    Query(wish): Query<Wish>,
+    Asked(wish): Asked<Wish>,
 ) -> Result<impl IntoResponse> {
     let whole = api::whole(&state, &id).await?;
     let concerns = Concerns::Experiment(whole.experiment.id.parse().map_err(Error::internal)?);

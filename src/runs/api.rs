@@ -3,7 +3,7 @@
 use axum::{
     Json,
     body::Bytes,
-    extract::{Path, Query, State, rejection::BytesRejection},
+    extract::{Path, State, rejection::BytesRejection},
     http::{HeaderName, StatusCode, header},
 };
 use brewbench_agent::wire::now_ms;
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     auth::{Read, Submit, api::checked_name},
     catalog::{self, find_size},
-    error::{Error, ErrorBody, Result},
+    error::{Asked, Error, ErrorBody, Result},
     state::{AppState, RunChanged},
 };
 
@@ -43,7 +43,7 @@ pub struct ListQuery {
 
 /// Runs, newest first.
 #[utoipa::path(get, path = "/api/v1/runs", tag = "runs", params(ListQuery), responses((status = 200, body = RunList)))]
-pub async fn list(_: Read, State(state): State<AppState>, Query(query): Query<ListQuery>) -> Result<Json<RunList>> {
+pub async fn list(_: Read, State(state): State<AppState>, Asked(query): Asked<ListQuery>) -> Result<Json<RunList>> {
     let ListQuery { experiment, target, phase, before, limit } = query;
     let limit = limit.unwrap_or(100).clamp(1, MOST_LISTED);
     let filter = Filter { experiment, target, phase, before };
@@ -103,7 +103,7 @@ pub struct ImportQuery {
 pub async fn import(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Query(query): Query<ImportQuery>,
+    Asked(query): Asked<ImportQuery>,
     bytes: Result<Bytes, BytesRejection>,
 ) -> Result<(StatusCode, Json<RunList>)> {
     let limit = state.config.max_summary_bytes;

@@ -3,7 +3,7 @@
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
-    extract::{Query, State},
+    extract::State,
     response::IntoResponse,
 };
 use brewbench_agent::wire::now_ms;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::line::{Doing, Line, Marks};
 use crate::{
     auth::{Read, Scope},
-    error::Result,
+    error::{Asked, Result},
     runs::{Run, queries},
     state::AppState,
     web::{
@@ -143,7 +143,7 @@ pub struct Place {
 pub async fn history(
     Read(caller): Read,
     State(state): State<AppState>,
-    Query(place): Query<Place>,
+    Asked(place): Asked<Place>,
 ) -> Result<HistoryPage> {
     let before = place.before.filter(|id| !id.is_empty());
     let history = History::read(&state, before, caller.scope).await?;

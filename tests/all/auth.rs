@@ -1,0 +1,168 @@
+//! Tokens, invitations and sessions.
+
+use brewbench::auth::{
+    Role,
+    queries::{self, NewPasskey, User},
+    secret::{self, Kind},
+};
+use brewbench_agent::wire::now_ms;
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::harness::{Actor, App, submit::text};
+
+async fn tokens(admin: &Actor) -> Vec<Value> {
+    admin.get("/api/v1/tokens").await.ok().json()["tokens"].as_array().expect("a list").clone()
+}
+
+#[tokio::test]
+async fn a_token_works_until_it_is_revoked_and_is_shown_only_once() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let made = admin.post("/api/v1/tokens", &json!({"name": " ci ", "scope": "read", "expires_in_days": 1})).await;
+    assert_eq!(made.status, 201);
+    let made = made.json();
+    assert_eq!(made["name"], "ci");
+    let secret = text(&made["secret"]);
+    let program = app.nobody().with_secret(&secret);
+    program.get("/api/v1/runs").await.ok();
+
+    let list = admin.get("/api/v1/tokens").await.ok();
+    assert!(!list.text().contains(&secret[4..]) && !list.text().contains("bbt_") && !list.text().contains("hash"));
+    let listed = tokens(&admin).await.into_iter().find(|token| token["name"] == "ci").expect("it is listed");
+    assert_eq!((&listed["scope"], &listed["revoked_at_ms"]), (&json!("read"), &Value::Null));
+    assert!(listed["last_used_at_ms"].as_i64().is_some() && listed["expires_at_ms"].as_i64() > Some(now_ms()));
+
+    assert_eq!(admin.delete("/api/v1/tokens/ci").await.status, 204);
+    program.get("/api/v1/runs").await.refused(401);
+    let again = admin.delete("/api/v1/tokens/ci").await.refused(404);
+    assert_eq!(again, "there is no token \"ci\" that could be revoked");
+    let same = admin.post("/api/v1/tokens", &json!({"name": "ci", "scope": "read"})).await.refused(409);
+    assert!(same.contains("already"), "{same}");
+}
+
+#[tokio::test]
+async fn names_are_one_visible_line_of_at_most_80_characters() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let before = tokens(&admin).await.len();
+    for name in ["", "   ", "a\nb", "\u{1b}[2J", &"x".repeat(81)] {
+        let token = admin.post("/api/v1/tokens", &json!({"name": name, "scope": "read"})).await.refused(422);
+        let key = admin.post("/api/v1/agent-keys", &json!({"name": name})).await.refused(422);
+        assert_eq!(
+            (token.as_str(), key.as_str()),
+            ("name: 1 to 80 characters on one line", token.as_str()),
+            "{name:?}"
+        );
+    }
+    assert_eq!(tokens(&admin).await.len(), before);
+    for name in ["ä", "<b>", "../..", &"x".repeat(80)] {
+        admin.post("/api/v1/tokens", &json!({"name": name, "scope": "read"})).await.ok();
+        let path = format!("/api/v1/tokens/{}", brewbench::cli::scenario::encoded(name));
+        admin.delete(&path).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_makes_no_sense_is_told_where() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let scope = admin.post("/api/v1/tokens", &json!({"name": "x", "scope": "root"})).await.refused(422);
+    assert!(scope.contains("scope") && scope.contains("root"), "{scope}");
+    let missing = admin.post("/api/v1/tokens", &json!({"name": "x"})).await.refused(422);
+    assert!(missing.contains("scope"), "{missing}");
+    let role = admin.post("/api/v1/invites", &json!({"role": "owner"})).await.refused(422);
+    assert!(role.contains("owner"), "{role}");
+}
+
+/// The secret in a registration link.
+async fn invite(admin: &Actor, role: &str) -> String {
+    let made = admin.post("/api/v1/invites", &json!({"role": role})).await.ok().json();
+    let url: Url = text(&made["url"]).parse().expect("a link");
+    assert_eq!((url.path(), url.host_str()), ("/register", Some("localhost")));
+    url.query_pairs().find(|(name, _)| name == "token").expect("a token").1.into_owned()
+}
+
+async fn register(app: &App, invite: &str, name: &str) -> brewbench::error::Result<()> {
+    let user = User { id: uuid::Uuid::now_v7().to_string(), name: name.to_owned(), role: Role::Member };
+    let passkey = NewPasskey { credential_id: user.id.as_bytes(), name: "k", credential: "{}" };
+    queries::register(&app.state.db.write, &secret::hash(invite), &user, &passkey, now_ms()).await
+}
+
+#[tokio::test]
+async fn a_registration_link_works_once() {
+    let app = App::start().await;
+    let (admin, nobody) = (app.admin().await, app.nobody());
+    let token = invite(&admin, "member").await;
+    let page = format!("/register?token={token}");
+    let start = json!({"token": token, "name": "Ada"});
+    let shown = nobody.clone().at_pages().get(&page).await.ok().text();
+    assert!(shown.contains("member"), "it says what one becomes");
+    let started = nobody.post("/api/v1/auth/register/start", &start).await.ok().json();
+    assert_eq!(started["options"]["publicKey"]["authenticatorSelection"]["residentKey"], "required");
+
+    register(&app, &token, "Ada").await.expect("the first time");
+    let spent = nobody.post("/api/v1/auth/register/start", &start).await.refused(403);
+    assert_eq!(spent, "this registration link was used or has expired; ask for another");
+    assert_eq!(nobody.get(&page).await.refused(403), spent);
+    assert_eq!(register(&app, &token, "Eve").await.expect_err("the second time").to_string(), spent);
+}
+
+#[tokio::test]
+async fn a_registration_link_expires_and_a_made_up_one_opens_nothing() {
+    let app = App::start().await;
+    let made = secret::make(Kind::Invite);
+    let (hash, now) = (secret::hash(&made), now_ms());
+    queries::insert_invite(&app.state.db.write, &hash, Role::Admin, now - 2, now - 1).await.expect("an invitation");
+    for token in [made.as_str(), "", "bbi_made_up"] {
+        let body = json!({"token": token, "name": "Eve"});
+        app.nobody().post("/api/v1/auth/register/start", &body).await.refused(403);
+    }
+    register(&app, &made, "Eve").await.expect_err("it has expired");
+}
+
+#[tokio::test]
+async fn a_name_that_is_taken_is_refused_and_the_link_still_works() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let (first, second) = (invite(&admin, "viewer").await, invite(&admin, "viewer").await);
+    register(&app, &first, "Ada").await.expect("a person");
+    let taken = register(&app, &second, "Ada").await.expect_err("a name is unique");
+    assert_eq!(taken.to_string(), "the name \"Ada\" is taken; choose another");
+    register(&app, &second, "Grace").await.expect("all or nothing: the link was not used up");
+}
+
+#[tokio::test]
+async fn a_login_without_a_passkey_fails_with_a_sentence() {
+    let app = App::start().await;
+    let nobody = app.nobody();
+    let started = nobody.post("/api/v1/auth/login/start", &json!({})).await.ok().json();
+    assert_eq!(started["options"]["publicKey"]["userVerification"], "required");
+    let made_up = json!({"ceremony": started["ceremony"], "credential": {"id": "AAAA", "rawId": "AAAA",
+        "type": "public-key", "extensions": {}, "response": {"authenticatorData": "AAAA", "clientDataJSON": "AAAA",
+        "signature": "AAAA", "userHandle": "AAAAAAAAAAAAAAAAAAAAAA"}}});
+    nobody.post("/api/v1/auth/login/finish", &made_up).await.refused(403);
+    let senseless = nobody.post("/api/v1/auth/login/finish", &json!({"ceremony": 1})).await.refused(422);
+    assert!(senseless.contains("ceremony"), "{senseless}");
+}
+
+#[tokio::test]
+async fn a_session_ends_with_the_logout() {
+    let app = App::start().await;
+    let person = app.person(Role::Viewer).await.at_pages();
+    person.get("/runs").await.ok();
+    let out = person.post("/logout", &()).await;
+    assert_eq!((out.status.as_u16(), out.header("location")), (303, "/login"));
+    assert!(out.header("set-cookie").contains("Max-Age=0"), "{}", out.header("set-cookie"));
+    assert_eq!(person.get("/runs").await.status, 303);
+    person.get("/api/v1/runs").await.refused(401);
+}
+
+#[tokio::test]
+async fn the_first_start_prints_a_link_only_until_somebody_has_registered() {
+    let app = App::start().await;
+    assert!(!queries::any_user(&app.state.db.read).await.expect("an answer"));
+    let token = invite(&app.admin().await, "admin").await;
+    register(&app, &token, "Ada").await.expect("a person");
+    assert!(queries::any_user(&app.state.db.read).await.expect("an answer"));
+}

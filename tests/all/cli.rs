@@ -1,0 +1,316 @@
+//! The commands, as people and scripts type them.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Agent, App,
+    program::{Done, as_user, brewbench},
+    submit::text,
+    summaries::{good, path, target_down},
+};
+
+async fn run(arguments: &[&str]) -> Done {
+    Done::of(brewbench(arguments)).await
+}
+
+fn file(name: &str) -> String {
+    path(name).display().to_string()
+}
+
+#[tokio::test]
+async fn login_keeps_address_and_token_for_its_owner_only() {
+    let app = App::start().await;
+    let config = tempfile::tempdir().expect("a folder");
+    let in_config = |arguments: &[&str]| {
+        let mut command = brewbench(arguments);
+        command.env("XDG_CONFIG_HOME", config.path());
+        command
+    };
+    let secret = app.reader().await.secret().to_owned();
+    let url = app.url.to_string();
+    Done::of(in_config(&["login", &url, "--token", &secret])).await.ok();
+    let kept = config.path().join("brewbench/login.json");
+    let mode = kept.metadata().expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let list = Done::of(in_config(&["run", "list", "--json"])).await.json();
+    assert_eq!(list, json!({"runs": []}));
+
+    // The environment goes before what was kept, and a kept token goes to no other server.
+    let mut command = in_config(&["run", "list"]);
+    command.env("BREWBENCH_TOKEN", "bbt_wrong");
+    let wrong = Done::of(command).await.refused(1);
+    assert!(wrong.contains("log in, or send a token"), "{wrong}");
+    let other = App::start().await;
+    let mut command = in_config(&["run", "list"]);
+    command.env("BREWBENCH_URL", other.url.as_str());
+    Done::of(command).await.refused(1);
+    let mut command = in_config(&["run", "list", "--json"]);
+    command.env("BREWBENCH_URL", other.url.as_str()).env("BREWBENCH_TOKEN", other.reader().await.secret());
+    Done::of(command).await.ok();
+}
+
+#[tokio::test]
+async fn a_login_with_a_wrong_token_keeps_nothing() {
+    let app = App::start().await;
+    let config = tempfile::tempdir().expect("a folder");
+    let mut command = brewbench(&["login", app.url.as_str(), "--token", "bbt_wrong"]);
+    command.env("XDG_CONFIG_HOME", config.path());
+    let said = Done::of(command).await.refused(1);
+    assert!(said.starts_with("brewbench: log in, or send a token"), "{said}");
+    assert!(!config.path().join("brewbench").exists());
+}
+
+#[tokio::test]
+async fn without_a_login_a_command_says_how_to() {
+    let said = run(&["run", "list"]).await.refused(1);
+    assert!(said.contains("brewbench login URL"), "{said}");
+    let away = run(&["run", "list", "--url", "http://127.0.0.1:9", "--token", "x"]).await.refused(1);
+    assert!(away.contains("http://127.0.0.1:9/ can't be reached"), "{away}");
+}
+
+#[tokio::test]
+async fn the_owner_of_the_data_folder_needs_no_login() {
+    let app = App::start().await;
+    let data = app.data().display().to_string();
+    let secret = run(&["token", "new", "ci", "--scope", "admin", "--data", &data]).await.ok();
+    let admin = app.nobody().with_secret(secret.trim());
+    let key = run(&["agent-key", "new", "rack-1", "--data", &data, "--json"]).await.json();
+    assert_eq!(key["name"], "rack-1");
+    let invite = run(&["invite", "--role", "admin", "--data", &data]).await.ok();
+    let link = invite.trim().replacen(app.state.public_url.as_str(), app.url.as_str(), 1);
+    app.nobody().at_pages().get(&link).await.ok();
+    let agents = admin.get("/api/v1/agents").await.ok().json();
+    assert_eq!(agents["agents"][0]["name"], "rack-1");
+    let again = run(&["token", "new", "ci", "--data", &data]).await.refused(1);
+    assert_eq!(again, "brewbench: there is a token \"ci\" already; choose another name\n");
+}
+
+#[tokio::test]
+async fn an_invitation_needs_a_server_that_has_run() {
+    let empty = tempfile::tempdir().expect("a folder");
+    let data = empty.path().display().to_string();
+    let said = run(&["invite", "--data", &data]).await.refused(1);
+    assert!(said.contains("no server has run on this data folder yet"), "{said}");
+}
+
+#[tokio::test]
+async fn tokens_and_keys_are_made_listed_and_revoked() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let token = admin.secret();
+    let made = as_user(&app, token, &["token", "new", "ci", "--scope", "read", "--json"]).await.json();
+    let secret = text(&made["secret"]);
+    let list = as_user(&app, token, &["token", "list"]).await.ok();
+    assert!(list.lines().any(|line| line.split_whitespace().eq(["ci", "read", "good"])), "{list}");
+    assert!(!list.contains(&secret));
+    as_user(&app, &secret, &["size", "list"]).await.ok();
+    as_user(&app, token, &["token", "revoke", "ci"]).await.ok();
+    as_user(&app, &secret, &["size", "list"]).await.refused(1);
+    as_user(&app, token, &["agent-key", "new", "rack/1"]).await.ok();
+    as_user(&app, token, &["agent-key", "revoke", "rack/1"]).await.ok();
+    let list = as_user(&app, token, &["agent-key", "list"]).await.ok();
+    assert!(list.contains("rack/1") && list.contains("revoked"), "{list}");
+}
+
+#[tokio::test]
+async fn summaries_are_imported_listed_shown_compared_exported_and_deleted() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let token = user.secret();
+    let (good_file, other) = (file("handle-summary-v1.8.1"), file("handle-summary-v0.52.0"));
+    let arguments =
+        ["run", "import", &good_file, &other, "--target", "servy", "--size", "2/4GiB", "--scenario", "hash", "--json"];
+    let imported = as_user(&app, token, &arguments).await.json();
+    let runs = imported["runs"].as_array().expect("runs").clone();
+    let repetitions: Vec<_> = runs.iter().map(|run| run["repetition"].as_u64()).collect();
+    assert_eq!(repetitions, [Some(1), Some(2)]);
+    assert_eq!((&runs[0]["requests"], &runs[0]["size"]["name"]), (&json!(51_230), &json!("2 vCPU / 4 GiB")));
+    let down =
+        as_user(&app, token, &["run", "import", &file("summary-export-target-down-v1.8.1"), "--json"]).await.json();
+    assert_eq!(down["runs"][0]["target"], "summary-export-target-down-v1.8.1");
+
+    let list = as_user(&app, token, &["run", "list", "--json"]).await.json();
+    assert_eq!(list, user.get("/api/v1/runs").await.ok().json());
+    let id = text(&runs[0]["id"]);
+    let end = id.rsplit('-').next().expect("an end");
+    assert_eq!(as_user(&app, token, &["run", "show", end, "--json"]).await.json(), json!({"runs": [runs[0]]}));
+    let table = as_user(&app, token, &["run", "list"]).await.ok();
+    assert!(
+        table.contains(end) && table.contains("invalid") && table.lines().all(|line| line.chars().count() <= 100),
+        "{table}"
+    );
+    let shown = as_user(&app, token, &["run", "show", end]).await.ok();
+    assert!(shown.contains("51,230") && shown.contains("valid"), "{shown}");
+    assert_eq!(as_user(&app, token, &["run", "export", end]).await.ok(), good());
+    let exported = as_user(&app, token, &["run", "export", &text(&down["runs"][0]["id"])]).await.ok();
+    assert_eq!(exported, target_down());
+
+    let compared = as_user(&app, token, &["compare", end, &text(&runs[1]["id"]), "--json"]).await.json();
+    assert_eq!(compared["subjects"][0]["target"], "servy");
+    let compared = as_user(&app, token, &["compare", end, &text(&runs[1]["id"])]).await.ok();
+    assert!(compared.contains("servy") && compared.contains("req/s"), "{compared}");
+
+    as_user(&app, token, &["run", "delete", end]).await.refused(1);
+    as_user(&app, token, &["run", "delete", "--yes", end]).await.ok();
+    let gone = as_user(&app, token, &["run", "show", &id]).await.refused(1);
+    assert_eq!(gone, format!("brewbench: there is no run \"{id}\"\n"));
+}
+
+#[tokio::test]
+async fn a_bad_file_is_named_with_what_is_wrong_in_it() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let bad = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(bad.path(), "{\"metrics\": 1}").expect("written");
+    let name = bad.path().display().to_string();
+    let said = as_user(&app, user.secret(), &["run", "import", &name]).await.refused(1);
+    assert!(said.contains(&format!("{name} was not imported")) && said.contains("metrics"), "{said}");
+    let said = as_user(&app, user.secret(), &["run", "import", "/nonexistent.json"]).await.refused(1);
+    assert!(said.contains("/nonexistent.json can't be read"), "{said}");
+    assert_eq!(user.count_runs().await, 0);
+}
+
+#[tokio::test]
+async fn sizes_and_scenarios_are_listed_and_added() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let token = admin.secret();
+    let list = as_user(&app, token, &["size", "list"]).await.ok();
+    assert!(list.contains("1 vCPU / 256 MiB") && list.contains("16/16GiB"), "{list}");
+    let half = as_user(&app, token, &["size", "add", "--vcpus", "0.5", "--memory", "128MiB", "--json"]).await.json();
+    assert_eq!(half, json!({"name": "0.5 vCPU / 128 MiB", "vcpus": 0.5, "memory_bytes": 128 << 20}));
+    as_user(&app, token, &["size", "add", "--vcpus", "1", "--memory", "lots"]).await.refused(2);
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let (script, list) = (folder.path().join("mine.js"), folder.path().join("urls.json"));
+    std::fs::write(&script, "export default function () {}\n").expect("written");
+    std::fs::write(&list, "[]").expect("written");
+    let (script, list) = (script.display().to_string(), list.display().to_string());
+    let added =
+        as_user(&app, token, &["scenario", "add", &script, "--file", &list, "--default", "N=1", "--json"]).await.json();
+    assert_eq!((&added["name"], &added["revisions"]), (&json!("mine"), &json!(1)));
+    let all = as_user(&app, token, &["scenario", "list", "--json"]).await.json();
+    assert_eq!(all["scenarios"].as_array().map(Vec::len), Some(4));
+    let shown = as_user(&app, token, &["scenario", "show", "mine"]).await.ok();
+    assert!(
+        shown.contains("parameter N=1") && shown.contains("file urls.json") && shown.contains("export default"),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn runs_are_submitted_waited_for_and_judged_by_the_exit_code() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let new = [
+        "run",
+        "new",
+        "--target",
+        "fast",
+        "--size",
+        "1/256MiB",
+        "--repeat",
+        "1",
+        "--vus",
+        "1",
+        "--duration",
+        "1s",
+        "--wait",
+        "--json",
+    ];
+    let refused = as_user(&app, user.secret(), &new).await.refused(1);
+    assert!(refused.starts_with("brewbench: no agent is connected"), "{refused}");
+
+    let mut agent = Agent::start(&app, "rack").await;
+    for (summary, code) in [(good(), 0), (target_down(), 3)] {
+        let does = async {
+            let job = agent.job().await;
+            agent.finish(&job, &summary).await;
+        };
+        let (done, ()) = tokio::join!(as_user(&app, user.secret(), &new), does);
+        assert_eq!(done.code, Some(code), "{}", done.err);
+        let made: Value = serde_json::from_str(&done.out).expect("JSON");
+        assert_eq!(made["progress"]["ended"], 1);
+        let experiment = text(&made["experiment"]["id"]);
+        let shown = as_user(&app, user.secret(), &["experiment", "show", &experiment]).await.ok();
+        assert!(shown.contains("1 of 1 runs ended") && shown.contains("fast"), "{shown}");
+    }
+    let watched =
+        as_user(&app, user.secret(), &["run", "watch", &text(&user.get("/api/v1/runs").await.json()["runs"][0]["id"])])
+            .await;
+    assert_eq!(watched.code, Some(3), "{}", watched.err);
+    let targets = as_user(&app, user.secret(), &["target", "list"]).await.ok();
+    assert!(targets.contains("the fast one"), "{targets}");
+}
+
+#[tokio::test]
+async fn a_queued_run_can_be_cancelled() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = crate::harness::submit::submit_one(&user).await;
+    agent.job().await;
+    let cancelled = as_user(&app, user.secret(), &["run", "cancel", &id, "--json"]).await.json();
+    assert_eq!(cancelled["runs"][0]["phase"], "cancelled");
+    assert_eq!(agent.cancelled().await.to_string(), id);
+    let again = as_user(&app, user.secret(), &["run", "cancel", &id]).await.refused(1);
+    assert_eq!(again, "brewbench: the run has ended already: cancelled\n");
+}
+
+#[tokio::test]
+async fn a_reader_who_writes_is_told_which_scope_it_takes() {
+    let app = App::start().await;
+    let reader = app.reader().await;
+    let said = as_user(&app, reader.secret(), &["run", "import", &file("handle-summary-v1.8.1")]).await.refused(1);
+    assert!(said.contains("this needs the scope submit; yours is read"), "{said}");
+}
+
+#[tokio::test]
+async fn help_fits_the_terminal_and_completions_are_printed() {
+    let nouns = [
+        "serve",
+        "agent",
+        "demo",
+        "invite",
+        "login",
+        "run",
+        "experiment",
+        "compare",
+        "target",
+        "size",
+        "scenario",
+        "agent-key",
+        "token",
+        "completions",
+    ];
+    let verbs = ["new", "list", "show", "watch", "cancel", "delete", "import", "export"].map(|verb| vec!["run", verb]);
+    let all = nouns.iter().map(|noun| vec![*noun]).chain(verbs).chain([Vec::new()]);
+    for words in all {
+        let mut arguments = words.clone();
+        arguments.push("--help");
+        let help = run(&arguments).await.ok();
+        for line in help.lines() {
+            assert!(line.chars().count() <= 100, "{words:?}: {line}");
+        }
+    }
+    for noun in nouns {
+        assert!(run(&["--help"]).await.ok().contains(&format!("\n  {noun} ")), "{noun}");
+    }
+    assert!(run(&["completions", "bash"]).await.ok().contains("complete -F _brewbench"));
+}
+
+#[tokio::test]
+async fn a_command_line_that_can_not_be_understood_ends_with_2() {
+    for arguments in [
+        &["run", "fly"][..],
+        &["--loud"],
+        &["token", "new", "x", "--scope", "root"],
+        &["run", "show"],
+        &["run", "new", "--target", "a", "--size", "b", "--vus", "3"],
+    ] {
+        let said = run(arguments).await.refused(2);
+        assert!(said.starts_with("error: "), "{said}");
+    }
+}

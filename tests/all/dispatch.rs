@@ -1,0 +1,431 @@
+//! Runs in the hands of agents: phases, results early, late and twice, silence, cancelling, keys.
+
+use std::time::{Duration, Instant};
+
+use brewbench::runs::ingest::Settled;
+use brewbench_agent::wire::{
+    PROTOCOL, Phase, RunId,
+    messages::AgentMessage,
+    now_ms,
+    outcome::{Ended, Outcome},
+};
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Agent, App,
+    agent::outcome,
+    submit::{plan_with, reaches, retry_of, submit, submit_one, text},
+    summaries::good,
+};
+
+const HOUR_MS: i64 = 60 * 60 * 1_000;
+
+/// A server whose agents may be silent for a moment only.
+async fn impatient() -> App {
+    App::with(|config| config.lease = Duration::from_millis(300)).await
+}
+
+#[track_caller]
+fn assert_dropped(settled: &Settled, why: &str) {
+    assert!(!settled.kept && settled.why.as_deref().is_some_and(|said| said.contains(why)), "{settled:?}");
+}
+
+#[tokio::test]
+async fn a_run_goes_through_its_phases_and_ends_with_its_figures() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    let leased = user.run(&id).await;
+    assert_eq!((&leased["phase"], &leased["agent"]), (&json!("leased"), &json!("rack")));
+    for phase in [Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting] {
+        agent.enter(job.run, phase).await;
+        reaches(&app, &user, &id, phase.as_str()).await;
+    }
+    agent.finish(&job, &good()).await;
+    let run = user.run(&id).await;
+    let expected = json!({"phase": "finished", "verdict": "valid", "requests": 51_230, "agent": "rack",
+        "k6_version": "1.8.1", "target_sha256": "ab".repeat(32), "version": "1.0", "origin": "agent",
+        "enforced": {"cpu": "cgroup2", "memory": "cgroup2"}, "vus": 2, "duration_s": 1.0, "warm_up_s": 0.0});
+    for (field, value) in expected.as_object().expect("fields") {
+        assert_eq!(&run[field], value, "{field}");
+    }
+    let summary = user.get(&format!("/api/v1/runs/{id}/summary")).await.ok();
+    assert_eq!(summary.text(), good());
+}
+
+#[tokio::test]
+async fn a_phase_that_is_none_of_work_is_not_taken_from_an_agent() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    for phase in [Phase::Finished, Phase::Failed, Phase::Cancelled, Phase::Lost, Phase::Queued] {
+        agent.enter(job.run, phase).await;
+    }
+    agent.enter(job.run, Phase::Measuring).await;
+    let run = reaches(&app, &user, &id, "measuring").await;
+    assert_eq!((&run["verdict"], &run["finished_at_ms"]), (&Value::Null, &Value::Null));
+}
+
+#[tokio::test]
+async fn a_result_that_comes_twice_changes_nothing() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    agent.finish(&job, &good()).await;
+    let before = user.run(&id).await;
+    let other = Outcome { ended: Ended::Failed { reason: "no".to_owned() }, ..outcome(&job, &good()) };
+    for again in [outcome(&job, &good()), other] {
+        assert_dropped(&agent.settle(&again).await, "there is a result already");
+    }
+    assert_eq!(user.run(&id).await, before);
+}
+
+#[tokio::test]
+async fn a_result_after_the_cancellation_is_acknowledged_and_changes_nothing() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    user.post(&format!("/api/v1/runs/{id}/cancel"), &()).await.ok();
+    assert_eq!(agent.cancelled().await, job.run);
+    let before = user.run(&id).await;
+    assert_dropped(&agent.settle(&outcome(&job, &good())).await, "cancelled");
+    assert_eq!(user.run(&id).await, before);
+    assert_eq!((&before["phase"], &before["requests"]), (&json!("cancelled"), &Value::Null));
+}
+
+#[tokio::test]
+async fn a_cancellation_reaches_the_agent_within_a_second() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    agent.enter(job.run, Phase::Measuring).await;
+    reaches(&app, &user, &id, "measuring").await;
+    let asked = Instant::now();
+    user.post(&format!("/api/v1/runs/{id}/cancel"), &()).await.ok();
+    assert_eq!(agent.cancelled().await, job.run);
+    assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+    // It is free again once it has said so, and not before.
+    let next = submit_one(&user).await;
+    agent.end_cancelled(&job).await;
+    assert_eq!(agent.job().await.run.to_string(), next);
+}
+
+#[tokio::test]
+async fn a_silent_agents_run_is_lost_and_queued_anew_once() {
+    let app = impatient().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    let lost = reaches(&app, &user, &id, "lost").await;
+    assert!(text(&lost["error"]).contains("silent"), "{}", lost["error"]);
+    assert_eq!(agent.cancelled().await, job.run, "it is told to stop if it is there after all");
+    let retry = retry_of(&user, &id).await.expect("its cell is queued anew");
+    assert_eq!(
+        (&retry["target"], &retry["repetition"], &retry["experiment"]),
+        (&lost["target"], &lost["repetition"], &lost["experiment"])
+    );
+    // The second loss of the same cell is left to people.
+    agent.say(AgentMessage::Done { run: job.run }).await;
+    let second = agent.job().await;
+    assert_eq!(second.run.to_string(), text(&retry["id"]));
+    reaches(&app, &user, &text(&retry["id"]), "lost").await;
+    assert_eq!(retry_of(&user, &text(&retry["id"])).await, None);
+    let whole = user.get(&format!("/api/v1/experiments/{}", text(&lost["experiment"]))).await.ok().json();
+    assert_eq!(
+        (&whole["progress"]["total"], &whole["progress"]["ended"]),
+        (&json!(1), &json!(1)),
+        "one cell, however often it was tried"
+    );
+}
+
+#[tokio::test]
+async fn a_sign_of_life_keeps_a_run() {
+    let app = App::with(|config| config.lease = Duration::from_secs(2)).await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    let since = Instant::now();
+    while since.elapsed() < Duration::from_secs(4) {
+        agent.say(AgentMessage::Heartbeat { running: Some(job.run) }).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    assert_eq!(user.run(&id).await["phase"], "leased");
+}
+
+#[tokio::test]
+async fn a_late_result_counts_while_nobody_measures_the_cell_again() {
+    let app = impatient().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    reaches(&app, &user, &id, "lost").await;
+    let retry = text(&retry_of(&user, &id).await.expect("a retry")["id"]);
+    assert_eq!(agent.settle(&outcome(&job, &good())).await, Settled { kept: true, why: None });
+    let run = user.run(&id).await;
+    assert_eq!((&run["phase"], &run["verdict"], &run["error"]), (&json!("finished"), &json!("valid"), &Value::Null));
+    user.get(&format!("/api/v1/runs/{retry}")).await.refused(404);
+    assert_eq!(user.count_runs().await, 1);
+}
+
+#[tokio::test]
+async fn a_late_result_is_dropped_once_the_cell_is_measured_again() {
+    let app = impatient().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "a").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    agent.hang_up();
+    let mut other = Agent::start(&app, "b").await;
+    reaches(&app, &user, &id, "lost").await;
+    let again = other.job().await;
+    let before = user.run(&id).await;
+    assert_dropped(&agent.settle(&outcome(&job, &good())).await, "measures it again already");
+    assert_eq!(user.run(&id).await, before);
+    // Its own result arrives whether or not it was given up meanwhile.
+    other.finish(&again, &good()).await;
+    assert_eq!(user.run(&again.run.to_string()).await["phase"], "finished");
+}
+
+#[tokio::test]
+async fn a_result_of_somebody_elses_run_is_dropped() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "a").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    let other = Agent::start(&app, "b").await;
+    assert_dropped(&other.settle(&outcome(&job, &good())).await, "not in the hands of b");
+    assert_eq!(user.run(&id).await["phase"], "leased");
+    let unknown = Outcome { run: RunId::now(), ..outcome(&job, &good()) };
+    agent.send(&unknown).await.refused(404);
+    let path = format!("/api/v1/agent/runs/{}/result", RunId::now());
+    let crossed = agent.home.put(&path, &outcome(&job, &good())).await.refused(422);
+    assert!(crossed.starts_with("run: the body is about"), "{crossed}");
+}
+
+#[tokio::test]
+async fn phases_of_somebody_elses_run_are_not_taken() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "a").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    let mut other = Agent::start(&app, "b").await;
+    other.enter(job.run, Phase::Measuring).await;
+    assert_eq!(other.cancelled().await, job.run, "who does what is none of its work is told to stop");
+    assert_eq!(user.run(&id).await["phase"], "leased");
+}
+
+#[tokio::test]
+async fn an_agent_that_comes_back_holding_its_run_keeps_it() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    agent.hang_up();
+    (agent.hello.running, agent.hello.holds) = (Some(job.run), vec![job.run]);
+    agent.dial(&app).await.expect("a welcome");
+    agent.enter(job.run, Phase::Measuring).await;
+    reaches(&app, &user, &id, "measuring").await;
+    agent.finish(&job, &good()).await;
+    assert_eq!(user.run(&id).await["verdict"], "valid");
+    assert_eq!(user.count_runs().await, 1);
+}
+
+#[tokio::test]
+async fn an_agent_that_comes_back_without_its_run_has_lost_it_at_once() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    agent.job().await;
+    agent.hang_up();
+    agent.dial(&app).await.expect("a welcome");
+    let lost = reaches(&app, &user, &id, "lost").await;
+    assert_eq!(lost["error"], "its agent was started anew and no longer holds it");
+    let retry = agent.job().await;
+    assert_eq!(user.run(&retry.run.to_string()).await["retry_of"], id);
+}
+
+#[tokio::test]
+async fn an_agent_that_comes_back_with_a_run_that_was_cancelled_is_told_to_stop_it() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    agent.hang_up();
+    user.post(&format!("/api/v1/runs/{id}/cancel"), &()).await.ok();
+    (agent.hello.running, agent.hello.holds) = (Some(job.run), vec![job.run]);
+    agent.dial(&app).await.expect("a welcome");
+    assert_eq!(agent.cancelled().await, job.run);
+}
+
+#[tokio::test]
+async fn a_server_that_starts_anew_takes_back_what_its_agents_still_hold() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let (_, runs) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;
+    let job = agent.job().await;
+    let app = App::on(app.stop().await, |_| ()).await;
+    let user = user.at(&app.url);
+    assert_eq!(user.run(&runs[0]).await["phase"], "leased");
+    (agent.hello.running, agent.hello.holds) = (Some(job.run), vec![job.run]);
+    agent.dial(&app).await.expect("a welcome");
+    agent.finish(&job, &good()).await;
+    assert_eq!(user.run(&runs[0]).await["phase"], "finished");
+    assert_eq!(agent.job().await.run.to_string(), runs[1], "the queue goes on where it was");
+}
+
+#[tokio::test]
+async fn a_result_that_waits_on_the_agents_disk_keeps_its_run() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    agent.hang_up();
+    agent.hello.holds = vec![job.run];
+    agent.dial(&app).await.expect("a welcome");
+    assert_eq!(agent.settle(&outcome(&job, &good())).await, Settled { kept: true, why: None });
+    assert_eq!(user.run(&id).await["phase"], "finished");
+}
+
+#[tokio::test]
+async fn what_one_agent_declines_another_does() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut first = Agent::start(&app, "a").await;
+    let id = submit_one(&user).await;
+    let job = first.job().await;
+    let mut second = Agent::start(&app, "b").await;
+    first.say(AgentMessage::Declined { run: job.run, reason: "it is ending".to_owned() }).await;
+    assert_eq!(second.job().await.run, job.run);
+    let run = user.run(&id).await;
+    assert_eq!((&run["agent"], &run["phase"]), (&json!("b"), &json!("leased")));
+    assert_dropped(&first.settle(&outcome(&job, &good())).await, "not in the hands of a");
+    second.finish(&job, &good()).await;
+    assert_eq!(user.run(&id).await["phase"], "finished");
+}
+
+#[tokio::test]
+async fn what_nobody_else_can_do_waits_until_its_agent_comes_back() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let (_, runs) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;
+    let job = agent.job().await;
+    agent.say(AgentMessage::Declined { run: job.run, reason: "not now".to_owned() }).await;
+    assert_eq!(agent.job().await.run.to_string(), runs[1], "it is not asked for the same at once");
+    assert_eq!(user.run(&runs[0]).await["phase"], "queued");
+}
+
+#[tokio::test]
+async fn a_run_for_one_agent_goes_to_no_other() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let _first = Agent::start(&app, "a").await;
+    let mut second = Agent::start(&app, "b").await;
+    let (_, runs) = submit(&user, &plan_with(&json!({"agent": "b", "repetitions": 2}))).await;
+    let job = second.job().await;
+    assert_eq!(job.run.to_string(), runs[0]);
+    second.finish(&job, &good()).await;
+    assert_eq!(second.job().await.run.to_string(), runs[1]);
+}
+
+#[tokio::test]
+async fn an_agent_whose_clock_is_an_hour_off_stores_the_right_times() {
+    for offset in [-HOUR_MS, HOUR_MS] {
+        let app = App::start().await;
+        let user = app.user().await;
+        let mut agent = Agent::start_with(&app, "rack", |hello| hello.now_ms += offset).await;
+        let agents = user.get("/api/v1/agents").await.ok().json();
+        let seen = agents["agents"][0]["about"]["clock_offset_ms"].as_i64().expect("an offset");
+        assert!((seen - offset).abs() < 60_000, "{seen}");
+        let before = now_ms();
+        let id = submit_one(&user).await;
+        let job = agent.job().await;
+        let mut late = outcome(&job, &good());
+        late.sent_at_ms += offset;
+        for time in &mut late.times {
+            time.at_ms += offset;
+        }
+        agent.end(late).await;
+        let run = user.run(&id).await;
+        let phases = brewbench::runs::queries::phases(&app.state.db.read, &id).await.expect("phases");
+        let times = phases.iter().map(|(_, at)| *at).chain(run["finished_at_ms"].as_i64());
+        for at in times {
+            assert!((before - 1_000..=now_ms() + 1_000).contains(&at), "{at} in {phases:?}");
+        }
+        assert!(phases.iter().any(|(phase, _)| phase == "measuring"), "{phases:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_key_cuts_the_connection_at_once() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&admin).await;
+    let job = agent.job().await;
+    admin.delete("/api/v1/agent-keys/rack").await.ok();
+    assert_eq!(agent.hear().await, None);
+    agent.send(&outcome(&job, &good())).await.refused(401);
+    assert_eq!(agent.dial(&app).await, Err("401".to_owned()));
+    assert_eq!(admin.run(&id).await["requests"], Value::Null);
+    admin.delete("/api/v1/agent-keys/rack").await.refused(404);
+}
+
+#[tokio::test]
+async fn another_protocol_is_refused_and_told_what_to_upgrade() {
+    let app = App::start().await;
+    for (protocol, which) in [(PROTOCOL - 1, "agent"), (PROTOCOL + 1, "server")] {
+        let mut agent = Agent::away(&app, &format!("speaks {protocol}")).await;
+        agent.hello.protocol = protocol;
+        let reason = agent.dial(&app).await.expect_err("refused");
+        assert_eq!(
+            reason,
+            format!("this agent speaks protocol {protocol}, this server {PROTOCOL}: upgrade the {which}")
+        );
+    }
+}
+
+#[tokio::test]
+async fn of_two_connections_with_one_key_the_newer_counts() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut first = Agent::start(&app, "rack").await;
+    let mut second = Agent { name: "rack".to_owned(), ..Agent::away(&app, "unused").await };
+    second.home = first.home.clone();
+    second.dial(&app).await.expect("a welcome");
+    assert_eq!(first.hear().await, None, "the older one is closed");
+    let id = submit_one(&user).await;
+    assert_eq!(second.job().await.run.to_string(), id);
+}
+
+#[tokio::test]
+async fn who_speaks_nonsense_is_cut_off_and_nobody_else_is() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut bad = Agent::start(&app, "bad").await;
+    let mut good_one = Agent::start_with(&app, "good", |hello| hello.targets.truncate(1)).await;
+    bad.say_raw("{\"type\":\"make_coffee\"}").await;
+    assert_eq!(bad.hear().await, None);
+    let id = submit_one(&user).await;
+    assert_eq!(good_one.job().await.run.to_string(), id);
+}

@@ -1,0 +1,253 @@
+//! Submissions: what is refused and with which words, the order of runs, progress, comparison.
+
+use brewbench_agent::wire::{Phase, outcome::Ended};
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Agent, App,
+    agent::outcome,
+    submit::{plan_with, reaches, submit, text},
+    summaries::{good, good_with, target_down},
+};
+
+#[tokio::test]
+async fn without_an_agent_nothing_is_queued() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let sentence = user.post("/api/v1/experiments", &plan_with(&json!({}))).await.refused(409);
+    assert_eq!(sentence, "no agent is connected; start one with `brewbench agent`, or the server with --local-agent");
+    let named = user.post("/api/v1/experiments", &plan_with(&json!({"agent": "rack"}))).await.refused(409);
+    assert_eq!(named, "agent: \"rack\" is not connected");
+    assert_eq!(user.count_runs().await, 0);
+}
+
+#[tokio::test]
+async fn what_can_not_be_done_is_refused_at_submission_with_the_reason() {
+    let app = App::start().await;
+    let (user, admin) = (app.user().await, app.admin().await);
+    let _agent = Agent::start(&app, "rack").await;
+    let huge = json!({"name": "huge", "vcpus": 4.0, "memory_bytes": 64_u64 << 30});
+    admin.post("/api/v1/sizes", &huge).await.ok();
+    user.post("/api/v1/scenarios", &json!({"name": "mine", "script": "export default 1"})).await.ok();
+    let refused = [
+        (
+            409,
+            json!({"targets": ["nginx"]}),
+            "target: \"nginx\" is offered by no connected agent; there are fast, slow",
+        ),
+        (
+            409,
+            json!({"sizes": ["16/16GiB"]}),
+            "size: no connected agent with \"fast\" can give 16 vCPU / 16 GiB; rack has 8 cores",
+        ),
+        (
+            409,
+            json!({"sizes": ["huge"]}),
+            "size: no connected agent with \"fast\" can give huge; rack has 32.0 GiB of memory",
+        ),
+        (
+            409,
+            json!({"scenario": "mine"}),
+            "scenario: \"mine\" did not come with brewbench, and no connected agent runs such scripts; start one with --any-scenario",
+        ),
+        (409, json!({"agent": "other"}), "agent: \"other\" is not connected"),
+        (422, json!({"sizes": ["3/7GiB"]}), "sizes: there is no \"3/7GiB\"; `brewbench size list` shows what there is"),
+        (422, json!({"scenario": "nothing"}), "scenario: there is no \"nothing\""),
+        (422, json!({"parameters": {"SIZE": "1"}}), "parameters: \"hash\" has no \"SIZE\"; it has none"),
+        (
+            422,
+            json!({"scenario": "single-file", "parameters": {"SIZE": "1"}}),
+            "parameters: \"single-file\" has no \"SIZE\"; it has PAYLOAD",
+        ),
+        (422, json!({"targets": []}), "targets: name at least one"),
+        (422, json!({"sizes": []}), "sizes: name at least one"),
+        (422, json!({"targets": ["fast", "fast"]}), "targets: one is named twice"),
+        (422, json!({"sizes": ["1/256MiB", "1 vCPU / 256 MiB"]}), "sizes: \"1 vCPU / 256 MiB\" is named twice"),
+        (422, json!({"repetitions": 0}), "repetitions: at least 1"),
+        (422, json!({"repetitions": 10_001}), "this makes 10001 runs; at most 10000 go into one experiment"),
+        (
+            422,
+            json!({"duration_s": null}),
+            "vus and duration_s: give both, or neither to take the script's own options",
+        ),
+        (422, json!({"vus": null}), "vus and duration_s: give both, or neither to take the script's own options"),
+        (422, json!({"vus": 0}), "vus: between 1 and 100000"),
+        (422, json!({"duration_s": 0.0}), "duration_s: between 1 and 86400 seconds"),
+        (422, json!({"warm_up_s": -1.0}), "warm_up_s: between 0 and 86400 seconds"),
+        (422, json!({"name": "a\nb"}), "name: 1 to 80 characters on one line"),
+    ];
+    for (status, changes, sentence) in refused {
+        let answer = user.post("/api/v1/experiments", &plan_with(&changes)).await;
+        assert_eq!(answer.refused(status), sentence, "{changes}");
+    }
+    for (changes, place) in
+        [(json!({"vus": -1}), "vus"), (json!({"loud": true}), "loud"), (json!({"targets": "fast"}), "targets")]
+    {
+        let sentence = user.post("/api/v1/experiments", &plan_with(&changes)).await.refused(422);
+        assert!(sentence.contains(place), "{sentence}");
+    }
+    assert_eq!(user.count_runs().await, 0);
+}
+
+#[tokio::test]
+async fn a_script_of_a_user_runs_where_it_is_welcome() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let _strict = Agent::start(&app, "a-strict").await;
+    let mut willing = Agent::start_with(&app, "b-willing", |hello| hello.any_scenario = true).await;
+    user.post(
+        "/api/v1/scenarios",
+        &json!({"name": "mine", "script": "export default 1", "defaults": {"N": "1", "M": "2"}}),
+    )
+    .await
+    .ok();
+    let (_, runs) = submit(&user, &plan_with(&json!({"scenario": "mine", "parameters": {"N": "5"}}))).await;
+    let job = willing.job().await;
+    assert_eq!((job.run.to_string(), job.scenario.script.as_str()), (runs[0].clone(), "export default 1"));
+    let parameters: Vec<_> = job.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(parameters, ["M=2", "N=5"]);
+}
+
+#[tokio::test]
+async fn runs_are_handed_out_one_at_a_time_in_the_order_that_favours_nobody() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let plan = plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 2, "warm_up_s": 2.5}));
+    let (experiment, runs) = submit(&user, &plan).await;
+    let mut targets = Vec::new();
+    for id in &runs {
+        let job = agent.job().await;
+        assert_eq!(&job.run.to_string(), id);
+        assert_eq!((job.warm_up_ms, job.size.vcpus, job.size.memory_bytes), (2_500, 1.0, 256 << 20));
+        let list = user.get(&format!("/api/v1/runs?experiment={experiment}")).await.ok().json();
+        let phases: Vec<_> = list["runs"].as_array().expect("runs").iter().map(|run| text(&run["phase"])).collect();
+        assert_eq!(phases.iter().filter(|phase| *phase == "leased").count(), 1, "{phases:?}");
+        targets.push(job.target.clone());
+        agent.finish(&job, &good()).await;
+    }
+    assert_eq!(targets, ["fast", "slow", "slow", "fast"]);
+    let whole = user.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json();
+    assert_eq!(whole["progress"]["total"], 4);
+    assert_eq!((&whole["progress"]["ended"], &whole["progress"]["share"]), (&json!(4), &json!(1.0)));
+    assert_eq!(whole["url"], format!("{}experiments/{experiment}", app.state.public_url));
+}
+
+#[tokio::test]
+async fn the_stream_of_events_ends_when_all_runs_have_ended() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let (experiment, runs) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;
+    let request = user.request(reqwest::Method::GET, &format!("/api/v1/experiments/{experiment}/events"));
+    let following = tokio::spawn(crate::harness::Answer::of(request));
+    for _ in &runs {
+        let job = agent.job().await;
+        agent.enter(job.run, Phase::Measuring).await;
+        reaches(&app, &user, &job.run.to_string(), "measuring").await;
+        agent.finish(&job, &good()).await;
+    }
+    let answer =
+        tokio::time::timeout(crate::harness::PATIENCE, following).await.expect("an end").expect("no panic").ok();
+    assert!(answer.header("content-type").starts_with("text/event-stream"));
+    let text = answer.text();
+    let events: Vec<Value> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("data:"))
+        .map(|data| serde_json::from_str(data.trim()).expect("JSON"))
+        .collect();
+    let ended: Vec<_> = events.iter().map(|event| event["ended"].as_u64().expect("a number")).collect();
+    assert!(ended.is_sorted() && ended.last() == Some(&2), "{ended:?}");
+    assert_eq!(events.last().expect("an event")["left_s"], 0.0);
+    user.get("/api/v1/experiments/nothing/events").await.refused(404);
+}
+
+#[tokio::test]
+async fn cancelling_an_experiment_stops_what_runs_and_keeps_what_has_ended() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let (experiment, runs) = submit(&user, &plan_with(&json!({"repetitions": 3}))).await;
+    let first = agent.job().await;
+    agent.finish(&first, &good()).await;
+    let second = agent.job().await;
+    let whole = user.post(&format!("/api/v1/experiments/{experiment}/cancel"), &()).await.ok().json();
+    let phases: Vec<_> = whole["runs"].as_array().expect("runs").iter().map(|run| text(&run["phase"])).collect();
+    assert_eq!(phases, ["finished", "cancelled", "cancelled"]);
+    assert_eq!(agent.cancelled().await, second.run);
+    assert_eq!(whole["progress"]["ended"], runs.len());
+}
+
+/// A comparison of one repetition of each of two targets: `fast` does well, `slow` ends as is said.
+async fn compared_with(
+    end: impl FnOnce(&brewbench_agent::wire::job::Job) -> brewbench_agent::wire::outcome::Outcome,
+) -> Value {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let (_, runs) = submit(&user, &plan_with(&json!({"targets": ["fast", "slow"]}))).await;
+    let job = agent.job().await;
+    // Far fewer requests than those of a target that is down.
+    agent.finish(&job, &good()).await;
+    let job = agent.job().await;
+    agent.end(end(&job)).await;
+    reaches(&app, &user, &runs[1], if user.run(&runs[1]).await["phase"] == "failed" { "failed" } else { "finished" })
+        .await;
+    user.get(&format!("/api/v1/compare?runs={}", runs.join(","))).await.ok().json()
+}
+
+/// Neither a best figure nor a figure at all for `slow`.
+fn assert_out(comparison: &Value) {
+    let subject = comparison["subjects"].as_array().expect("subjects").iter().position(|one| one["target"] == "slow");
+    let cells =
+        comparison["rows"].as_array().expect("rows").iter().flat_map(|row| row["cells"].as_array().expect("cells"));
+    let mut seen = 0;
+    for cell in cells.filter(|cell| cell["subject"].as_u64().map(|at| at as usize) == subject) {
+        for stat in cell["stats"].as_array().expect("stats") {
+            seen += 1;
+            assert_eq!((&stat["best"], &stat["spread"]), (&json!(false), &Value::Null), "{stat}");
+        }
+    }
+    assert!(seen > 5 || subject.is_none(), "{comparison}");
+    let said = format!("{} {}", comparison["title"], comparison["cards"]);
+    assert!(!said.contains("slow wins") && !said.contains("\"slow\",\"value\""), "{said}");
+    assert_eq!(comparison["left_out"].as_array().map(Vec::len), Some(1), "{comparison}");
+}
+
+#[tokio::test]
+async fn a_target_that_only_failed_requests_never_wins() {
+    assert_out(&compared_with(|job| outcome(job, &target_down())).await);
+}
+
+#[tokio::test]
+async fn a_run_that_failed_never_wins() {
+    let failed = |job: &_| {
+        let reason = "target slow died during the measurement: exit status 1".to_owned();
+        brewbench_agent::wire::outcome::Outcome { ended: Ended::Failed { reason }, ..outcome(job, &good()) }
+    };
+    assert_out(&compared_with(failed).await);
+}
+
+#[tokio::test]
+async fn a_run_whose_target_was_killed_for_its_memory_never_wins() {
+    let killed = |job: &_| {
+        let observed = Some(brewbench_agent::wire::outcome::Observed { oom_kills: Some(2), ..Default::default() });
+        brewbench_agent::wire::outcome::Outcome { observed, ..outcome(job, &good()) }
+    };
+    assert_out(&compared_with(killed).await);
+}
+
+#[tokio::test]
+async fn a_result_whose_summary_is_rubbish_makes_a_failed_run_that_says_so() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let (_, runs) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;
+    let job = agent.job().await;
+    agent.finish(&job, &good_with("http_reqs", "count", &json!(-1))).await;
+    let run = reaches(&app, &user, &runs[0], "failed").await;
+    assert!(text(&run["error"]).starts_with("k6's summary can't be used: metrics.http_reqs"), "{}", run["error"]);
+    let job = agent.job().await;
+    agent.end(brewbench_agent::wire::outcome::Outcome { summary: None, ..outcome(&job, "") }).await;
+    assert_eq!(reaches(&app, &user, &runs[1], "failed").await["error"], "k6 left no summary");
+}

@@ -1,0 +1,224 @@
+//! An agent that does what a test says, in the real words of the wire.
+
+use std::collections::BTreeMap;
+
+use brewbench::runs::ingest::Settled;
+use brewbench_agent::wire::{
+    PROTOCOL, Phase, RunId,
+    job::Job,
+    messages::{AgentMessage, Hello, Machine, ServerMessage, TargetOffer},
+    now_ms,
+    outcome::{Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime},
+};
+use futures_util::{SinkExt, StreamExt};
+use tokio::{net::TcpStream, time::timeout};
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream, connect_async,
+    tungstenite::{Error as WsError, Message, client::IntoClientRequest, http::StatusCode},
+};
+
+use super::{Actor, Answer, App, PATIENCE};
+
+/// One agent, connected or not.
+pub struct Agent {
+    /// The name of its key.
+    pub name: String,
+    /// What it says of itself.
+    pub hello: Hello,
+    /// The same by HTTP.
+    pub home: Actor,
+    /// To the server.
+    pub socket: Option<WebSocketStream<MaybeTlsStream<TcpStream>>>,
+}
+
+/// What a big machine with the targets `fast` and `slow` says of itself.
+pub fn hello() -> Hello {
+    let offer = |name: &str| TargetOffer {
+        name: name.to_owned(),
+        version: "1.0".to_owned(),
+        description: format!("the {name} one"),
+        sha256: "ab".repeat(32),
+    };
+    Hello {
+        protocol: PROTOCOL,
+        version: "0.1.0".to_owned(),
+        now_ms: now_ms(),
+        machine: Machine {
+            hostname: "rack-1".to_owned(),
+            cores: 8,
+            memory_bytes: 32 << 30,
+            kernel: "Linux 6.12".to_owned(),
+            cpu_model: "a CPU".to_owned(),
+            cpu: Mechanism::Cgroup2,
+            memory: Mechanism::Cgroup2,
+        },
+        k6_version: "1.8.1".to_owned(),
+        targets: vec![offer("fast"), offer("slow")],
+        any_scenario: false,
+        running: None,
+        holds: Vec::new(),
+    }
+}
+
+/// What comes of a job that went well, with the figures of a summary.
+pub fn outcome(job: &Job, summary: &str) -> Outcome {
+    let now = now_ms();
+    let phases = [Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting, Phase::Finished];
+    Outcome {
+        run: job.run,
+        ended: Ended::Finished,
+        times: phases.into_iter().map(|phase| PhaseTime { phase, at_ms: now }).collect(),
+        sent_at_ms: now,
+        summary: Some(summary.to_owned()),
+        target_log: "listening\n".to_owned(),
+        k6_log: String::new(),
+        enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },
+        observed: None,
+        cores: Cores { target: vec![0], generator: vec![1] },
+        k6_version: "1.8.1".to_owned(),
+        target_sha256: Some("ab".repeat(32)),
+        target_version: "1.0".to_owned(),
+        environment: BTreeMap::new(),
+    }
+}
+
+impl Agent {
+    /// A new agent that has dialled in.
+    pub async fn start(app: &App, name: &str) -> Self {
+        Self::start_with(app, name, |_| ()).await
+    }
+
+    /// A new agent that has dialled in and is not like the others.
+    pub async fn start_with(app: &App, name: &str, change: impl FnOnce(&mut Hello)) -> Self {
+        let mut agent = Self::away(app, name).await;
+        change(&mut agent.hello);
+        agent.dial(app).await.expect("a welcome");
+        let reader = app.reader().await;
+        app.until("the agent's arrival", async || {
+            let list = reader.get("/api/v1/agents").await.ok().json();
+            let agents = list["agents"].as_array().expect("a list").clone();
+            agents.iter().any(|agent| agent["name"] == name && agent["connected"] == true).then_some(())
+        })
+        .await;
+        agent
+    }
+
+    /// A new agent that has a key and has not dialled in.
+    pub async fn away(app: &App, name: &str) -> Self {
+        let home = app.nobody().with_secret(&app.key(name).await);
+        Self { name: name.to_owned(), hello: hello(), home, socket: None }
+    }
+
+    /// Dials in, also again, and says what it holds; fails with the server's reason.
+    pub async fn dial(&mut self, app: &App) -> Result<(), String> {
+        let mut url = app.url.join("/api/v1/agent/channel").expect("a path");
+        url.set_scheme("ws").expect("a scheme");
+        let mut request = url.as_str().into_client_request().expect("a request");
+        let key = format!("Bearer {}", self.home.secret()).parse().expect("a header");
+        request.headers_mut().insert("authorization", key);
+        let (socket, _) = connect_async(request).await.map_err(|fault| match fault {
+            WsError::Http(answer) if answer.status() == StatusCode::UNAUTHORIZED => "401".to_owned(),
+            other => other.to_string(),
+        })?;
+        self.socket = Some(socket);
+        self.home = self.home.clone().at(&app.url);
+        self.say(AgentMessage::Hello(Box::new(self.hello.clone()))).await;
+        match self.hear().await {
+            Some(ServerMessage::Welcome { name, .. }) => {
+                assert_eq!(name, self.name);
+                Ok(())
+            }
+            Some(ServerMessage::Refused { reason }) => {
+                assert_eq!(self.hear().await, None, "who is refused is not kept");
+                Err(reason)
+            }
+            other => panic!("neither welcome nor refused: {other:?}"),
+        }
+    }
+
+    /// Falls off the network.
+    pub fn hang_up(&mut self) {
+        self.socket = None;
+    }
+
+    /// Says something.
+    pub async fn say(&mut self, message: AgentMessage) {
+        let text = serde_json::to_string(&message).expect("JSON");
+        self.say_raw(&text).await;
+    }
+
+    /// Says some text.
+    pub async fn say_raw(&mut self, text: &str) {
+        let socket = self.socket.as_mut().expect("a connected agent");
+        socket.send(Message::text(text)).await.expect("an open connection");
+    }
+
+    /// What the server says next besides heartbeats; none when it closes.
+    pub async fn hear(&mut self) -> Option<ServerMessage> {
+        let socket = self.socket.as_mut().expect("a connected agent");
+        let said = timeout(PATIENCE, async {
+            while let Some(Ok(message)) = socket.next().await {
+                let Message::Text(text) = message else { continue };
+                match serde_json::from_str(&text).expect("a message of the wire") {
+                    ServerMessage::Heartbeat => {}
+                    message => return Some(message),
+                }
+            }
+            None
+        });
+        said.await.expect("a word of the server in time")
+    }
+
+    /// The job that it gets next. To be told to stop what it no longer does is nothing to an agent.
+    pub async fn job(&mut self) -> Job {
+        loop {
+            match self.hear().await {
+                Some(ServerMessage::Start(job)) => return *job,
+                Some(ServerMessage::Cancel { .. }) => {}
+                other => panic!("not a job: {other:?}"),
+            }
+        }
+    }
+
+    /// The run that it is told to stop next.
+    pub async fn cancelled(&mut self) -> RunId {
+        match self.hear().await {
+            Some(ServerMessage::Cancel { run }) => run,
+            other => panic!("not a cancellation: {other:?}"),
+        }
+    }
+
+    /// Reports a phase.
+    pub async fn enter(&mut self, run: RunId, phase: Phase) {
+        self.say(AgentMessage::Phase { run, phase }).await;
+    }
+
+    /// Sends a result home.
+    pub async fn send(&self, outcome: &Outcome) -> Answer {
+        self.home.put(&format!("/api/v1/agent/runs/{}/result", outcome.run), outcome).await
+    }
+
+    /// Sends a result home, and what became of it.
+    pub async fn settle(&self, outcome: &Outcome) -> Settled {
+        self.send(outcome).await.ok().read()
+    }
+
+    /// Does a job to its good end.
+    pub async fn finish(&mut self, job: &Job, summary: &str) {
+        self.end(outcome(job, summary)).await;
+    }
+
+    /// Has stopped a cancelled job, and is free again.
+    pub async fn end_cancelled(&mut self, job: &Job) {
+        let stopped = Outcome { ended: Ended::Cancelled, summary: None, ..outcome(job, "") };
+        assert!(!self.settle(&stopped).await.kept);
+        self.say(AgentMessage::Done { run: job.run }).await;
+    }
+
+    /// Sends a result that counts, and is free again.
+    pub async fn end(&mut self, outcome: Outcome) {
+        let run = outcome.run;
+        assert_eq!(self.settle(&outcome).await, Settled { kept: true, why: None });
+        self.say(AgentMessage::Done { run }).await;
+    }
+}

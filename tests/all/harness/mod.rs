@@ -1,0 +1,161 @@
+//! A real server in this process, and actors who speak to it as everybody does: by HTTP, WebSocket and commands.
+
+pub mod actor;
+pub mod agent;
+pub mod program;
+pub mod submit;
+pub mod summaries;
+
+use std::{net::SocketAddr, time::Duration};
+
+use brewbench::{
+    auth::{
+        NewToken, Role, Scope, api,
+        queries::{self, NewPasskey, User},
+        secret::{self, Kind},
+    },
+    config::Config,
+    fleet,
+    server::Server,
+    state::AppState,
+};
+use brewbench_agent::{client::prepare_tls, wire::now_ms};
+use tempfile::TempDir;
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+use uuid::Uuid;
+
+pub use actor::{Actor, Answer};
+pub use agent::Agent;
+
+/// Whatever is waited for comes within this, also on a machine that has much else to do.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// A server that serves until the test ends.
+pub struct App {
+    /// What its handlers share.
+    pub state: AppState,
+    /// Where it listens.
+    pub url: Url,
+    end: CancellationToken,
+    serving: JoinHandle<std::io::Result<()>>,
+    folder: TempDir,
+}
+
+impl App {
+    /// With an empty data folder.
+    pub async fn start() -> Self {
+        Self::with(|_| ()).await
+    }
+
+    /// With an empty data folder and a configuration of its own.
+    pub async fn with(change: impl FnOnce(&mut Config)) -> Self {
+        Self::on(tempfile::tempdir().expect("a temporary folder"), change).await
+    }
+
+    /// On a data folder that may have been used before.
+    pub async fn on(folder: TempDir, change: impl FnOnce(&mut Config)) -> Self {
+        prepare_tls();
+        let mut config = Config::new(SocketAddr::from(([127, 0, 0, 1], 0)), folder.path());
+        change(&mut config);
+        let end = CancellationToken::new();
+        let server = Server::start(config, end.clone()).await.expect("a server starts");
+        let (state, url) = (server.state.clone(), server.local_url());
+        let serving = tokio::spawn(server.serve());
+        Self { state, url, end, serving, folder }
+    }
+
+    /// Ends it in order; its data folder can be used again.
+    pub async fn stop(self) -> TempDir {
+        self.end.cancel();
+        timeout(PATIENCE, self.serving).await.expect("an end").expect("no panic").expect("a good end");
+        self.folder
+    }
+
+    /// Its data folder.
+    pub fn data(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// Somebody whom it does not know.
+    pub fn nobody(&self) -> Actor {
+        Actor::nobody(&self.url)
+    }
+
+    /// Somebody with a token that reads.
+    pub async fn reader(&self) -> Actor {
+        self.token(Scope::Read).await
+    }
+
+    /// Somebody with a token that submits.
+    pub async fn user(&self) -> Actor {
+        self.token(Scope::Submit).await
+    }
+
+    /// Somebody with a token that manages.
+    pub async fn admin(&self) -> Actor {
+        self.token(Scope::Admin).await
+    }
+
+    /// Somebody with a token of a scope.
+    pub async fn token(&self, scope: Scope) -> Actor {
+        self.nobody().with_secret(&self.token_secret(scope, None).await)
+    }
+
+    /// The secret of a new token.
+    pub async fn token_secret(&self, scope: Scope, expires_in_days: Option<u32>) -> String {
+        let name = format!("{} {}", scope.as_str(), Uuid::now_v7());
+        let asked = NewToken { name, scope, expires_in_days };
+        api::make_token(&self.state.db, &asked).await.expect("a token").secret
+    }
+
+    /// A person who has logged in with a browser.
+    pub async fn person(&self, role: Role) -> Actor {
+        self.person_until(role, now_ms() + DAY_MS).await
+    }
+
+    /// A person whose session ends at a time, unix ms.
+    pub async fn person_until(&self, role: Role, expires_at_ms: i64) -> Actor {
+        let (invite, now) = (secret::hash(&secret::make(Kind::Invite)), now_ms());
+        let write = &self.state.db.write;
+        queries::insert_invite(write, &invite, role, now, now + DAY_MS).await.expect("an invitation");
+        let id = Uuid::now_v7().to_string();
+        let user = User { name: format!("{} {id}", role.as_str()), id, role };
+        let passkey = NewPasskey { credential_id: user.id.as_bytes(), name: "none", credential: "{}" };
+        queries::register(write, &invite, &user, &passkey, now).await.expect("a person");
+        let session = secret::make(Kind::Session);
+        let hash = secret::hash(&session);
+        queries::insert_session(write, &hash, &user.id, "a test", now, expires_at_ms).await.expect("a session");
+        self.nobody().with_session(&session, &self.state.public_url)
+    }
+
+    /// The key of a new agent.
+    pub async fn key(&self, name: &str) -> String {
+        fleet::api::make_key(&self.state.db, name).await.expect("a key").secret
+    }
+
+    /// Waits until something can be seen, looking whenever something happens.
+    pub async fn until<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+        let (mut runs, mut agents) = (self.state.events.listen(), self.state.events.agents());
+        let seen = timeout(PATIENCE, async {
+            loop {
+                if let Some(seen) = look().await {
+                    return seen;
+                }
+                tokio::select! {
+                    _ = runs.recv() => {}
+                    _ = agents.changed() => {}
+                    // Not everything that can be seen is told.
+                    () = sleep(Duration::from_millis(50)) => {}
+                }
+            }
+        });
+        seen.await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+    }
+}

@@ -1,0 +1,369 @@
+//! Summaries that somebody brings: their figures to the last digit, and what becomes of bad ones.
+
+use proptest::{
+    collection::vec,
+    prelude::*,
+    test_runner::{Config, TestRunner},
+};
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Actor, Answer, App,
+    submit::text,
+    summaries::{ALL, fixture, good, good_checking, good_with, target_down},
+};
+
+/// The fields that scripts read, in the order of the documentation.
+const FIELDS: [&str; 26] = [
+    "id",
+    "target",
+    "size",
+    "repetition",
+    "phase",
+    "verdict",
+    "requests",
+    "failed",
+    "error_rate",
+    "rps",
+    "avg_ms",
+    "min_ms",
+    "p50_ms",
+    "p90_ms",
+    "p95_ms",
+    "p99_ms",
+    "max_ms",
+    "data_received_bytes",
+    "warm_up_s",
+    "measured_s",
+    "enforced",
+    "agent",
+    "k6_version",
+    "target_sha256",
+    "origin",
+    "reasons",
+];
+
+async fn import(user: &Actor, query: &str, summary: &str) -> Value {
+    let request = user.request(reqwest::Method::POST, &format!("/api/v1/runs/import?{query}"));
+    let answer = Answer::of(request.body(summary.to_owned())).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    answer.json()["runs"][0].take()
+}
+
+fn close(one: &Value, other: f64) -> bool {
+    one.as_f64().is_some_and(|one| (one - other).abs() <= other.abs() * 1e-9)
+}
+
+#[tokio::test]
+async fn handle_summary_data_come_in_to_the_last_digit() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let query = "target=servy&version=1.2&size=2/4GiB&scenario=hash&repetition=3";
+    let run = import(&user, query, &good()).await;
+    for field in FIELDS {
+        assert!(run.get(field).is_some(), "{field} is missing in {run}");
+    }
+    let expected = json!({
+        "target": "servy", "version": "1.2", "scenario": "hash", "repetition": 3,
+        "size": {"name": "2 vCPU / 4 GiB", "vcpus": 2.0, "memory_bytes": 4_294_967_296_u64},
+        "origin": "import", "phase": "finished", "verdict": "valid", "reasons": [],
+        "requests": 51_230, "failed": 0, "error_rate": 0.0,
+        "avg_ms": 0.540_926_085_477_252_8, "min_ms": 0.028_969, "p50_ms": 0.342_664_500_000_000_04,
+        "p90_ms": 1.139_911_9, "p95_ms": 1.600_388_649_999_998_9, "p99_ms": null, "max_ms": 34.898_847,
+        "data_received_bytes": 9_836_160.0, "iterations": 51_230, "checks_passed": 51_230, "checks_failed": 0,
+        "warm_up_s": null, "enforced": null, "agent": null, "k6_version": null, "target_sha256": null, "error": null,
+    });
+    for (field, value) in expected.as_object().expect("fields") {
+        assert_eq!(&run[field], value, "{field}");
+    }
+    assert!(close(&run["rps"], 17_074.141_742_585_773), "{}", run["rps"]);
+    assert!(close(&run["measured_s"], 3.000_443_64), "{}", run["measured_s"]);
+    assert_eq!(user.run(&text(&run["id"])).await, run, "what was answered is what is stored");
+}
+
+#[tokio::test]
+async fn a_summary_export_comes_in_to_the_last_digit() {
+    let app = App::start().await;
+    let run = import(&app.user().await, "target=t", &fixture("summary-export-v1.8.1")).await;
+    let expected = json!({
+        "requests": 7_372, "failed": 3_686, "error_rate": 0.5, "verdict": "invalid", "size": null, "repetition": 1,
+        "avg_ms": 0.218_837_963_646_229_18, "min_ms": 0.02352, "p50_ms": 0.171_826_5,
+        "p90_ms": 0.347_106_100_000_000_03, "p95_ms": 0.464_824_599_999_999_9, "p99_ms": 1.288_418_339_999_999_8,
+        "p999_ms": 2.887_399_116_000_172_4, "max_ms": 4.011_477, "data_received_bytes": 1_356_448.0,
+        "dropped_iterations": 1, "thresholds_failed": 3,
+    });
+    for (field, value) in expected.as_object().expect("fields") {
+        assert_eq!(&run[field], value, "{field}");
+    }
+    assert!(close(&run["rps"], 1_471.080_215_337_56), "{}", run["rps"]);
+}
+
+#[tokio::test]
+async fn a_machine_readable_summary_comes_in_and_knows_its_k6() {
+    let app = App::start().await;
+    let run = import(&app.user().await, "target=t", &fixture("machine-readable-v1.8.1")).await;
+    let expected = json!({
+        "requests": 7_362, "failed": 3_681, "error_rate": 0.5, "avg_ms": 0.234_754_644_933_442_78,
+        "p90_ms": 0.410_816_600_000_000_25, "p95_ms": 0.565_412_7, "p99_ms": null, "max_ms": 3.69307,
+        "k6_version": "1.8.1",
+    });
+    for (field, value) in expected.as_object().expect("fields") {
+        assert_eq!(&run[field], value, "{field}");
+    }
+    assert!(close(&run["rps"], 7_362.0 / 5.012_590_862), "{}", run["rps"]);
+}
+
+#[tokio::test]
+async fn figures_that_k6_left_out_stay_empty() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let odd = import(&user, "target=t", &fixture("handle-summary-odd-v1.8.1")).await;
+    for field in ["min_ms", "p90_ms", "p95_ms", "p99_ms", "max_ms"] {
+        assert_eq!(odd[field], Value::Null, "{field}");
+    }
+    let none = import(&user, "target=t", &fixture("summary-export-zero-requests-v1.8.1")).await;
+    assert_eq!((&none["requests"], &none["verdict"]), (&json!(0), &json!("invalid")));
+    for field in ["error_rate", "avg_ms", "p50_ms", "p99_ms", "max_ms"] {
+        assert_eq!(none[field], Value::Null, "{field}");
+    }
+}
+
+#[tokio::test]
+async fn a_target_that_was_down_is_invalid_however_fast_it_looks() {
+    let app = App::start().await;
+    let run = import(&app.user().await, "target=t", &target_down()).await;
+    assert_eq!(
+        (&run["verdict"], &run["requests"], &run["failed"]),
+        (&json!("invalid"), &json!(60_684), &json!(60_684))
+    );
+    assert_eq!(run["reasons"][0]["code"], "no_success");
+    assert_eq!(run["reasons"][0]["verdict"], "invalid");
+}
+
+#[tokio::test]
+async fn every_summary_comes_back_byte_for_byte() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut all: Vec<_> = ALL.into_iter().map(fixture).collect();
+    all.push(format!("\n\n \t{}\r\n", good()));
+    all.push(good_checking("<script>alert(1)</script>"));
+    for summary in all {
+        let run = import(&user, "target=t", &summary).await;
+        let back = user.get(&format!("/api/v1/runs/{}/summary", text(&run["id"]))).await.ok();
+        assert!(back.body == summary.as_bytes(), "not what was brought");
+        assert_eq!(back.header("content-type"), "application/json");
+        assert!(back.header("content-disposition").starts_with("attachment"));
+    }
+}
+
+fn nested(depth: usize) -> String {
+    format!("{{\"metrics\": {}{}}}", "{\"a\":".repeat(depth), "1".to_owned() + &"}".repeat(depth))
+}
+
+fn ten_thousand_metrics() -> String {
+    let mut summary: Value = serde_json::from_str(&good()).expect("JSON");
+    for number in 0..10_000 {
+        summary["metrics"][format!("m{number}")] =
+            json!({"type": "counter", "contains": "default", "values": {"count": 1, "rate": 1}});
+    }
+    summary.to_string()
+}
+
+/// What is brought, and what the sentence must name.
+fn bad_summaries() -> Vec<(&'static str, String, &'static str)> {
+    let duration = "http_req_duration";
+    let without = |path: [&str; 2]| {
+        let mut summary: Value = serde_json::from_str(&good()).expect("JSON");
+        summary[path[0]].as_object_mut().expect("an object").remove(path[1]);
+        summary.to_string()
+    };
+    let raw = |from: &str, to: &str| {
+        let changed = good().replacen(from, to, 1);
+        assert_ne!(changed, good(), "{from} is not in the fixture");
+        changed
+    };
+    vec![
+        ("nothing", String::new(), "the document"),
+        ("half of it", good()[..good().len() / 2].to_owned(), "line"),
+        ("no JSON", "k6 run finished".to_owned(), "line 1"),
+        ("a page", "<html></html>".to_owned(), "line 1"),
+        ("two documents", good() + &good(), "line"),
+        ("a list", "[]".to_owned(), ""),
+        ("a number", "1".to_owned(), ""),
+        ("somebody else's", "{\"name\": \"wrk\", \"requests\": 10}".to_owned(), ""),
+        ("no requests metric", without(["metrics", "http_reqs"]), "http_reqs"),
+        ("NaN", raw("51230", "NaN"), "line"),
+        ("infinity", raw("51230", "1e999"), ""),
+        ("a negative count", good_with("http_reqs", "count", &json!(-1)), "http_reqs"),
+        ("half a request", good_with("http_reqs", "count", &json!(0.5)), "http_reqs"),
+        ("a negative latency", good_with(duration, "avg", &json!(-0.1)), duration),
+        ("a text", good_with(duration, "med", &json!("1")), duration),
+        ("an object", good_with(duration, "max", &json!({})), duration),
+        ("more failures than requests", good_with("http_req_failed", "passes", &json!(60_000)), "http_req_failed"),
+        ("a rate above one", good_with("http_req_failed", "rate", &json!(1.5)), "http_req_failed"),
+        ("deep nesting", nested(5_000), ""),
+        ("metrics that are no object", "{\"metrics\": [1, 2]}".to_owned(), "metrics"),
+    ]
+}
+
+#[tokio::test]
+async fn bad_input_is_refused_with_fault_and_place_and_nothing_is_stored() {
+    let app = App::start().await;
+    let user = app.user().await;
+    for (what, summary, place) in bad_summaries() {
+        let sentence = user.import(summary).await.refused(422);
+        assert!(sentence.contains(place) && sentence.len() < 500, "{what}: {sentence}");
+    }
+    let invalid_utf8 = user.import(vec![b'{', b'"', 0xff, b'"', b'}']).await.refused(422);
+    assert!(invalid_utf8.contains("line 1"), "{invalid_utf8}");
+    for query in
+        ["target=", "target=a%0Ab", "target=%1B[2J", "target=t&size=3/7GiB", "target=t&repetition=-1", "version=1"]
+    {
+        let request = user.request(reqwest::Method::POST, &format!("/api/v1/runs/import?{query}")).body(good());
+        Answer::of(request).await.refused(422);
+    }
+    assert_eq!(user.count_runs().await, 0);
+}
+
+#[tokio::test]
+async fn ten_thousand_metrics_are_no_reason_to_fall_over() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let answer = user.import(ten_thousand_metrics()).await;
+    assert!(answer.status.is_success() || answer.status.is_client_error(), "{}", answer.status);
+    assert_eq!(user.count_runs().await, usize::from(answer.status.is_success()));
+    if answer.status.is_client_error() {
+        assert!(answer.refused(422).contains("metrics"));
+    }
+}
+
+#[tokio::test]
+async fn a_file_over_the_limit_is_refused_and_the_limit_is_named() {
+    let limit = good().len();
+    let app = App::with(|config| config.max_summary_bytes = limit).await;
+    let user = app.user().await;
+    let sentence = user.import(good() + " ").await.refused(413);
+    assert_eq!(sentence, format!("the file is larger than the limit of {limit} bytes"));
+    assert_eq!(user.count_runs().await, 0);
+    user.import(good()).await.ok();
+    // What is usual takes large ones too: other bodies end at 2 MiB.
+    let app = App::start().await;
+    app.user().await.import(good() + &" ".repeat(5 << 20)).await.ok();
+}
+
+#[tokio::test]
+async fn names_with_markup_and_control_characters_are_shown_as_text() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let name = "<img src=x onerror=alert(1)> \u{202e}";
+    let query = "target=%3Cscript%3Ealert(1)%3C%2Fscript%3E";
+    let run = import(&user, query, &good_checking(name)).await;
+    assert_eq!(run["target"], "<script>alert(1)</script>");
+    let page = user.clone().at_pages();
+    for path in
+        ["/runs".to_owned(), format!("/runs/{}", text(&run["id"])), format!("/compare?runs={}", text(&run["id"]))]
+    {
+        let shown = page.get(&path).await.ok().text();
+        assert!(!shown.contains("<script>alert") && !shown.contains("<img src=x"), "{path}");
+        assert!(shown.contains("alert(1)"), "{path} shows the name as text");
+    }
+    for control in ["\u{7}", "\u{1b}[2J"] {
+        let sentence = user.import(good_checking(control)).await.refused(422);
+        assert!(sentence.starts_with("root_group.checks[0].name"), "{sentence}");
+    }
+}
+
+/// What may happen to a file on its way.
+#[derive(Clone, Debug)]
+enum Mutation {
+    Overwrite(prop::sample::Index, u8),
+    Cut(prop::sample::Index, usize),
+    Insert(prop::sample::Index, &'static str),
+    Number(prop::sample::Index, &'static str),
+}
+
+fn mutation() -> impl Strategy<Value = Mutation> {
+    let pieces = prop::sample::select(vec![
+        "{", "}", "[", "]", ",", ":", "\"", "\\", "\\u0000", "null", "1e999", "\u{202e}", "-",
+    ]);
+    let numbers = prop::sample::select(vec![
+        "-1",
+        "null",
+        "1e308",
+        "9223372036854775808",
+        "\"1\"",
+        "[]",
+        "{}",
+        "0",
+        "0.5",
+        "-0.0",
+        "true",
+    ]);
+    prop_oneof![
+        (any::<prop::sample::Index>(), any::<u8>()).prop_map(|(at, byte)| Mutation::Overwrite(at, byte)),
+        (any::<prop::sample::Index>(), 1..200_usize).prop_map(|(at, length)| Mutation::Cut(at, length)),
+        (any::<prop::sample::Index>(), pieces).prop_map(|(at, piece)| Mutation::Insert(at, piece)),
+        (any::<prop::sample::Index>(), numbers).prop_map(|(at, number)| Mutation::Number(at, number)),
+    ]
+}
+
+fn mutated(summary: &str, mutations: &[Mutation]) -> Vec<u8> {
+    let mut bytes = summary.as_bytes().to_vec();
+    for mutation in mutations {
+        match mutation {
+            Mutation::Overwrite(at, byte) => *at.get_mut(&mut bytes) = *byte,
+            Mutation::Cut(at, length) => {
+                let start = at.index(bytes.len());
+                let end = (start + length).min(bytes.len() - 1);
+                bytes.drain(start.min(end)..end);
+            }
+            Mutation::Insert(at, piece) => {
+                let at = at.index(bytes.len());
+                bytes.splice(at..at, piece.bytes());
+            }
+            Mutation::Number(at, number) => replace_number(&mut bytes, at, number),
+        }
+    }
+    bytes
+}
+
+fn replace_number(bytes: &mut Vec<u8>, at: &prop::sample::Index, number: &str) {
+    let in_number = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'e');
+    let starts: Vec<_> = bytes
+        .windows(2)
+        .enumerate()
+        .filter(|(_, two)| two[0] == b' ' && two[1].is_ascii_digit())
+        .map(|(at, _)| at + 1)
+        .collect();
+    if !starts.is_empty() {
+        let start = *at.get(&starts);
+        let length = bytes[start..].iter().take_while(|byte| in_number(**byte)).count();
+        bytes.splice(start..start + length, number.bytes());
+    }
+}
+
+#[test]
+fn whatever_is_brought_is_stored_whole_or_refused_with_a_sentence() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let (app, user) = runtime.block_on(async {
+        let app = App::start().await;
+        let user = app.user().await;
+        (app, user)
+    });
+    let cases = (prop::sample::select(ALL.to_vec()), vec(mutation(), 1..4));
+    let mut runner = TestRunner::new(Config { cases: 150, failure_persistence: None, ..Config::default() });
+    let done = runner.run(&cases, |(name, mutations)| {
+        let bytes = mutated(&fixture(name), &mutations);
+        let answer = runtime.block_on(user.import(bytes.clone()));
+        if answer.status == 201 {
+            let id = text(&answer.json()["runs"][0]["id"]);
+            let back = runtime.block_on(user.get(&format!("/api/v1/runs/{id}/summary")));
+            prop_assert_eq!(back.body, bytes);
+        } else {
+            answer.refused(422);
+        }
+        Ok(())
+    });
+    done.expect("no input brings it down");
+    runtime.block_on(app.stop());
+}

@@ -1,0 +1,14 @@
+//! The whole product from outside: a real server, real requests, the real program.
+
+mod auth;
+mod catalog;
+mod cli;
+mod dispatch;
+mod experiments;
+mod harness;
+mod import;
+mod migrations;
+mod processes;
+mod routes;
+mod runs;
+mod tidy;

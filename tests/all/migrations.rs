@@ -1,0 +1,119 @@
+//! Databases of earlier versions. `tests/fixtures/db/NNNN.db` was written by the version whose newest migration is NNNN,
+//! and must open for ever. Before a release that changes the schema, one more is made by
+//! `NEW_FIXTURE=tests/fixtures/db/NNNN.db cargo test --test all new_fixture`.
+
+use std::path::{Path, PathBuf};
+
+use brewbench::{
+    db::{self, Db},
+    runs::queries::{self, Filter},
+};
+use serde_json::json;
+use sqlx::Row;
+use tempfile::TempDir;
+
+use crate::harness::{
+    Agent, Answer, App,
+    submit::{plan_with, submit},
+    summaries::{good, target_down},
+};
+
+fn fixtures() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/db");
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<_> = entries.filter(|path| path.extension().is_some_and(|ending| ending == "db")).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    files
+}
+
+/// A data folder with a copy of a database in it.
+fn data_with(database: &Path) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::copy(database, folder.path().join("brewbench.db")).expect("a copy");
+    folder
+}
+
+/// What tables and indexes there are, as SQLite keeps it.
+async fn schema(db: &Db) -> Vec<String> {
+    let query =
+        "select sql from sqlite_master where sql is not null and name not like '\\_sqlx%' escape '\\' order by name";
+    let rows = sqlx::query(query).fetch_all(&db.read).await.expect("a schema");
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+async fn applied(db: &Db) -> Vec<(i64, Vec<u8>)> {
+    let rows = sqlx::query("select version, checksum from _sqlx_migrations order by version").fetch_all(&db.read).await;
+    rows.expect("migrations").iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+#[tokio::test]
+async fn a_database_of_every_earlier_version_opens_and_becomes_what_a_new_one_is() {
+    let empty = tempfile::tempdir().expect("a folder");
+    let new = db::open(empty.path()).await.expect("a new database");
+    for fixture in fixtures() {
+        let folder = data_with(&fixture);
+        // Fails if a migration that was applied has been edited since.
+        let old = db::open(folder.path()).await.unwrap_or_else(|fault| panic!("{}: {fault}", fixture.display()));
+        assert_eq!(schema(&old).await, schema(&new).await, "{}", fixture.display());
+        assert_eq!(applied(&old).await, applied(&new).await, "{}", fixture.display());
+        let runs = queries::list(&old.read, &Filter::default(), 100).await.expect("runs");
+        assert!(runs.len() >= 3, "{}", fixture.display());
+    }
+}
+
+#[tokio::test]
+async fn a_server_goes_on_with_the_runs_of_the_first_version() {
+    let first = fixtures().remove(0);
+    let app = App::on(data_with(&first), |_| ()).await;
+    let reader = app.reader().await;
+    let list = reader.get("/api/v1/runs").await.ok().json();
+    let runs = list["runs"].as_array().expect("runs");
+    let kept: Vec<_> =
+        runs.iter().map(|run| json!([run["target"], run["phase"], run["verdict"], run["requests"]])).collect();
+    let expected = [
+        json!(["fast", "cancelled", null, null]),
+        json!(["fast", "finished", "valid", 51_230]),
+        json!(["down", "finished", "invalid", 60_684]),
+        json!(["servy", "finished", "valid", 51_230]),
+    ];
+    assert_eq!(kept, expected);
+    for run in runs {
+        let id = run["id"].as_str().expect("an id");
+        reader.clone().at_pages().get(&format!("/runs/{id}")).await.ok();
+        if run["requests"] == 51_230 {
+            assert_eq!(reader.get(&format!("/api/v1/runs/{id}/summary")).await.ok().text(), good());
+        }
+    }
+}
+
+#[tokio::test]
+async fn opening_twice_changes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = db::open(folder.path()).await.expect("a database");
+    let (before, migrations) = (schema(&first).await, applied(&first).await);
+    let second = db::open(folder.path()).await.expect("the same database");
+    assert_eq!((schema(&second).await, applied(&second).await), (before, migrations));
+}
+
+#[tokio::test]
+async fn a_new_fixture_is_written_where_it_is_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let asked = std::env::var_os("NEW_FIXTURE").map(|path| Path::new(env!("CARGO_MANIFEST_DIR")).join(path));
+    let fixture = asked.unwrap_or_else(|| folder.path().join("fixture.db"));
+    let app = App::start().await;
+    let user = app.user().await;
+    for (target, summary) in [("servy", good()), ("down", target_down())] {
+        let path = format!("/api/v1/runs/import?target={target}");
+        Answer::of(user.request(reqwest::Method::POST, &path).body(summary)).await.ok();
+    }
+    let mut agent = Agent::start(&app, "rack").await;
+    let (_, runs) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;
+    user.post(&format!("/api/v1/runs/{}/cancel", runs[1]), &()).await.ok();
+    let job = agent.job().await;
+    agent.finish(&job, &good()).await;
+    let written = sqlx::query("vacuum into ?").bind(fixture.display().to_string()).execute(&app.state.db.write).await;
+    written.expect("a file that was not there before");
+    let copy = db::open(data_with(&fixture).path()).await.expect("a whole database");
+    assert_eq!(queries::list(&copy.read, &Filter::default(), 100).await.expect("runs").len(), 4);
+}

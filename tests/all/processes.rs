@@ -1,0 +1,333 @@
+//! The program as a process: how it starts, what it says when it can't, and what it leaves when it ends or is killed.
+//!
+//! Runs for real need k6 and the bundled targets; where they are missing, the reason is printed and nothing is tested.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use brewbench::{
+    auth::{NewToken, Scope},
+    db, owner,
+    runs::{
+        Run,
+        queries::{self, Filter},
+    },
+};
+use brewbench_agent::{sandbox::AGENT_MARK, wire::job::hex};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::process::Command;
+
+use crate::harness::{
+    Actor, App, PATIENCE,
+    program::{Done, Running, Tools, brewbench},
+    submit::{plan_with, submit, text},
+};
+
+/// A server and its agent get 5 s each for what is under way.
+const GRACE: Duration = Duration::from_secs(20);
+
+async fn serve_refused(data: &Path, more: &[&str]) -> String {
+    let data = data.display().to_string();
+    let arguments = [&["serve", "--data", &data, "--listen", "127.0.0.1:0"], more].concat();
+    Done::of(brewbench(&arguments)).await.refused(1)
+}
+
+#[tokio::test]
+async fn two_servers_do_not_share_a_data_folder() {
+    let app = App::start().await;
+    let said = serve_refused(app.data(), &[]).await;
+    let folder = app.data().display();
+    assert_eq!(
+        said,
+        format!(
+            "brewbench: the data folder {folder} is in use by another brewbench server; stop that one or choose another \
+             with --data\n"
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_data_folder_that_can_not_be_made_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    fs::write(&file, "in the way").expect("written");
+    for data in [file.clone(), file.join("below")] {
+        let said = serve_refused(&data, &[]).await;
+        let names = said.contains(&data.display().to_string()) && said.contains("--data");
+        assert!(names && said.starts_with("brewbench: the data folder "), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_version_is_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let opened = db::open(folder.path()).await.expect("a database");
+    let insert = "insert into _sqlx_migrations (version, description, success, checksum, execution_time)
+        values (9999, 'from the future', true, x'00', 0)";
+    sqlx::query(insert).execute(&opened.write).await.expect("a row");
+    opened.read.close().await;
+    opened.write.close().await;
+    let said = serve_refused(folder.path(), &[]).await;
+    assert!(said.contains("was written by a newer brewbench (migration 9999); upgrade this program"), "{said}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("brewbench.db"), "not a database at all".repeat(100)).expect("written");
+    let said = serve_refused(folder.path(), &[]).await;
+    assert!(said.contains("brewbench.db") && said.contains("the database"), "{said}");
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_named_with_the_way_out() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().display().to_string();
+    let said = Done::of(brewbench(&["serve", "--data", &data, "--listen", &address])).await.refused(1);
+    assert!(said.contains(&format!("{address} can't be listened on")) && said.contains("--listen"), "{said}");
+}
+
+#[tokio::test]
+async fn a_public_address_that_passkeys_do_not_take_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = serve_refused(folder.path(), &["--public-url", "http://127.0.0.1:8377"]).await;
+    assert!(said.contains("can't be used for passkeys"), "{said}");
+}
+
+#[tokio::test]
+async fn without_k6_an_agent_says_how_to_get_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = serve_refused(folder.path(), &["--local-agent", "--k6", "/nonexistent"]).await;
+    assert!(said.contains("there is no k6 at /nonexistent") && said.contains("go install go.k6.io/k6@"), "{said}");
+    let data = folder.path().display().to_string();
+    let mut command = brewbench(&["serve", "--local-agent", "--listen", "127.0.0.1:0", "--data", &data]);
+    command.env("PATH", "/nonexistent");
+    let said = Done::of(command).await.refused(1);
+    assert!(said.contains("there is no k6 in PATH"), "{said}");
+    let mut command = brewbench(&["demo", "--once", "--json", "--data", &data]);
+    command.env("PATH", "/nonexistent");
+    let said = Done::of(command).await.refused(1);
+    assert!(said.contains("there is no k6 in PATH"), "{said}");
+}
+
+#[tokio::test]
+async fn an_agent_whose_key_nobody_knows_ends_with_a_sentence() {
+    let Some(tools) = Tools::find() else { return };
+    let app = App::start().await;
+    let state = tempfile::tempdir().expect("a folder");
+    let (url, state, k6) = (app.url.to_string(), state.path().display().to_string(), tools.k6.display().to_string());
+    let arguments = ["agent", "--server", &url, "--key", "bba_wrong", "--state", &state, "--k6", &k6];
+    let said = Done::of(brewbench(&arguments)).await.refused(1);
+    assert!(said.contains("does not know this agent's key; `brewbench agent-key new NAME` makes one"), "{said}");
+}
+
+#[tokio::test]
+async fn the_demo_prints_one_document_and_ends() {
+    let Some(tools) = Tools::find() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (data, k6) = (folder.path().display().to_string(), tools.k6.display().to_string());
+    let arguments = [
+        "demo",
+        "--once",
+        "--json",
+        "--duration",
+        "1s",
+        "--warm-up",
+        "200ms",
+        "--repeat",
+        "1",
+        "--data",
+        &data,
+        "--k6",
+        &k6,
+    ];
+    let document = Done::of(brewbench(&arguments)).await.json();
+    assert_eq!(document.as_object().map(serde_json::Map::len), Some(3), "experiment, url, runs");
+    assert!(text(&document["url"]).ends_with(&format!("/experiments/{}", text(&document["experiment"]))));
+    let runs = document["runs"].as_array().expect("runs");
+    assert!(runs.len() >= 4, "two targets at two sizes");
+    for run in runs {
+        assert_eq!(
+            (&run["phase"], &run["agent"], &run["repetition"]),
+            (&json!("finished"), &json!("local"), &json!(1))
+        );
+        assert!(matches!(run["verdict"].as_str(), Some("valid" | "suspect")), "{}", run["reasons"]);
+        for field in [
+            "requests",
+            "rps",
+            "avg_ms",
+            "min_ms",
+            "p50_ms",
+            "p90_ms",
+            "p95_ms",
+            "p99_ms",
+            "max_ms",
+            "data_received_bytes",
+            "measured_s",
+        ] {
+            assert!(run[field].as_f64().is_some_and(|figure| figure > 0.0), "{field} of {run}");
+        }
+        assert_eq!((&run["failed"], &run["error_rate"], &run["warm_up_s"]), (&json!(0), &json!(0.0), &json!(0.2)));
+        assert!(run["enforced"]["cpu"].is_string() && run["enforced"]["memory"].is_string());
+        assert_eq!(run["target_sha256"].as_str().map(str::len), Some(64));
+        assert!(text(&run["k6_version"]).starts_with(char::is_numeric));
+    }
+    assert_clean(folder.path());
+}
+
+/// A server with its own agent, in a process of its own, that measures for a minute.
+struct Measuring {
+    program: Running,
+    run: String,
+}
+
+impl Measuring {
+    async fn start(data: &Path, tools: &Tools) -> Self {
+        let program = Running::start(serve_with_agent(data, tools));
+        let user = user_of(&program, data).await;
+        let plan = plan_with(&json!({"targets": ["rust-hyper"], "duration_s": 60.0}));
+        until(&program, "the agent", async || {
+            let list = user.get("/api/v1/agents").await.ok().json();
+            Some(()).filter(|()| list["agents"][0]["connected"] == true)
+        })
+        .await;
+        let run = submit(&user, &plan).await.1.remove(0);
+        until(&program, "the measurement", async || {
+            Some(user.run(&run).await).filter(|run| run["phase"] == "measuring")
+        })
+        .await;
+        Self { program, run }
+    }
+}
+
+fn serve_with_agent(data: &Path, tools: &Tools) -> Command {
+    let mut command = brewbench(&["serve", "--local-agent", "--listen", "127.0.0.1:0"]);
+    command.arg("--data").arg(data).arg("--k6").arg(&tools.k6);
+    command
+}
+
+async fn user_of(program: &Running, data: &Path) -> Actor {
+    let address = program.says("brewbench listens on ").await;
+    let name = format!("test {}", uuid::Uuid::now_v7());
+    let token = NewToken { name, scope: Scope::Submit, expires_in_days: None };
+    let made = owner::token(data, &token).await.expect("a token");
+    brewbench_agent::client::prepare_tls();
+    Actor::nobody(&format!("http://{address}/").parse().expect("an address")).with_secret(&made.secret)
+}
+
+/// Looks again and again: another process tells nothing.
+async fn until<T>(program: &Running, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let seen = tokio::time::timeout(PATIENCE, async {
+        loop {
+            if let Some(seen) = look().await {
+                return seen;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    seen.await.unwrap_or_else(|_| panic!("waited in vain for {what}: {}", program.said()))
+}
+
+/// The mark of the agent of a data folder.
+fn agent_of(data: &Path) -> String {
+    let state = data.join("agent").canonicalize().expect("a state folder");
+    hex(&Sha256::digest(state.as_os_str().as_encoded_bytes())[..6])
+}
+
+/// Processes that an agent started and that are still there.
+fn processes_of(agent: &str) -> Vec<String> {
+    let mark = format!("{AGENT_MARK}={agent}");
+    let marked = |folder: &PathBuf| {
+        let environment = fs::read(folder.join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
+    };
+    let folders = fs::read_dir("/proc").expect("/proc").flatten().map(|entry| entry.path());
+    let name = |folder: PathBuf| fs::read_to_string(folder.join("comm")).unwrap_or_default().trim().to_owned();
+    folders.filter(marked).map(name).collect()
+}
+
+/// Control groups of an agent that are still there.
+fn groups_of(agent: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![(PathBuf::from("/sys/fs/cgroup"), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            if path.file_name().is_some_and(|name| name.to_string_lossy() == format!("brewbench-{agent}")) {
+                found.push(path);
+            } else if depth < 4 {
+                folders.push((path, depth + 1));
+            }
+        }
+    }
+    found
+}
+
+/// Nothing of the agent of a data folder is left: no process, no group, no folder of a run.
+#[track_caller]
+fn assert_clean(data: &Path) {
+    let agent = agent_of(data);
+    assert_eq!(processes_of(&agent), Vec::<String>::new());
+    assert_eq!(groups_of(&agent), Vec::<PathBuf>::new());
+    let folders = fs::read_dir(data.join("agent/work")).expect("a work folder").flatten().map(|entry| entry.path());
+    assert_eq!(folders.collect::<Vec<_>>(), Vec::<PathBuf>::new());
+}
+
+async fn stored_runs(data: &Path) -> Vec<Run> {
+    let db = db::open(data).await.expect("the database");
+    queries::list(&db.read, &Filter::default(), 100).await.expect("runs")
+}
+
+#[tokio::test]
+async fn sigterm_in_the_middle_of_a_run_hands_it_back_and_leaves_nothing() {
+    let Some(tools) = Tools::find() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut measuring = Measuring::start(folder.path(), &tools).await;
+    let agent = agent_of(folder.path());
+    until(&measuring.program, "target and k6", async || Some(()).filter(|()| processes_of(&agent).len() >= 2)).await;
+    measuring.program.signal(Signal::SIGTERM);
+    let status = measuring.program.ended(GRACE).await;
+    assert!(status.success(), "{status}: {}", measuring.program.said());
+    assert_clean(folder.path());
+    let runs = stored_runs(folder.path()).await;
+    let phases: Vec<_> = runs.iter().map(|run| (run.id.as_str(), run.phase.as_str())).collect();
+    assert_eq!(phases, [(measuring.run.as_str(), "queued")]);
+}
+
+#[tokio::test]
+async fn after_a_kill_the_run_is_lost_and_done_again_and_nothing_is_orphaned() {
+    let Some(tools) = Tools::find() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut measuring = Measuring::start(folder.path(), &tools).await;
+    measuring.program.signal(Signal::SIGKILL);
+    measuring.program.ended(GRACE).await;
+
+    let mut program = Running::start(serve_with_agent(folder.path(), &tools));
+    let user = user_of(&program, folder.path()).await;
+    let again = until(&program, "the repetition", async || {
+        let list = user.get("/api/v1/runs").await.ok().json();
+        let runs = list["runs"].as_array().expect("runs").clone();
+        runs.into_iter().find(|run| run["retry_of"] == measuring.run && run["phase"] == "measuring")
+    });
+    let again = again.await;
+    let old = user.run(&measuring.run).await;
+    assert_eq!((&old["phase"], &old["verdict"]), (&json!("lost"), &Value::Null));
+    let marked = processes_of(&agent_of(folder.path()));
+    assert_eq!(marked.iter().filter(|name| name.starts_with("rust-hyper")).count(), 1, "{marked:?}");
+
+    let cancelled = user.post(&format!("/api/v1/runs/{}/cancel", text(&again["id"])), &()).await.ok().json();
+    assert_eq!(cancelled["runs"][0]["phase"], "cancelled");
+    program.signal(Signal::SIGTERM);
+    assert!(program.ended(GRACE).await.success(), "{}", program.said());
+    assert_clean(folder.path());
+}

@@ -1,0 +1,280 @@
+//! Who may go where: every route there is, tried by everybody who should not get through and by somebody who should.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use brewbench::auth::{Role, Scope};
+use brewbench_agent::wire::now_ms;
+use reqwest::{Method, StatusCode, header::HeaderMap};
+
+use crate::{
+    harness::{Actor, App},
+    tidy::{production_part, sources},
+};
+
+/// What a route asks of its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Needs {
+    Nothing,
+    Read,
+    Submit,
+    Admin,
+    AgentKey,
+}
+
+use Needs::{Admin, AgentKey, Nothing, Read, Submit};
+
+/// All there is besides static files. Who adds a route says here who may call it.
+const ROUTES: &[(&str, &str, Needs)] = &[
+    ("GET", "/", Read),
+    ("GET", "/healthz", Nothing),
+    ("GET", "/login", Nothing),
+    ("GET", "/register", Nothing),
+    ("POST", "/logout", Read),
+    ("GET", "/runs", Read),
+    ("GET", "/runs/live", Read),
+    ("GET", "/runs/{id}", Read),
+    ("GET", "/runs/{id}/live", Read),
+    ("GET", "/runs/{id}/cancel", Submit),
+    ("POST", "/runs/{id}/cancel", Submit),
+    ("GET", "/runs/{id}/delete", Submit),
+    ("POST", "/runs/{id}/delete", Submit),
+    ("GET", "/experiments/{id}", Read),
+    ("GET", "/experiments/{id}/live", Read),
+    ("GET", "/experiments/{id}/cancel", Submit),
+    ("POST", "/experiments/{id}/cancel", Submit),
+    ("GET", "/compare", Read),
+    ("GET", "/api/v1/openapi.json", Read),
+    ("POST", "/api/v1/auth/register/start", Nothing),
+    ("POST", "/api/v1/auth/register/finish", Nothing),
+    ("POST", "/api/v1/auth/login/start", Nothing),
+    ("POST", "/api/v1/auth/login/finish", Nothing),
+    ("GET", "/api/v1/tokens", Admin),
+    ("POST", "/api/v1/tokens", Admin),
+    ("DELETE", "/api/v1/tokens/{name}", Admin),
+    ("POST", "/api/v1/invites", Admin),
+    ("GET", "/api/v1/targets", Read),
+    ("GET", "/api/v1/sizes", Read),
+    ("POST", "/api/v1/sizes", Admin),
+    ("GET", "/api/v1/scenarios", Read),
+    ("POST", "/api/v1/scenarios", Submit),
+    ("GET", "/api/v1/scenarios/{name}", Read),
+    ("GET", "/api/v1/agents", Read),
+    ("POST", "/api/v1/agent-keys", Admin),
+    ("DELETE", "/api/v1/agent-keys/{name}", Admin),
+    ("GET", "/api/v1/runs", Read),
+    ("POST", "/api/v1/runs/import", Submit),
+    ("GET", "/api/v1/runs/{id}", Read),
+    ("DELETE", "/api/v1/runs/{id}", Submit),
+    ("GET", "/api/v1/runs/{id}/summary", Read),
+    ("POST", "/api/v1/runs/{id}/cancel", Submit),
+    ("POST", "/api/v1/experiments", Submit),
+    ("GET", "/api/v1/experiments/{id}", Read),
+    ("POST", "/api/v1/experiments/{id}/cancel", Submit),
+    ("GET", "/api/v1/experiments/{id}/events", Read),
+    ("GET", "/api/v1/compare", Read),
+    ("GET", "/api/v1/agent/channel", AgentKey),
+    ("PUT", "/api/v1/agent/runs/{id}/result", AgentKey),
+];
+
+fn address(path: &str) -> String {
+    path.replace("{id}", "00000000-0000-7000-8000-000000000000").replace("{name}", "nobody")
+}
+
+fn is_page(path: &str) -> bool {
+    !path.starts_with("/api/")
+}
+
+/// Status and headers only: some answers never end.
+async fn ask(who: &Actor, method: &str, path: &str) -> (StatusCode, HeaderMap) {
+    let method: Method = method.parse().expect("a method");
+    let mut request = who.request(method.clone(), &address(path));
+    if method != Method::GET {
+        request = request.header("content-type", "application/json").body("{}");
+    }
+    let answer = request.send().await.expect("an answer");
+    assert_locked_down(answer.headers(), path);
+    (answer.status(), answer.headers().clone())
+}
+
+#[track_caller]
+fn assert_locked_down(headers: &HeaderMap, path: &str) {
+    for name in ["content-security-policy", "x-content-type-options", "referrer-policy", "cross-origin-opener-policy"] {
+        assert!(headers.contains_key(name), "{path} is answered without {name}");
+    }
+}
+
+fn let_in(status: StatusCode) -> bool {
+    !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+}
+
+#[tokio::test]
+async fn the_table_knows_every_route_of_the_api() {
+    let app = App::start().await;
+    let document = app.reader().await.get("/api/v1/openapi.json").await.ok().json();
+    let mut there = BTreeSet::new();
+    for (path, operations) in document["paths"].as_object().expect("paths") {
+        for method in operations.as_object().expect("operations").keys() {
+            there.insert((method.to_uppercase(), path.clone()));
+        }
+    }
+    // The document does not describe itself, and a WebSocket is beyond it.
+    let beyond = ["/api/v1/openapi.json", "/api/v1/agent/channel"];
+    let known: BTreeSet<_> = ROUTES
+        .iter()
+        .filter(|(_, path, _)| !is_page(path) && !beyond.contains(path))
+        .map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned()))
+        .collect();
+    for (method, path) in there.difference(&known) {
+        panic!("{method} {path} is new: say in the table of tests/all/routes.rs who may call it");
+    }
+    for (method, path) in known.difference(&there) {
+        panic!("{method} {path} is in the table of tests/all/routes.rs and not in the OpenAPI document");
+    }
+}
+
+#[test]
+fn the_table_knows_every_page() {
+    let mut there: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for (file, text) in sources("src") {
+        for part in production_part(&text).split(".route(\"").skip(1) {
+            let (path, rest) = part.split_once('"').expect("a quoted path");
+            let handlers = rest.split(".route(").next().unwrap_or_default();
+            // On to the end of the call: handlers are functions or one-line closures.
+            let handlers = handlers.lines().next().unwrap_or_default();
+            let methods = there.entry(path.to_owned()).or_default();
+            for (word, method) in [("get(", "GET"), ("post(", "POST"), ("put(", "PUT"), ("delete(", "DELETE")] {
+                if handlers
+                    .split(|letter: char| !(letter.is_alphanumeric() || letter == '_' || letter == '('))
+                    .any(|part| part.starts_with(word))
+                {
+                    methods.insert(method);
+                }
+            }
+            assert!(!methods.is_empty(), "{file}: no method is recognised for {path}");
+        }
+    }
+    assert!(there.len() >= 10, "only {} pages were found: has the way of naming them changed?", there.len());
+    for (path, methods) in &there {
+        for method in methods {
+            assert!(
+                ROUTES.iter().any(|(known, route, _)| known == method && route == path),
+                "{method} {path} is new: say in the table of tests/all/routes.rs who may call it"
+            );
+        }
+    }
+    for (method, path, _) in ROUTES.iter().filter(|(_, path, _)| is_page(path)) {
+        let found = there.get(*path).is_some_and(|methods| methods.contains(method));
+        assert!(found, "{method} {path} is in the table of tests/all/routes.rs and nowhere in src/");
+    }
+}
+
+#[tokio::test]
+async fn nobody_gets_more_than_login_registration_health_and_static_files() {
+    let app = App::start().await;
+    let (program, browser) = (app.nobody(), app.nobody().at_pages());
+    for (method, path, needs) in ROUTES {
+        let (status, _) = ask(&program, method, path).await;
+        if *needs == Nothing {
+            assert_ne!(status, StatusCode::UNAUTHORIZED, "{method} {path}");
+            continue;
+        }
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "{method} {path}");
+        let (status, headers) = ask(&browser, method, path).await;
+        if is_page(path) {
+            assert_eq!(status, StatusCode::SEE_OTHER, "{method} {path}");
+            let login = headers["location"].to_str().expect("text");
+            assert!(login.starts_with("/login?next=%2F"), "{method} {path} → {login}");
+        } else {
+            assert_eq!(status, StatusCode::UNAUTHORIZED, "{method} {path}");
+        }
+    }
+    program.get("/api/v1/runs").await.refused(401);
+    assert_eq!(program.get("/healthz").await.ok().text(), "ok");
+    let style = program.get(brewbench::web::assets::asset("app.css")).await.ok();
+    assert_locked_down(&style.headers, "app.css");
+    let nowhere = program.get("/api/v1/nowhere").await;
+    assert_locked_down(&nowhere.headers, "nowhere");
+    nowhere.refused(404);
+}
+
+#[tokio::test]
+async fn a_scope_reaches_as_far_as_it_says() {
+    let app = App::start().await;
+    let scopes =
+        [(Scope::Read, Role::Viewer, Read), (Scope::Submit, Role::Member, Submit), (Scope::Admin, Role::Admin, Admin)];
+    for (scope, role, reach) in scopes {
+        let token = app.token(scope).await;
+        for (method, path, needs) in ROUTES {
+            let person = app.person(role).await;
+            for (who, kind) in [(&token, "token"), (&person, "person")] {
+                let (status, _) = ask(who, method, path).await;
+                let what = format!("{method} {path} as a {kind} of scope {scope:?}: {status}");
+                match needs {
+                    // The login itself may refuse what makes no sense.
+                    Nothing => assert_ne!(status, StatusCode::UNAUTHORIZED, "{what}"),
+                    AgentKey => assert_eq!(status, StatusCode::UNAUTHORIZED, "{what}"),
+                    needs if *needs <= reach => assert!(let_in(status), "{what}"),
+                    _ => assert_eq!(status, StatusCode::FORBIDDEN, "{what}"),
+                }
+            }
+        }
+    }
+    let sentence = app.reader().await.post("/api/v1/experiments", &()).await.refused(403);
+    assert_eq!(sentence, "this needs the scope submit; yours is read");
+}
+
+#[tokio::test]
+async fn another_site_can_not_write_with_a_persons_session() {
+    let app = App::start().await;
+    let person = app.person(Role::Admin).await;
+    let foreign = person.clone().from_origin("https://evil.example");
+    let null = person.clone().from_origin("null");
+    let unknown = person.clone().from_nowhere();
+    for (method, path, needs) in ROUTES.iter().filter(|(method, ..)| *method != "GET") {
+        for who in [&foreign, &null] {
+            let expected = if *needs == AgentKey { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
+            assert_eq!(ask(who, method, path).await.0, expected, "{method} {path}");
+        }
+        if !matches!(needs, Nothing | AgentKey) {
+            assert_eq!(
+                ask(&unknown, method, path).await.0,
+                StatusCode::FORBIDDEN,
+                "{method} {path} from who knows where"
+            );
+        }
+    }
+    assert!(let_in(ask(&person, "POST", "/api/v1/experiments").await.0), "its own pages can");
+    // A token is not sent by a browser of its own accord.
+    let token = app.admin().await.from_origin("https://elsewhere.example");
+    assert!(let_in(ask(&token, "POST", "/api/v1/experiments").await.0));
+}
+
+#[tokio::test]
+async fn a_secret_that_has_ended_or_is_for_something_else_opens_nothing() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let expired = app.nobody().with_secret(&app.token_secret(Scope::Admin, Some(0)).await);
+    let revoked = app.nobody().with_secret(&made(&admin, "revoked").await);
+    admin.delete("/api/v1/tokens/revoked").await.ok();
+    let key = app.nobody().with_secret(&app.key("rack").await);
+    let gone = app.person_until(Role::Admin, now_ms() - 1).await;
+    let garbage = app.nobody().with_secret("bbt_0");
+    let half = app.nobody().with_secret(&admin.secret()[..20]);
+    for who in [&expired, &revoked, &key, &gone, &garbage, &half] {
+        for (method, path, needs) in ROUTES {
+            let key_fits = *needs == AgentKey && who.is_same(&key);
+            if *needs != Nothing && !key_fits {
+                assert_eq!(ask(who, method, path).await.0, StatusCode::UNAUTHORIZED, "{method} {path}");
+            }
+        }
+    }
+    assert!(let_in(ask(&key, "PUT", "/api/v1/agent/runs/{id}/result").await.0));
+    assert!(let_in(ask(&key, "GET", "/api/v1/agent/channel").await.0));
+    admin.delete("/api/v1/agent-keys/rack").await.ok();
+    assert_eq!(ask(&key, "PUT", "/api/v1/agent/runs/{id}/result").await.0, StatusCode::UNAUTHORIZED);
+}
+
+async fn made(admin: &Actor, name: &str) -> String {
+    let made = admin.post("/api/v1/tokens", &serde_json::json!({"name": name, "scope": "admin"})).await.ok().json();
+    made["secret"].as_str().expect("a secret").to_owned()
+}

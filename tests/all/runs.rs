@@ -1,0 +1,93 @@
+//! The history: lists, single runs, cancelling, deleting.
+
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Actor, Agent, App,
+    submit::{plan_with, submit, text},
+    summaries::good,
+};
+
+async fn imported(user: &Actor, target: &str) -> String {
+    let path = format!("/api/v1/runs/import?target={target}");
+    let answer = crate::harness::Answer::of(user.request(reqwest::Method::POST, &path).body(good())).await;
+    text(&answer.ok().json()["runs"][0]["id"])
+}
+
+fn ids(list: &Value) -> Vec<String> {
+    list["runs"].as_array().expect("a list").iter().map(|run| text(&run["id"])).collect()
+}
+
+#[tokio::test]
+async fn the_list_goes_from_new_to_old_page_by_page() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut all = Vec::new();
+    for target in ["a", "b", "a", "c", "a"] {
+        all.insert(0, imported(&user, target).await);
+    }
+    let list = async |query: &str| ids(&user.get(&format!("/api/v1/runs{query}")).await.ok().json());
+    assert_eq!(list("").await, all);
+    assert_eq!(list("?limit=2").await, all[..2]);
+    assert_eq!(list(&format!("?limit=2&before={}", all[1])).await, all[2..4]);
+    assert_eq!(list("?target=a&limit=0").await, all[..1], "one at least");
+    assert_eq!(list("?target=b").await, [all[3].clone()]);
+    assert_eq!(list("?phase=finished").await, all);
+    assert_eq!(list("?phase=queued").await, Vec::<String>::new());
+    let experiment = uuid::Uuid::nil();
+    assert_eq!(list(&format!("?experiment={experiment}")).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_question_that_makes_no_sense_is_answered_with_a_sentence() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let limit = user.get("/api/v1/runs?limit=many").await.refused(422);
+    assert!(limit.contains("limit"), "{limit}");
+    let target = user.post("/api/v1/runs/import", &json!({})).await.refused(422);
+    assert!(target.contains("target"), "{target}");
+    let none = user.get("/api/v1/compare").await.refused(422);
+    assert!(none.contains("?runs="), "{none}");
+    for path in [
+        "/api/v1/runs/x",
+        "/api/v1/runs/%00",
+        "/api/v1/runs/x/summary",
+        "/api/v1/compare?runs=x",
+        "/api/v1/experiments/x",
+    ] {
+        user.get(path).await.refused(404);
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_run_is_gone_with_all_that_belongs_to_it() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let (gone, stays) = (imported(&user, "a").await, imported(&user, "b").await);
+    assert_eq!(user.delete(&format!("/api/v1/runs/{gone}")).await.status, 204);
+    user.get(&format!("/api/v1/runs/{gone}")).await.refused(404);
+    user.get(&format!("/api/v1/runs/{gone}/summary")).await.refused(404);
+    user.delete(&format!("/api/v1/runs/{gone}")).await.refused(404);
+    assert_eq!(ids(&user.get("/api/v1/runs").await.ok().json()), [stays]);
+}
+
+#[tokio::test]
+async fn only_what_waits_or_runs_is_cancelled_and_only_what_has_ended_is_deleted() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let ended = imported(&user, "a").await;
+    let late = user.post(&format!("/api/v1/runs/{ended}/cancel"), &()).await.refused(409);
+    assert_eq!(late, "the run has ended already: finished");
+
+    let mut agent = Agent::start(&app, "rack").await;
+    let (_, runs) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;
+    agent.job().await;
+    let busy = user.delete(&format!("/api/v1/runs/{}", runs[0])).await.refused(409);
+    assert_eq!(busy, "the run is leased: cancel it first");
+    user.delete(&format!("/api/v1/runs/{}", runs[1])).await.refused(409);
+    let cancelled = user.post(&format!("/api/v1/runs/{}/cancel", runs[1]), &()).await.ok().json();
+    let run = &cancelled["runs"][0];
+    assert_eq!(run["phase"], "cancelled");
+    assert!(text(&run["error"]).starts_with("cancelled by token submit"), "{}", run["error"]);
+    user.delete(&format!("/api/v1/runs/{}", runs[1])).await.ok();
+}
