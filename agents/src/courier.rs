@@ -91,7 +91,7 @@ impl Courier {
     pub async fn send(&self, outcome: Outcome) -> Result<(), Fault> {
         let path = format!("api/v1/agent/runs/{}/result", outcome.run);
         let outcome = Outcome { sent_at_ms: now_ms(), ..outcome };
-        let request = self.client.request(Method::PUT, &path).timeout(Duration::from_secs(60)).json(&outcome);
+        let request = self.client.request(Method::PUT, &path).timeout(Duration::from_mins(1)).json(&outcome);
         self.client.send(request).await.map(drop)
     }
 }

@@ -89,11 +89,10 @@ impl Session {
         match input {
             Input::Server(ServerMessage::Start(job)) => self.start(job),
             Input::Server(ServerMessage::Cancel { run }) if self.work == Work::Running(run) => vec![Effect::Stop],
-            Input::Server(_) => Vec::new(),
             Input::Phase(run, phase) if self.work == Work::Running(run) && !phase.is_final() => {
                 vec![Effect::Send(AgentMessage::Phase { run, phase })]
             }
-            Input::Phase(..) => Vec::new(),
+            Input::Server(_) | Input::Phase(..) => Vec::new(),
             Input::Over(run) => self.over(run),
             Input::Beat => vec![Effect::Send(AgentMessage::Heartbeat { running: self.running() })],
             Input::Shutdown => self.shutdown(),
@@ -112,13 +111,11 @@ impl Session {
             }
             Work::None => None,
         };
-        match reason {
-            Some(reason) => vec![Effect::Send(AgentMessage::Declined { run: job.run, reason })],
-            None => {
-                self.work = Work::Running(job.run);
-                vec![Effect::Start(job)]
-            }
+        if let Some(reason) = reason {
+            return vec![Effect::Send(AgentMessage::Declined { run: job.run, reason })];
         }
+        self.work = Work::Running(job.run);
+        vec![Effect::Start(job)]
     }
 
     fn over(&mut self, run: RunId) -> Vec<Effect> {

@@ -2,10 +2,7 @@
 
 use askama::Template;
 use askama_web::WebTemplate;
-use axum::{
-    extract::State,
-    response::IntoResponse,
-};
+use axum::{extract::State, response::IntoResponse};
 use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
 
