@@ -105,6 +105,9 @@ impl Server {
     }
 
     /// The address for agents and commands on this machine.
+    ///
+    /// # Panics
+    /// Never: an IP address and a port make an address.
     pub fn local_url(&self) -> Url {
         let ip = self.address.ip();
         let host = if ip.is_unspecified() { "127.0.0.1".to_owned() } else { url_host(ip) };

@@ -32,6 +32,6 @@ fn spread(values: &[f64], digits: usize) -> String {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let (Some(least), Some(greatest)) = (sorted.first(), sorted.last()) else { return "–".to_owned() };
-    let median = (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0;
+    let median = f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
     format!("{median:.digits$} | {least:.digits$} … {greatest:.digits$}")
 }

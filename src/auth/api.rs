@@ -182,10 +182,10 @@ pub async fn make_token(db: &crate::db::Db, asked: &NewToken) -> Result<MadeSecr
 #[utoipa::path(delete, path = "/api/v1/tokens/{name}", tag = "auth",
     params(("name" = String, Path)), responses((status = 204), (status = 404, body = ErrorBody)))]
 pub async fn revoke_token(_: Admin, State(state): State<AppState>, Path(name): Path<String>) -> Result<StatusCode> {
-    match queries::revoke_token(&state.db.write, &name, now_ms()).await? {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(Error::NotFound(format!("token {name:?} that could be revoked"))),
+    if !queries::revoke_token(&state.db.write, &name, now_ms()).await? {
+        return Err(Error::NotFound(format!("token {name:?} that could be revoked")));
     }
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Make a one-time registration link.

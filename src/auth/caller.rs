@@ -122,9 +122,8 @@ fn came_from(headers: &HeaderMap, state: &AppState) -> Source {
     let text = |name| headers.get(name).and_then(|value: &axum::http::HeaderValue| value.to_str().ok());
     match (text("origin"), text("sec-fetch-site")) {
         (Some(origin), _) if origin == state.public_url.origin().ascii_serialization() => Source::OwnPage,
-        (Some(_), _) => Source::Elsewhere,
         (None, Some("same-origin")) => Source::OwnPage,
-        (None, Some(_)) => Source::Elsewhere,
+        (Some(_), _) | (None, Some(_)) => Source::Elsewhere,
         (None, None) => Source::Unknown,
     }
 }

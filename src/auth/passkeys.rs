@@ -18,7 +18,7 @@ use webauthn_rs_proto::{AuthenticatorSelectionCriteria, ResidentKeyRequirement, 
 use crate::error::{Error, Result};
 
 /// How long a person may take over a ceremony.
-const LIFE: Duration = Duration::from_secs(5 * 60);
+const LIFE: Duration = Duration::from_mins(5);
 /// Ceremonies under way at once; starting one needs no login, so they must be bounded.
 const MOST: usize = 1_000;
 

@@ -62,14 +62,14 @@ pub async fn open_invite(pool: &SqlitePool, hash: &[u8], now: i64) -> sqlx::Resu
 /// Uses an invitation up and stores its person with a first passkey, all or nothing.
 pub async fn register(pool: &SqlitePool, invite: &[u8], user: &User, passkey: &NewPasskey<'_>, now: i64) -> Result<()> {
     let mut transaction = pool.begin().await?;
-    let used = sqlx::query!(
+    let spent = sqlx::query!(
         "update invite set used_at = ?1 where hash = ?2 and used_at is null and expires_at > ?1",
         now,
         invite
     )
     .execute(&mut *transaction)
     .await?;
-    if used.rows_affected() == 0 {
+    if spent.rows_affected() == 0 {
         return Err(Error::Conflict("this registration link was used or has expired; ask for another".to_owned()));
     }
     let role = user.role.as_str();

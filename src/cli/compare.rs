@@ -1,5 +1,7 @@
 //! `brewbench compare`
 
+use std::fmt::Write;
+
 use brewbench_agent::client::Client;
 use clap::Args;
 use reqwest::Method;
@@ -57,10 +59,10 @@ async fn fetch_against(client: &Client, ids: &[String], baseline: Option<String>
 pub fn text(comparison: &Comparison) -> String {
     let mut text = format!("{}\n{}\n\n", plain(&comparison.title), plain(&comparison.lead));
     for card in &comparison.cards {
-        text += &format!("{}: {} ({})\n", plain(&card.label), plain(&card.value), plain(&card.detail));
+        let _ = writeln!(text, "{}: {} ({})", plain(&card.label), plain(&card.value), plain(&card.detail));
     }
     for note in &comparison.notes {
-        text += &format!("! {} {}\n", plain(&note.title), plain(&note.text));
+        let _ = writeln!(text, "! {} {}", plain(&note.title), plain(&note.text));
     }
     text + "\n" + &figures(comparison)
 }

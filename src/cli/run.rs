@@ -1,6 +1,6 @@
 //! `brewbench run …`
 
-use std::{collections::BTreeMap, fs, path::PathBuf, process::ExitCode};
+use std::{collections::BTreeMap, fmt::Write, fs, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
@@ -198,7 +198,7 @@ impl New {
 /// How a command that waited ends.
 pub fn judge(runs: &[RunData]) -> ExitCode {
     let retried = |run: &RunData| runs.iter().any(|other| other.retry_of.as_deref() == Some(&run.id));
-    let bad: Vec<_> = runs.iter().filter(|run| !run.counts() && !(run.phase == "lost" && retried(run))).collect();
+    let bad: Vec<_> = runs.iter().filter(|run| !(run.counts() || run.phase == "lost" && retried(run))).collect();
     for run in &bad {
         let why = run.error.clone().or_else(|| run.reasons.first().map(|reason| reason.text.clone()));
         let word = if run.verdict == Some(Verdict::Invalid) { "invalid" } else { &run.phase };
@@ -295,7 +295,10 @@ fn details(run: &RunData) -> String {
         ("agent", run.agent.clone().unwrap_or_else(|| "–".to_owned())),
         ("k6", run.k6_version.clone().unwrap_or_else(|| "–".to_owned())),
     ]);
-    lines.into_iter().map(|(name, value)| format!("{name:<11} {}\n", table::plain(value.trim()))).collect()
+    lines.into_iter().fold(String::new(), |mut text, (name, value)| {
+        let _ = writeln!(text, "{name:<11} {}", table::plain(value.trim()));
+        text
+    })
 }
 
 impl Many {

@@ -68,11 +68,11 @@ pub async fn with_agent(server: Server, options: daemon::Options, end: Cancellat
         lived
     };
     let serving = async {
-        let served = server.serve().await;
+        let outcome = server.serve().await;
         end.cancel();
-        served
+        outcome
     };
-    let (served, lived) = tokio::join!(serving, agent);
-    served?;
-    lived
+    let (site, daemon) = tokio::join!(serving, agent);
+    site?;
+    daemon
 }

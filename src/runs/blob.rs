@@ -5,6 +5,9 @@ use std::io::{Read, Write};
 use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
 
 /// Compresses; fast rather than small, because every result waits for it.
+///
+/// # Panics
+/// Never: writing to memory does not fail.
 pub fn pack(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
     encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("writing to memory does not fail")

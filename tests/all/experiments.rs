@@ -139,7 +139,7 @@ async fn the_stream_of_events_ends_when_all_runs_have_ended() {
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let (experiment, runs) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;
-    let request = user.request(reqwest::Method::GET, &format!("/api/v1/experiments/{experiment}/events"));
+    let request = user.request(&reqwest::Method::GET, &format!("/api/v1/experiments/{experiment}/events"));
     let following = tokio::spawn(crate::harness::Answer::of(request));
     for _ in &runs {
         let job = agent.job().await;
@@ -202,7 +202,7 @@ fn assert_out(comparison: &Value) {
     let cells =
         comparison["rows"].as_array().expect("rows").iter().flat_map(|row| row["cells"].as_array().expect("cells"));
     let mut seen = 0;
-    for cell in cells.filter(|cell| cell["subject"].as_u64().map(|at| at as usize) == subject) {
+    for cell in cells.filter(|cell| cell["subject"].as_u64().and_then(|at| usize::try_from(at).ok()) == subject) {
         for stat in cell["stats"].as_array().expect("stats") {
             seen += 1;
             assert_eq!((&stat["best"], &stat["spread"]), (&json!(false), &Value::Null), "{stat}");

@@ -44,7 +44,7 @@ const FIELDS: [&str; 26] = [
 ];
 
 async fn import(user: &Actor, query: &str, summary: &str) -> Value {
-    let request = user.request(reqwest::Method::POST, &format!("/api/v1/runs/import?{query}"));
+    let request = user.request(&reqwest::Method::POST, &format!("/api/v1/runs/import?{query}"));
     let answer = Answer::of(request.body(summary.to_owned())).await;
     assert_eq!(answer.status, 201, "{}", answer.text());
     answer.json()["runs"][0].take()
@@ -219,7 +219,7 @@ async fn bad_input_is_refused_with_fault_and_place_and_nothing_is_stored() {
     for query in
         ["target=", "target=a%0Ab", "target=%1B[2J", "target=t&size=3/7GiB", "target=t&repetition=-1", "version=1"]
     {
-        let request = user.request(reqwest::Method::POST, &format!("/api/v1/runs/import?{query}")).body(good());
+        let request = user.request(&reqwest::Method::POST, &format!("/api/v1/runs/import?{query}")).body(good());
         Answer::of(request).await.refused(422);
     }
     assert_eq!(user.count_runs().await, 0);
@@ -321,13 +321,13 @@ fn mutated(summary: &str, mutations: &[Mutation]) -> Vec<u8> {
                 let at = at.index(bytes.len());
                 bytes.splice(at..at, piece.bytes());
             }
-            Mutation::Number(at, number) => replace_number(&mut bytes, at, number),
+            Mutation::Number(at, number) => replace_number(&mut bytes, *at, number),
         }
     }
     bytes
 }
 
-fn replace_number(bytes: &mut Vec<u8>, at: &prop::sample::Index, number: &str) {
+fn replace_number(bytes: &mut Vec<u8>, at: prop::sample::Index, number: &str) {
     let in_number = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'e');
     let starts: Vec<_> = bytes
         .windows(2)

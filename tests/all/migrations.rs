@@ -105,7 +105,7 @@ async fn a_new_fixture_is_written_where_it_is_asked_for() {
     let user = app.user().await;
     for (target, summary) in [("servy", good()), ("down", target_down())] {
         let path = format!("/api/v1/runs/import?target={target}");
-        Answer::of(user.request(reqwest::Method::POST, &path).body(summary)).await.ok();
+        Answer::of(user.request(&reqwest::Method::POST, &path).body(summary)).await.ok();
     }
     let mut agent = Agent::start(&app, "rack").await;
     let (_, runs) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;

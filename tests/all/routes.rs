@@ -87,7 +87,7 @@ fn is_page(path: &str) -> bool {
 /// Status and headers only: some answers never end.
 async fn ask(who: &Actor, method: &str, path: &str) -> (StatusCode, HeaderMap) {
     let method: Method = method.parse().expect("a method");
-    let mut request = who.request(method.clone(), &address(path));
+    let mut request = who.request(&method, &address(path));
     if method != Method::GET {
         request = request.header("content-type", "application/json").body("{}");
     }
@@ -124,12 +124,10 @@ async fn the_table_knows_every_route_of_the_api() {
         .filter(|(_, path, _)| !is_page(path) && !beyond.contains(path))
         .map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned()))
         .collect();
-    for (method, path) in there.difference(&known) {
-        panic!("{method} {path} is new: say in the table of tests/all/routes.rs who may call it");
-    }
-    for (method, path) in known.difference(&there) {
-        panic!("{method} {path} is in the table of tests/all/routes.rs and not in the OpenAPI document");
-    }
+    let new: Vec<_> = there.difference(&known).collect();
+    assert!(new.is_empty(), "{new:?} are new: say in the table of tests/all/routes.rs who may call them");
+    let gone: Vec<_> = known.difference(&there).collect();
+    assert!(gone.is_empty(), "{gone:?} are in the table of tests/all/routes.rs and not in the OpenAPI document");
 }
 
 #[test]
@@ -227,9 +225,9 @@ async fn a_scope_reaches_as_far_as_it_says() {
 async fn another_site_can_not_write_with_a_persons_session() {
     let app = App::start().await;
     let person = app.person(Role::Admin).await;
-    let foreign = person.clone().from_origin("https://evil.example");
-    let null = person.clone().from_origin("null");
-    let unknown = person.clone().from_nowhere();
+    let foreign = person.clone().at_origin("https://evil.example");
+    let null = person.clone().at_origin("null");
+    let unknown = person.clone().at_no_origin();
     for (method, path, needs) in ROUTES.iter().filter(|(method, ..)| *method != "GET") {
         for who in [&foreign, &null] {
             let expected = if *needs == AgentKey { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
@@ -245,7 +243,7 @@ async fn another_site_can_not_write_with_a_persons_session() {
     }
     assert!(let_in(ask(&person, "POST", "/api/v1/experiments").await.0), "its own pages can");
     // A token is not sent by a browser of its own accord.
-    let token = app.admin().await.from_origin("https://elsewhere.example");
+    let token = app.admin().await.at_origin("https://elsewhere.example");
     assert!(let_in(ask(&token, "POST", "/api/v1/experiments").await.0));
 }
 

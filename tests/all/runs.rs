@@ -10,7 +10,7 @@ use crate::harness::{
 
 async fn imported(user: &Actor, target: &str) -> String {
     let path = format!("/api/v1/runs/import?target={target}");
-    let answer = crate::harness::Answer::of(user.request(reqwest::Method::POST, &path).body(good())).await;
+    let answer = crate::harness::Answer::of(user.request(&reqwest::Method::POST, &path).body(good())).await;
     text(&answer.ok().json()["runs"][0]["id"])
 }
 

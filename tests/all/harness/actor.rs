@@ -40,16 +40,16 @@ impl Actor {
 
     /// With a session, on the site's own pages.
     pub fn with_session(self, session: &str, site: &Url) -> Self {
-        Self { session: Some(session.to_owned()), ..self }.from_origin(&site.origin().ascii_serialization())
+        Self { session: Some(session.to_owned()), ..self }.at_origin(&site.origin().ascii_serialization())
     }
 
     /// On the pages of some site.
-    pub fn from_origin(self, origin: &str) -> Self {
+    pub fn at_origin(self, origin: &str) -> Self {
         Self { origin: Some(origin.to_owned()), ..self }
     }
 
     /// In a client that does not say on whose pages it is.
-    pub fn from_nowhere(self) -> Self {
+    pub fn at_no_origin(self) -> Self {
         Self { origin: None, ..self }
     }
 
@@ -69,7 +69,7 @@ impl Actor {
     }
 
     /// A request to a path, still to be sent.
-    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+    pub fn request(&self, method: &Method, path: &str) -> RequestBuilder {
         let url = self.server.join(path).expect("a path");
         let mut request = self.http.request(method.clone(), url).header(header::ACCEPT, self.accept);
         if let Some(secret) = &self.secret {
@@ -80,34 +80,34 @@ impl Actor {
         }
         match &self.origin {
             // As browsers do: no origin where a page of the same site is only looked at.
-            Some(origin) if method != Method::GET => request.header(header::ORIGIN, origin),
+            Some(origin) if *method != Method::GET => request.header(header::ORIGIN, origin),
             _ => request,
         }
     }
 
     /// Looks at something.
     pub async fn get(&self, path: &str) -> Answer {
-        Answer::of(self.request(Method::GET, path)).await
+        Answer::of(self.request(&Method::GET, path)).await
     }
 
     /// Posts JSON.
     pub async fn post(&self, path: &str, body: &(impl Serialize + Sync)) -> Answer {
-        Answer::of(self.request(Method::POST, path).json(body)).await
+        Answer::of(self.request(&Method::POST, path).json(body)).await
     }
 
     /// Puts JSON.
     pub async fn put(&self, path: &str, body: &(impl Serialize + Sync)) -> Answer {
-        Answer::of(self.request(Method::PUT, path).json(body)).await
+        Answer::of(self.request(&Method::PUT, path).json(body)).await
     }
 
     /// Deletes something.
     pub async fn delete(&self, path: &str) -> Answer {
-        Answer::of(self.request(Method::DELETE, path)).await
+        Answer::of(self.request(&Method::DELETE, path)).await
     }
 
     /// Imports a summary for a target called `t`.
     pub async fn import(&self, summary: impl Into<reqwest::Body>) -> Answer {
-        Answer::of(self.request(Method::POST, "/api/v1/runs/import?target=t").body(summary)).await
+        Answer::of(self.request(&Method::POST, "/api/v1/runs/import?target=t").body(summary)).await
     }
 
     /// One run as JSON.
