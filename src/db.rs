@@ -4,11 +4,12 @@
 //! folder, so that two servers never share one file.
 
 use std::{
-    fs::{File, TryLockError},
+    fs::File,
     path::{Path, PathBuf},
     time::Duration,
 };
 
+use brewbench_agent::lock;
 use sqlx::{
     SqlitePool,
     migrate::{MigrateError, Migrator},
@@ -55,15 +56,11 @@ pub enum OpenError {
 pub struct Lock(#[expect(dead_code, reason = "held, never read: the lock ends with the file")] File);
 
 /// Makes the folder if need be and takes its lock.
-pub fn lock(folder: &Path) -> Result<Lock, OpenError> {
+pub async fn lock(folder: &Path) -> Result<Lock, OpenError> {
     let fault = |fault| OpenError::Folder(folder.to_owned(), fault);
     std::fs::create_dir_all(folder).map_err(fault)?;
-    let file = File::create(folder.join("lock")).map_err(fault)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Lock(file)),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(folder.to_owned())),
-        Err(TryLockError::Error(error)) => Err(fault(error)),
-    }
+    let file = lock::take(folder).await.map_err(fault)?;
+    file.map(Lock).ok_or_else(|| OpenError::InUse(folder.to_owned()))
 }
 
 /// Opens `brewbench.db` in a folder, makes it if need be and applies what migrations it lacks.

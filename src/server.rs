@@ -72,7 +72,7 @@ pub struct Server {
 impl Server {
     /// Opens and binds everything; nothing is served yet.
     pub async fn start(config: Config, shutdown: CancellationToken) -> Result<Self, StartError> {
-        let lock = db::lock(&config.data)?;
+        let lock = db::lock(&config.data).await?;
         let db = db::open(&config.data).await?;
         catalog::queries::first_sizes(&db.write, now_ms()).await?;
         catalog::queries::first_scenarios(&db.write, &scenarios::bundled(), now_ms()).await?;

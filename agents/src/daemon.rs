@@ -25,7 +25,7 @@ use crate::{
     k6::K6,
     leftovers,
     link::{Heard, Link},
-    machine,
+    lock, machine,
     sandbox::Sandbox,
     session::{Accepts, Effect, Input, Session},
     spool::Spool,
@@ -68,7 +68,7 @@ pub const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// Lives until told to end; then hands back what it works on and leaves nothing behind.
 pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let _lock = lock(&options.state)?;
+    let _lock = lock(&options.state).await?;
     let (bench, hello) = prepare(&options).await?;
     let spool = Spool::open(options.state.join("spool")).context("the spool can't be opened")?;
     let client = Client::new(&options.server, Some(options.key.clone()))?;
@@ -99,13 +99,14 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
 }
 
 /// Two agents on one folder would take each other's runs for leftovers.
-fn lock(state: &Path) -> anyhow::Result<File> {
+async fn lock(state: &Path) -> anyhow::Result<File> {
     fs::create_dir_all(state).with_context(|| format!("the state folder {} can't be made", state.display()))?;
-    let file = File::create(state.join("lock")).with_context(|| format!("{} can't be written", state.display()))?;
-    if file.try_lock().is_err() {
-        bail!("the state folder {} is in use by another agent; give this one its own with --state", state.display());
+    match lock::take(state).await.with_context(|| format!("{} can't be written", state.display()))? {
+        Some(file) => Ok(file),
+        None => {
+            bail!("the state folder {} is in use by another agent; give this one its own with --state", state.display())
+        }
     }
-    Ok(file)
 }
 
 /// Finds k6 and the targets, clears what an earlier life left, and says what this machine can do.

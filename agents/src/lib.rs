@@ -18,6 +18,7 @@ pub mod daemon;
 pub mod k6;
 pub mod leftovers;
 pub mod link;
+pub mod lock;
 pub mod machine;
 pub mod process;
 mod procfs;
