@@ -40,7 +40,7 @@ async fn a_run_goes_through_its_phases_and_ends_with_its_figures() {
     let leased = user.run(&id).await;
     assert_eq!((&leased["phase"], &leased["agent"]), (&json!("leased"), &json!("rack")));
     for phase in [Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting] {
-        agent.enter(job.run, phase).await;
+        agent.enter(job.run, phase);
         reaches(&app, &user, &id, phase.as_str()).await;
     }
     agent.finish(&job, &good()).await;
@@ -63,9 +63,9 @@ async fn a_phase_that_is_none_of_work_is_not_taken_from_an_agent() {
     let id = submit_one(&user).await;
     let job = agent.job().await;
     for phase in [Phase::Finished, Phase::Failed, Phase::Cancelled, Phase::Lost, Phase::Queued] {
-        agent.enter(job.run, phase).await;
+        agent.enter(job.run, phase);
     }
-    agent.enter(job.run, Phase::Measuring).await;
+    agent.enter(job.run, Phase::Measuring);
     let run = reaches(&app, &user, &id, "measuring").await;
     assert_eq!((&run["verdict"], &run["finished_at_ms"]), (&Value::Null, &Value::Null));
 }
@@ -108,7 +108,7 @@ async fn a_cancellation_reaches_the_agent_within_a_second() {
     let mut agent = Agent::start(&app, "rack").await;
     let id = submit_one(&user).await;
     let job = agent.job().await;
-    agent.enter(job.run, Phase::Measuring).await;
+    agent.enter(job.run, Phase::Measuring);
     reaches(&app, &user, &id, "measuring").await;
     let asked = Instant::now();
     user.post(&format!("/api/v1/runs/{id}/cancel"), &()).await.ok();
@@ -136,7 +136,7 @@ async fn a_silent_agents_run_is_lost_and_queued_anew_once() {
         (&lost["target"], &lost["repetition"], &lost["experiment"])
     );
     // The second loss of the same cell is left to people.
-    agent.say(AgentMessage::Done { run: job.run }).await;
+    agent.say(&AgentMessage::Done { run: job.run });
     let second = agent.job().await;
     assert_eq!(second.run.to_string(), text(&retry["id"]));
     reaches(&app, &user, &text(&retry["id"]), "lost").await;
@@ -151,17 +151,29 @@ async fn a_silent_agents_run_is_lost_and_queued_anew_once() {
 
 #[tokio::test]
 async fn a_sign_of_life_keeps_a_run() {
-    let app = App::with(|config| config.lease = Duration::from_secs(2)).await;
+    let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let id = submit_one(&user).await;
     let job = agent.job().await;
-    let since = Instant::now();
-    while since.elapsed() < Duration::from_secs(4) {
-        agent.say(AgentMessage::Heartbeat { running: Some(job.run) }).await;
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    assert_eq!(user.run(&id).await["phase"], "leased");
+    let lease = async || -> i64 {
+        let query = sqlx::query_scalar("select lease_expires_at from run where id = ?").bind(&id);
+        query.fetch_one(&app.state.db.read).await.expect("a lease")
+    };
+    let first = lease().await;
+    app.until("a longer lease", async || {
+        agent.say(&AgentMessage::Heartbeat { running: Some(job.run) });
+        Some(lease().await).filter(|lease| *lease > first)
+    })
+    .await;
+    // The heartbeat of somebody else keeps nothing.
+    let other = Agent::start(&app, "other").await;
+    let before = lease().await;
+    other.say(&AgentMessage::Heartbeat { running: Some(job.run) });
+    other.enter(job.run, Phase::Measuring);
+    let mut other = other;
+    assert_eq!(other.cancelled().await, job.run, "both were heard");
+    assert_eq!(lease().await, before);
 }
 
 #[tokio::test]
@@ -224,7 +236,7 @@ async fn phases_of_somebody_elses_run_are_not_taken() {
     let id = submit_one(&user).await;
     let job = agent.job().await;
     let mut other = Agent::start(&app, "b").await;
-    other.enter(job.run, Phase::Measuring).await;
+    other.enter(job.run, Phase::Measuring);
     assert_eq!(other.cancelled().await, job.run, "who does what is none of its work is told to stop");
     assert_eq!(user.run(&id).await["phase"], "leased");
 }
@@ -239,7 +251,7 @@ async fn an_agent_that_comes_back_holding_its_run_keeps_it() {
     agent.hang_up();
     (agent.hello.running, agent.hello.holds) = (Some(job.run), vec![job.run]);
     agent.dial(&app).await.expect("a welcome");
-    agent.enter(job.run, Phase::Measuring).await;
+    agent.enter(job.run, Phase::Measuring);
     reaches(&app, &user, &id, "measuring").await;
     agent.finish(&job, &good()).await;
     assert_eq!(user.run(&id).await["verdict"], "valid");
@@ -314,7 +326,7 @@ async fn what_one_agent_declines_another_does() {
     let id = submit_one(&user).await;
     let job = first.job().await;
     let mut second = Agent::start(&app, "b").await;
-    first.say(AgentMessage::Declined { run: job.run, reason: "it is ending".to_owned() }).await;
+    first.say(&AgentMessage::Declined { run: job.run, reason: "it is ending".to_owned() });
     assert_eq!(second.job().await.run, job.run);
     let run = user.run(&id).await;
     assert_eq!((&run["agent"], &run["phase"]), (&json!("b"), &json!("leased")));
@@ -330,7 +342,7 @@ async fn what_nobody_else_can_do_waits_until_its_agent_comes_back() {
     let mut agent = Agent::start(&app, "rack").await;
     let (_, runs) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;
     let job = agent.job().await;
-    agent.say(AgentMessage::Declined { run: job.run, reason: "not now".to_owned() }).await;
+    agent.say(&AgentMessage::Declined { run: job.run, reason: "not now".to_owned() });
     assert_eq!(agent.job().await.run.to_string(), runs[1], "it is not asked for the same at once");
     assert_eq!(user.run(&runs[0]).await["phase"], "queued");
 }
@@ -424,7 +436,7 @@ async fn who_speaks_nonsense_is_cut_off_and_nobody_else_is() {
     let user = app.user().await;
     let mut bad = Agent::start(&app, "bad").await;
     let mut good_one = Agent::start_with(&app, "good", |hello| hello.targets.truncate(1)).await;
-    bad.say_raw("{\"type\":\"make_coffee\"}").await;
+    bad.say_raw("{\"type\":\"make_coffee\"}");
     assert_eq!(bad.hear().await, None);
     let id = submit_one(&user).await;
     assert_eq!(good_one.job().await.run.to_string(), id);

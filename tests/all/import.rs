@@ -8,8 +8,9 @@ use proptest::{
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Actor, Answer, App,
-    submit::text,
+    Actor, Agent, Answer, App,
+    agent::outcome,
+    submit::{submit_one, text},
     summaries::{ALL, fixture, good, good_checking, good_with, target_down},
 };
 
@@ -249,6 +250,50 @@ async fn a_file_over_the_limit_is_refused_and_the_limit_is_named() {
     // What is usual takes large ones too: other bodies end at 2 MiB.
     let app = App::start().await;
     app.user().await.import(good() + &" ".repeat(5 << 20)).await.ok();
+}
+
+/// Where the disk ends.
+enum Disk {
+    Full,
+    Roomy,
+}
+
+/// As far as SQLite can tell.
+async fn set_disk(app: &App, disk: Disk) {
+    let write = &app.state.db.write;
+    let pages: i64 = sqlx::query_scalar("pragma page_count").fetch_one(write).await.expect("a count");
+    let most = match disk {
+        Disk::Full => pages,
+        Disk::Roomy => pages + 1_000_000,
+    };
+    let limit = format!("pragma max_page_count = {most}");
+    sqlx::query(sqlx::AssertSqlSafe(limit)).execute(write).await.expect("a limit");
+}
+
+#[tokio::test]
+async fn on_a_full_disk_nothing_is_stored_and_nothing_is_lost() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    let mut long = outcome(&job, &good());
+    // Random enough not to shrink to nothing.
+    long.target_log = (0..2_000).map(|_| uuid::Uuid::new_v4().to_string()).collect();
+    set_disk(&app, Disk::Full).await;
+    // Room inside the file is used up first.
+    let mut answer = user.import(good()).await;
+    while answer.status.is_success() {
+        answer = user.import(good()).await;
+    }
+    let sentence = answer.refused(507);
+    assert_eq!(sentence, "the server's disk is full: nothing was stored; make room in its data folder and try again");
+    let before = user.count_runs().await;
+    agent.send(&long).await.refused(507);
+    assert_eq!((user.count_runs().await, &user.run(&id).await["phase"]), (before, &json!("leased")));
+    set_disk(&app, Disk::Roomy).await;
+    agent.end(long).await;
+    assert_eq!(user.run(&id).await["phase"], "finished");
 }
 
 #[tokio::test]

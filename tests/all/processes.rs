@@ -25,7 +25,7 @@ use tokio::process::Command;
 use crate::harness::{
     Actor, App, PATIENCE,
     program::{Done, Running, Tools, brewbench},
-    submit::{plan_with, submit, text},
+    submit::{plan_with, reaches, retry_of, submit, text},
 };
 
 /// A server and its agent get 5 s each for what is under way.
@@ -179,7 +179,7 @@ async fn the_demo_prints_one_document_and_ends() {
         assert_eq!(run["target_sha256"].as_str().map(str::len), Some(64));
         assert!(text(&run["k6_version"]).starts_with(char::is_numeric));
     }
-    assert_clean(folder.path());
+    assert_clean(&folder.path().join("agent"));
 }
 
 /// A server with its own agent, in a process of its own, that measures for a minute.
@@ -235,9 +235,9 @@ async fn until<T>(program: &Running, what: &str, mut look: impl AsyncFnMut() -> 
     seen.await.unwrap_or_else(|_| panic!("waited in vain for {what}: {}", program.said()))
 }
 
-/// The mark of the agent of a data folder.
-fn agent_of(data: &Path) -> String {
-    let state = data.join("agent").canonicalize().expect("a state folder");
+/// The mark of the agent with a state folder.
+fn agent_of(state: &Path) -> String {
+    let state = state.canonicalize().expect("a state folder");
     hex(&Sha256::digest(state.as_os_str().as_encoded_bytes())[..6])
 }
 
@@ -273,13 +273,13 @@ fn groups_of(agent: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Nothing of the agent of a data folder is left: no process, no group, no folder of a run.
+/// Nothing of the agent with a state folder is left: no process, no group, no folder of a run.
 #[track_caller]
-fn assert_clean(data: &Path) {
-    let agent = agent_of(data);
+fn assert_clean(state: &Path) {
+    let agent = agent_of(state);
     assert_eq!(processes_of(&agent), Vec::<String>::new());
     assert_eq!(groups_of(&agent), Vec::<PathBuf>::new());
-    let folders = fs::read_dir(data.join("agent/work")).expect("a work folder").flatten().map(|entry| entry.path());
+    let folders = fs::read_dir(state.join("work")).expect("a work folder").flatten().map(|entry| entry.path());
     assert_eq!(folders.collect::<Vec<_>>(), Vec::<PathBuf>::new());
 }
 
@@ -293,12 +293,12 @@ async fn sigterm_in_the_middle_of_a_run_hands_it_back_and_leaves_nothing() {
     let Some(tools) = Tools::find() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let mut measuring = Measuring::start(folder.path(), &tools).await;
-    let agent = agent_of(folder.path());
+    let agent = agent_of(&folder.path().join("agent"));
     until(&measuring.program, "target and k6", async || Some(()).filter(|()| processes_of(&agent).len() >= 2)).await;
     measuring.program.signal(Signal::SIGTERM);
     let status = measuring.program.ended(GRACE).await;
     assert!(status.success(), "{status}: {}", measuring.program.said());
-    assert_clean(folder.path());
+    assert_clean(&folder.path().join("agent"));
     let runs = stored_runs(folder.path()).await;
     let phases: Vec<_> = runs.iter().map(|run| (run.id.as_str(), run.phase.as_str())).collect();
     assert_eq!(phases, [(measuring.run.as_str(), "queued")]);
@@ -322,12 +322,77 @@ async fn after_a_kill_the_run_is_lost_and_done_again_and_nothing_is_orphaned() {
     let again = again.await;
     let old = user.run(&measuring.run).await;
     assert_eq!((&old["phase"], &old["verdict"]), (&json!("lost"), &Value::Null));
-    let marked = processes_of(&agent_of(folder.path()));
+    let marked = processes_of(&agent_of(&folder.path().join("agent")));
     assert_eq!(marked.iter().filter(|name| name.starts_with("rust-hyper")).count(), 1, "{marked:?}");
 
     let cancelled = user.post(&format!("/api/v1/runs/{}/cancel", text(&again["id"])), &()).await.ok().json();
     assert_eq!(cancelled["runs"][0]["phase"], "cancelled");
     program.signal(Signal::SIGTERM);
     assert!(program.ended(GRACE).await.success(), "{}", program.said());
-    assert_clean(folder.path());
+    assert_clean(&folder.path().join("agent"));
+}
+
+/// An agent in a process of its own, for a server in this one.
+async fn agent(app: &App, key: &str, state: &Path, tools: &Tools) -> Running {
+    let mut command = brewbench(&["agent", "--server", app.url.as_str(), "--key", key]);
+    command.arg("--state").arg(state).arg("--k6").arg(&tools.k6);
+    let agent = Running::start(command);
+    let reader = app.reader().await;
+    app.until("the agent", async || {
+        let list = reader.get("/api/v1/agents").await.ok().json();
+        Some(()).filter(|()| list["agents"][0]["connected"] == true)
+    })
+    .await;
+    agent
+}
+
+fn rust_hyper(seconds: f64) -> Value {
+    plan_with(&json!({"targets": ["rust-hyper"], "duration_s": seconds}))
+}
+
+#[tokio::test]
+async fn a_killed_agent_takes_its_processes_along_and_does_the_run_again_when_it_is_back() {
+    let Some(tools) = Tools::find() else { return };
+    let app = App::start().await;
+    let (user, key) = (app.user().await, app.key("rack").await);
+    let state = tempfile::tempdir().expect("a folder");
+    let mut first = agent(&app, &key, state.path(), &tools).await;
+    let run = submit(&user, &rust_hyper(60.0)).await.1.remove(0);
+    reaches(&app, &user, &run, "measuring").await;
+    first.signal(Signal::SIGKILL);
+    first.ended(GRACE).await;
+    let mark = agent_of(state.path());
+    until(&first, "the end of target and k6", async || Some(()).filter(|()| processes_of(&mark).is_empty())).await;
+
+    let mut second = agent(&app, &key, state.path(), &tools).await;
+    assert_eq!(reaches(&app, &user, &run, "lost").await["agent"], "rack");
+    let again = app.until("the repetition", async || retry_of(&user, &run).await).await;
+    let again = text(&again["id"]);
+    reaches(&app, &user, &again, "measuring").await;
+    // Asked to end, it hands the run back.
+    second.signal(Signal::SIGTERM);
+    assert!(second.ended(GRACE).await.success(), "{}", second.said());
+    reaches(&app, &user, &again, "queued").await;
+    assert_clean(state.path());
+}
+
+#[tokio::test]
+async fn a_run_goes_on_while_the_server_is_away_and_its_result_arrives() {
+    let Some(tools) = Tools::find() else { return };
+    let app = App::start().await;
+    let (user, key) = (app.user().await, app.key("rack").await);
+    let state = tempfile::tempdir().expect("a folder");
+    let mut agent = agent(&app, &key, state.path(), &tools).await;
+    let run = submit(&user, &rust_hyper(2.0)).await.1.remove(0);
+    reaches(&app, &user, &run, "measuring").await;
+    let port = app.url.port().expect("a port");
+    let app = App::on(app.stop().await, |config| config.listen.set_port(port)).await;
+    let done = reaches(&app, &user, &run, "finished").await;
+    assert!(done["requests"].as_u64() > Some(0) && user.count_runs().await == 1, "{done}");
+    agent.signal(Signal::SIGTERM);
+    assert!(agent.ended(GRACE).await.success(), "{}", agent.said());
+    assert_clean(state.path());
+    let spool = fs::read_dir(state.path().join("spool")).expect("a spool").flatten();
+    let waiting: Vec<_> = spool.map(|entry| entry.file_name()).filter(|name| name != "aside").collect();
+    assert!(waiting.is_empty(), "{waiting:?}");
 }

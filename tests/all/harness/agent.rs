@@ -1,6 +1,6 @@
 //! An agent that does what a test says, in the real words of the wire.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use brewbench::runs::ingest::Settled;
 use brewbench_agent::wire::{
@@ -10,8 +10,16 @@ use brewbench_agent::wire::{
     now_ms,
     outcome::{Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime},
 };
-use futures_util::{SinkExt, StreamExt};
-use tokio::{net::TcpStream, time::timeout};
+use futures_util::{
+    SinkExt, StreamExt,
+    stream::{SplitSink, SplitStream},
+};
+use tokio::{
+    net::TcpStream,
+    sync::mpsc,
+    task::JoinHandle,
+    time::{Instant, interval_at, timeout},
+};
 use tokio_tungstenite::{
     MaybeTlsStream, WebSocketStream, connect_async,
     tungstenite::{Error as WsError, Message, client::IntoClientRequest, http::StatusCode},
@@ -28,7 +36,45 @@ pub struct Agent {
     /// The same by HTTP.
     pub home: Actor,
     /// To the server.
-    pub socket: Option<WebSocketStream<MaybeTlsStream<TcpStream>>>,
+    pub line: Option<Line>,
+}
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// A connection that shows that somebody is there, but not that a run is worked on: leases run out all the same.
+pub struct Line {
+    to_say: mpsc::UnboundedSender<String>,
+    heard: SplitStream<Socket>,
+    speaker: JoinHandle<()>,
+}
+
+impl Line {
+    fn new(socket: Socket) -> Self {
+        let (sink, heard) = socket.split();
+        let (to_say, said) = mpsc::unbounded_channel();
+        Self { to_say, heard, speaker: tokio::spawn(speak(sink, said)) }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.speaker.abort();
+    }
+}
+
+async fn speak(mut sink: SplitSink<Socket, Message>, mut to_say: mpsc::UnboundedReceiver<String>) {
+    let second = Duration::from_secs(1);
+    let mut clock = interval_at(Instant::now() + second, second);
+    loop {
+        let text = tokio::select! {
+            said = to_say.recv() => said,
+            _ = clock.tick() => serde_json::to_string(&AgentMessage::Heartbeat { running: None }).ok(),
+        };
+        let Some(text) = text else { return };
+        if sink.send(Message::text(text)).await.is_err() {
+            return;
+        }
+    }
 }
 
 /// What a big machine with the targets `fast` and `slow` says of itself.
@@ -106,7 +152,7 @@ impl Agent {
     /// A new agent that has a key and has not dialled in.
     pub async fn away(app: &App, name: &str) -> Self {
         let home = app.nobody().with_secret(&app.key(name).await);
-        Self { name: name.to_owned(), hello: hello(), home, socket: None }
+        Self { name: name.to_owned(), hello: hello(), home, line: None }
     }
 
     /// Dials in, also again, and says what it holds; fails with the server's reason.
@@ -120,9 +166,9 @@ impl Agent {
             WsError::Http(answer) if answer.status() == StatusCode::UNAUTHORIZED => "401".to_owned(),
             other => other.to_string(),
         })?;
-        self.socket = Some(socket);
+        self.line = Some(Line::new(socket));
         self.home = self.home.clone().at(&app.url);
-        self.say(AgentMessage::Hello(Box::new(self.hello.clone()))).await;
+        self.say(&AgentMessage::Hello(Box::new(self.hello.clone())));
         match self.hear().await {
             Some(ServerMessage::Welcome { name, .. }) => {
                 assert_eq!(name, self.name);
@@ -138,26 +184,25 @@ impl Agent {
 
     /// Falls off the network.
     pub fn hang_up(&mut self) {
-        self.socket = None;
+        self.line = None;
     }
 
     /// Says something.
-    pub async fn say(&mut self, message: AgentMessage) {
-        let text = serde_json::to_string(&message).expect("JSON");
-        self.say_raw(&text).await;
+    pub fn say(&self, message: &AgentMessage) {
+        self.say_raw(&serde_json::to_string(message).expect("JSON"));
     }
 
     /// Says some text.
-    pub async fn say_raw(&mut self, text: &str) {
-        let socket = self.socket.as_mut().expect("a connected agent");
-        socket.send(Message::text(text)).await.expect("an open connection");
+    pub fn say_raw(&self, text: &str) {
+        let line = self.line.as_ref().expect("a connected agent");
+        line.to_say.send(text.to_owned()).expect("an open connection");
     }
 
     /// What the server says next besides heartbeats; none when it closes.
     pub async fn hear(&mut self) -> Option<ServerMessage> {
-        let socket = self.socket.as_mut().expect("a connected agent");
+        let line = self.line.as_mut().expect("a connected agent");
         let said = timeout(PATIENCE, async {
-            while let Some(Ok(message)) = socket.next().await {
+            while let Some(Ok(message)) = line.heard.next().await {
                 let Message::Text(text) = message else { continue };
                 match serde_json::from_str(&text).expect("a message of the wire") {
                     ServerMessage::Heartbeat => {}
@@ -189,8 +234,8 @@ impl Agent {
     }
 
     /// Reports a phase.
-    pub async fn enter(&mut self, run: RunId, phase: Phase) {
-        self.say(AgentMessage::Phase { run, phase }).await;
+    pub fn enter(&self, run: RunId, phase: Phase) {
+        self.say(&AgentMessage::Phase { run, phase });
     }
 
     /// Sends a result home.
@@ -204,21 +249,21 @@ impl Agent {
     }
 
     /// Does a job to its good end.
-    pub async fn finish(&mut self, job: &Job, summary: &str) {
+    pub async fn finish(&self, job: &Job, summary: &str) {
         self.end(outcome(job, summary)).await;
     }
 
     /// Has stopped a cancelled job, and is free again.
-    pub async fn end_cancelled(&mut self, job: &Job) {
+    pub async fn end_cancelled(&self, job: &Job) {
         let stopped = Outcome { ended: Ended::Cancelled, summary: None, ..outcome(job, "") };
         assert!(!self.settle(&stopped).await.kept);
-        self.say(AgentMessage::Done { run: job.run }).await;
+        self.say(&AgentMessage::Done { run: job.run });
     }
 
     /// Sends a result that counts, and is free again.
-    pub async fn end(&mut self, outcome: Outcome) {
+    pub async fn end(&self, outcome: Outcome) {
         let run = outcome.run;
         assert_eq!(self.settle(&outcome).await, Settled { kept: true, why: None });
-        self.say(AgentMessage::Done { run }).await;
+        self.say(&AgentMessage::Done { run });
     }
 }
