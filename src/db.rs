@@ -75,15 +75,13 @@ pub async fn open(folder: &Path) -> Result<Db, OpenError> {
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(Duration::from_secs(5));
-    let write = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await.map_err(sqlite)?;
+    // A connection to a file does not go stale: it need not be tried before each use.
+    let pool = || SqlitePoolOptions::new().test_before_acquire(false);
+    let write = pool().max_connections(1).connect_with(options.clone()).await.map_err(sqlite)?;
     MIGRATIONS.run(&write).await.map_err(|fault| match fault {
         MigrateError::VersionMissing(version) => OpenError::Newer(file.clone(), version),
         other => OpenError::Migration(file.clone(), other),
     })?;
-    let read = SqlitePoolOptions::new()
-        .max_connections(READERS)
-        .connect_with(options.read_only(true))
-        .await
-        .map_err(sqlite)?;
+    let read = pool().max_connections(READERS).connect_with(options.read_only(true)).await.map_err(sqlite)?;
     Ok(Db { read, write })
 }

@@ -30,10 +30,10 @@ const AGENT_START: Duration = Duration::from_secs(30);
 #[derive(Debug, Args)]
 pub struct Demo {
     /// Name of a target; repeat for several
-    #[arg(long = "target", default_values = ["rust-hyper", "go-nethttp"])]
+    #[arg(long = "target", value_name = "TARGET", default_values = ["rust-hyper", "go-nethttp"])]
     targets: Vec<String>,
     /// Name of a machine size, or short as 2/4GiB; repeat for several [default: two that leave k6 a core of its own]
-    #[arg(long = "size")]
+    #[arg(long = "size", value_name = "SIZE")]
     sizes: Vec<String>,
     /// Name of a scenario
     #[arg(long, default_value = "hash")]

@@ -8,6 +8,7 @@
 //! - [`target`]: manifests; start a target, know that it serves, say why it died.
 //! - [`k6`]: find k6, run a scenario with it, hand back its summary.
 //! - [`sandbox`]: machine sizes by control groups; who gets which cores.
+//! - [`lock`]: one process a folder.
 //! - [`process`]: start a program in its group and on its cores, end it whole.
 //! - [`machine`]: what this machine is.
 //! - [`leftovers`]: what an earlier life of the agent left, removed.

@@ -39,10 +39,10 @@ pub struct New {
     #[command(flatten)]
     common: Common,
     /// Name of a target; repeat for several
-    #[arg(long = "target", required = true)]
+    #[arg(long = "target", value_name = "TARGET", required = true)]
     targets: Vec<String>,
     /// Name of a machine size, or short as 2/4GiB; repeat for several
-    #[arg(long = "size", required = true)]
+    #[arg(long = "size", value_name = "SIZE", required = true)]
     sizes: Vec<String>,
     /// Name of a scenario
     #[arg(long, default_value = "hash")]

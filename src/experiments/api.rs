@@ -31,7 +31,7 @@ use crate::{
     error::{Error, ErrorBody, Input, Result},
     fleet::Presence,
     runs::{
-        self, Origin, RunSize,
+        self, RunSize,
         queries::{NewRun, endings},
     },
     state::{AppState, RunChanged},
@@ -150,9 +150,7 @@ async fn store(state: &AppState, experiment: &Experiment, sizes: &[MachineSize],
         let run = NewRun {
             id: RunId::now().to_string(),
             experiment: Some(&experiment.id),
-            origin: Origin::Agent,
             target: &plan.targets[cell.target],
-            version: None,
             size: Some(&sizes[cell.size]),
             scenario: Some(&plan.scenario),
             scenario_sha256: Some(scenario_sha256),
@@ -165,7 +163,7 @@ async fn store(state: &AppState, experiment: &Experiment, sizes: &[MachineSize],
             created_by: &experiment.created_by,
             now: experiment.created_at_ms,
         };
-        runs::queries::insert(&mut transaction, &run).await?;
+        runs::queries::queue(&mut transaction, &run).await?;
     }
     Ok(transaction.commit().await?)
 }

@@ -126,8 +126,7 @@ pub async fn import(
         scenario: plain(query.scenario)?,
         repetition: query.repetition.unwrap_or(1).max(1),
     };
-    let id = ingest::import(&state.db, &about, &bytes, &caller.name).await?;
-    let run = found(&state, &id).await?;
+    let run = ingest::import(&state.db, &about, &bytes, &caller.name).await?;
     tell(&state, &run);
     Ok((StatusCode::CREATED, Json(RunList { runs: vec![run] })))
 }

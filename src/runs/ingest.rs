@@ -16,10 +16,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    Origin, Reason, RunSize, Verdict, blob,
+    Reason, Run, RunSize, Verdict, blob,
     queries::{
-        self, NewRun,
+        self,
         endings::{self, Ending},
+        imports::{self, NewImport},
         leases,
     },
     verdict::{Making, SharedCores, judge},
@@ -183,49 +184,25 @@ pub struct ImportAbout {
     pub repetition: u32,
 }
 
-/// Stores a summary as a run of its own; gives the run's id. Committed when this returns; nothing is stored on error.
-pub async fn import(db: &Db, about: &ImportAbout, bytes: &[u8], by: &str) -> Result<String> {
+/// Stores a summary as a run of its own. Committed when this returns; nothing is stored on error.
+pub async fn import(db: &Db, about: &ImportAbout, bytes: &[u8], by: &str) -> Result<Run> {
     let parsed = summary::parse(bytes).map_err(|fault| Error::Invalid(fault.to_string()))?;
     let figures = parsed.figures();
     let (verdict, reasons) = judge(&figures, None);
     let summary = blob::pack(bytes);
-    let (id, now) = (RunId::now().to_string(), now_ms());
-    let new = NewRun {
-        id: id.clone(),
-        experiment: None,
-        origin: Origin::Import,
-        target: &about.target,
-        version: about.version.as_deref(),
-        size: about.size.as_ref(),
-        scenario: about.scenario.as_deref(),
-        scenario_sha256: None,
-        parameters: "{}",
-        vus: figures.vus_max.and_then(|vus| u32::try_from(vus).ok()),
-        duration_ms: None,
-        warm_up_ms: None,
-        repetition: about.repetition,
-        wanted_agent: None,
+    let import = NewImport {
+        id: &RunId::now().to_string(),
+        about,
         created_by: by,
-        now,
-    };
-    let ending = Ending {
-        phase: Phase::Finished,
-        error: None,
-        verdict: Some(verdict),
+        figures: &figures,
+        verdict,
         reasons: &reasons,
-        figures: Some(&figures),
-        enforced_cpu: None,
-        enforced_memory: None,
         k6_version: parsed.k6_version.as_deref(),
-        target_sha256: None,
-        version: None,
-        summary: Some(&summary),
-        evidence: None,
-        now,
+        summary: &summary,
+        now: now_ms(),
     };
     let mut transaction = db.write.begin().await?;
-    queries::insert(&mut transaction, &new).await?;
-    endings::end(&mut transaction, &id, &ending).await?;
+    let run = imports::insert(&mut transaction, &import).await?;
     transaction.commit().await?;
-    Ok(id)
+    Ok(run)
 }

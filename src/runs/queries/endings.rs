@@ -3,7 +3,7 @@
 use brewbench_agent::wire::{Phase, summary::Figures};
 use sqlx::{SqliteConnection, SqlitePool};
 
-use super::enter;
+use super::{enter, figures::FigureColumns};
 use crate::runs::{Reason, Verdict};
 
 /// What a result says of a run, besides blobs.
@@ -40,30 +40,7 @@ pub struct Ending<'a> {
 /// Stores the end of a run, in whatever phase it is: the caller has settled that it counts.
 pub async fn end(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>) -> sqlx::Result<()> {
     let phase = ending.phase.as_str();
-    let verdict = ending.verdict.map(Verdict::as_str);
-    let reasons = serde_json::to_string(ending.reasons).map_err(super::decode)?;
-    sqlx::query!(
-        "update run set phase = ?2, phase_at = ?3, finished_at = ?3, lease_expires_at = null, error = ?4, verdict = ?5,
-             reasons = ?6, enforced_cpu = ?7, enforced_memory = ?8, k6_version = coalesce(?9, k6_version),
-             target_sha256 = coalesce(?10, target_sha256), version = coalesce(?11, version)
-         where id = ?1",
-        id,
-        phase,
-        ending.now,
-        ending.error,
-        verdict,
-        reasons,
-        ending.enforced_cpu,
-        ending.enforced_memory,
-        ending.k6_version,
-        ending.target_sha256,
-        ending.version
-    )
-    .execute(&mut *connection)
-    .await?;
-    if let Some(figures) = ending.figures {
-        keep_figures(connection, id, figures).await?;
-    }
+    update(connection, id, ending).await?;
     if let Some(body) = ending.summary {
         sqlx::query!("insert or replace into run_summary (run_id, body) values (?, ?)", id, body)
             .execute(&mut *connection)
@@ -77,41 +54,49 @@ pub async fn end(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_
     enter(connection, id, phase, ending.now).await
 }
 
-async fn keep_figures(connection: &mut SqliteConnection, id: &str, figures: &Figures) -> sqlx::Result<()> {
-    let (requests, failed) = (figures.requests.cast_signed(), figures.failed.map(u64::cast_signed));
-    let (iterations, dropped) =
-        (figures.iterations.map(u64::cast_signed), figures.dropped_iterations.map(u64::cast_signed));
-    let (passed, not_passed) =
-        (figures.checks_passed.map(u64::cast_signed), figures.checks_failed.map(u64::cast_signed));
-    let latency = &figures.latency;
-    // SQLite has no unsigned integers.
-    let (received, sent) =
-        (figures.data_received_bytes.map(|bytes| bytes as f64), figures.data_sent_bytes.map(|bytes| bytes as f64));
+async fn update(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>) -> sqlx::Result<()> {
+    let phase = ending.phase.as_str();
+    let verdict = ending.verdict.map(Verdict::as_str);
+    let reasons = serde_json::to_string(ending.reasons).map_err(super::decode)?;
+    let figures = ending.figures.map(FigureColumns::from).unwrap_or_default();
     sqlx::query!(
-        "update run set requests = ?2, failed = ?3, rps = ?4, measured_ms = ?5, avg_ms = ?6, min_ms = ?7, p50_ms = ?8,
-             p90_ms = ?9, p95_ms = ?10, p99_ms = ?11, p999_ms = ?12, max_ms = ?13, data_received_bytes = ?14,
-             data_sent_bytes = ?15, iterations = ?16, dropped_iterations = ?17, checks_passed = ?18, checks_failed = ?19,
-             thresholds = ?20, thresholds_failed = ?21
+        "update run set phase = ?2, phase_at = ?3, finished_at = ?3, lease_expires_at = null, error = ?4, verdict = ?5,
+             reasons = ?6, enforced_cpu = ?7, enforced_memory = ?8, k6_version = coalesce(?9, k6_version),
+             target_sha256 = coalesce(?10, target_sha256), version = coalesce(?11, version), requests = ?12, failed = ?13,
+             rps = ?14, measured_ms = ?15, avg_ms = ?16, min_ms = ?17, p50_ms = ?18, p90_ms = ?19, p95_ms = ?20,
+             p99_ms = ?21, p999_ms = ?22, max_ms = ?23, data_received_bytes = ?24, data_sent_bytes = ?25,
+             iterations = ?26, dropped_iterations = ?27, checks_passed = ?28, checks_failed = ?29, thresholds = ?30,
+             thresholds_failed = ?31
          where id = ?1",
         id,
-        requests,
-        failed,
+        phase,
+        ending.now,
+        ending.error,
+        verdict,
+        reasons,
+        ending.enforced_cpu,
+        ending.enforced_memory,
+        ending.k6_version,
+        ending.target_sha256,
+        ending.version,
+        figures.requests,
+        figures.failed,
         figures.rps,
         figures.measured_ms,
-        latency.avg_ms,
-        latency.min_ms,
-        latency.p50_ms,
-        latency.p90_ms,
-        latency.p95_ms,
-        latency.p99_ms,
-        latency.p999_ms,
-        latency.max_ms,
-        received,
-        sent,
-        iterations,
-        dropped,
-        passed,
-        not_passed,
+        figures.avg_ms,
+        figures.min_ms,
+        figures.p50_ms,
+        figures.p90_ms,
+        figures.p95_ms,
+        figures.p99_ms,
+        figures.p999_ms,
+        figures.max_ms,
+        figures.data_received_bytes,
+        figures.data_sent_bytes,
+        figures.iterations,
+        figures.dropped_iterations,
+        figures.checks_passed,
+        figures.checks_failed,
         figures.thresholds,
         figures.thresholds_failed
     )

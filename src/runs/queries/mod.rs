@@ -1,6 +1,8 @@
 //! SQL of runs. A change of phase is guarded by the phase that it starts from, so that of two that race only one counts.
 
 pub mod endings;
+mod figures;
+pub mod imports;
 pub mod leases;
 
 use sqlx::{SqliteConnection, SqlitePool};
@@ -344,19 +346,15 @@ pub async fn evidence(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Vec<u8
         .map(|row| row.body))
 }
 
-/// A run to be queued, or an import.
+/// A run to be queued.
 #[derive(Clone, Debug)]
 pub struct NewRun<'a> {
     /// Its id.
     pub id: String,
     /// Its experiment.
     pub experiment: Option<&'a str>,
-    /// Where its figures come from.
-    pub origin: Origin,
     /// The target.
     pub target: &'a str,
-    /// The target's version, where it is known beforehand.
-    pub version: Option<&'a str>,
     /// The machine size.
     pub size: Option<&'a RunSize>,
     /// The scenario's name.
@@ -382,21 +380,17 @@ pub struct NewRun<'a> {
 }
 
 /// Stores a run as queued.
-pub async fn insert(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx::Result<()> {
-    let origin = if run.origin == Origin::Import { "import" } else { "agent" };
+pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx::Result<()> {
     let size = run.size.map(|size| (&size.name, size.vcpus, size.memory_bytes.cast_signed()));
     let (size_name, vcpus, memory) =
         size.map_or((None, None, None), |(name, vcpus, memory)| (Some(name), Some(vcpus), Some(memory)));
     sqlx::query!(
-        "insert into run (id, experiment_id, origin, target, version, size_name, vcpus, memory_bytes, scenario,
-             scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at,
-             phase_at)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 'queued', ?18, ?18)",
+        "insert into run (id, experiment_id, origin, target, size_name, vcpus, memory_bytes, scenario, scenario_sha256,
+             parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at, phase_at)
+         values (?1, ?2, 'agent', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'queued', ?16, ?16)",
         run.id,
         run.experiment,
-        origin,
         run.target,
-        run.version,
         size_name,
         vcpus,
         memory,

@@ -9,6 +9,9 @@ use super::fault::{Fault, Place, shown};
 /// Values in one document. A small file can hold very many, and each takes memory: k6 needs under 100,000 for 5,000 metrics.
 const VALUES_MAX: usize = 1_000_000;
 
+/// Objects with fewer keys than this are searched from front to back.
+const SMALL: usize = 16;
+
 /// What a summary says about itself stands under these keys; the rest, such as what `setup()` returned, is not read.
 const TOP_KEYS: [&str; 6] = ["config", "metadata", "metrics", "results", "root_group", "state"];
 
@@ -165,17 +168,28 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node<'de>, A::Error> {
-        let mut entries = Vec::new();
+        let mut entries: Vec<(Cow<'de, str>, Node<'de>)> = Vec::new();
         let mut seen = HashSet::new();
         while let Some(Key(key)) = map.next_key()? {
-            if !seen.insert(key.clone()) {
+            // Most objects are small: there a look at each key is cheaper than a table of them.
+            let twice = if entries.len() < SMALL {
+                entries.iter().any(|(other, _)| *other == key)
+            } else {
+                if seen.is_empty() {
+                    seen.extend(entries.iter().map(|(key, _)| key.clone()));
+                }
+                !seen.insert(key.clone())
+            };
+            if twice {
                 return Err(A::Error::custom(format_args!("the key \"{}\" comes twice in one object", shown(&key))));
             }
-            if (self.wanted)(&key) {
-                entries.push((key, map.next_value_seed(self.below())?));
+            let node = if (self.wanted)(&key) {
+                map.next_value_seed(self.below())?
             } else {
                 map.next_value::<IgnoredAny>()?;
-            }
+                Node::Null
+            };
+            entries.push((key, node));
         }
         Ok(Node::Map(entries))
     }

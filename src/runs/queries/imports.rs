@@ -1,0 +1,102 @@
+//! SQL of imports.
+
+use brewbench_agent::wire::summary::Figures;
+use sqlx::SqliteConnection;
+
+use super::{RunRow, decode, figures::FigureColumns};
+use crate::runs::{Reason, Run, Verdict, ingest::ImportAbout};
+
+/// A summary that was read and judged.
+#[derive(Clone, Debug)]
+pub struct NewImport<'a> {
+    /// The run's id.
+    pub id: &'a str,
+    /// What is known besides the summary.
+    pub about: &'a ImportAbout,
+    /// Who brought it.
+    pub created_by: &'a str,
+    /// From the summary.
+    pub figures: &'a Figures,
+    /// Judged from the figures.
+    pub verdict: Verdict,
+    /// What speaks against it.
+    pub reasons: &'a [Reason],
+    /// k6's version, where the summary says it.
+    pub k6_version: Option<&'a str>,
+    /// The compressed summary.
+    pub summary: &'a [u8],
+    /// Unix ms.
+    pub now: i64,
+}
+
+/// Stores a summary as a run that has ended.
+///
+/// One string of three statements: each string is a trip to the thread that owns the connection, and while an import
+/// makes its trips, all others wait.
+pub async fn insert(connection: &mut SqliteConnection, import: &NewImport<'_>) -> sqlx::Result<Run> {
+    let NewImport { id, about, created_by, verdict, k6_version, summary, now, .. } = import;
+    let verdict = verdict.as_str();
+    let reasons = serde_json::to_string(import.reasons).map_err(decode)?;
+    let size = about.size.as_ref();
+    let (size_name, vcpus) = (size.map(|size| &size.name), size.map(|size| size.vcpus));
+    let memory_bytes = size.map(|size| size.memory_bytes.cast_signed());
+    let vus = import.figures.vus_max.map(u64::cast_signed);
+    let figures = FigureColumns::from(import.figures);
+    let rows = sqlx::query_as!(
+        RunRow,
+        "insert into run (id, origin, target, version, size_name, vcpus, memory_bytes, scenario, vus, repetition,
+             created_by, phase, queued_at, phase_at, finished_at, verdict, reasons, k6_version, requests, failed, rps,
+             measured_ms, avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms, data_received_bytes,
+             data_sent_bytes, iterations, dropped_iterations, checks_passed, checks_failed, thresholds, thresholds_failed)
+         values (?, 'import', ?, ?, ?, ?, ?, ?, ?, ?, ?, 'finished', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+             ?, ?, ?, ?, ?, ?, ?, ?)
+         returning *;
+         insert into run_phase (run_id, phase, at) values (?, 'finished', ?);
+         insert into run_summary (run_id, body) values (?, ?)",
+        id,
+        about.target,
+        about.version,
+        size_name,
+        vcpus,
+        memory_bytes,
+        about.scenario,
+        vus,
+        about.repetition,
+        created_by,
+        now,
+        now,
+        now,
+        verdict,
+        reasons,
+        k6_version,
+        figures.requests,
+        figures.failed,
+        figures.rps,
+        figures.measured_ms,
+        figures.avg_ms,
+        figures.min_ms,
+        figures.p50_ms,
+        figures.p90_ms,
+        figures.p95_ms,
+        figures.p99_ms,
+        figures.p999_ms,
+        figures.max_ms,
+        figures.data_received_bytes,
+        figures.data_sent_bytes,
+        figures.iterations,
+        figures.dropped_iterations,
+        figures.checks_passed,
+        figures.checks_failed,
+        figures.thresholds,
+        figures.thresholds_failed,
+        id,
+        now,
+        id,
+        summary
+    )
+    // All of them, because a stream that is left early leaves statements undone.
+    .fetch_all(connection)
+    .await?;
+    let row = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
+    row.try_into()
+}
