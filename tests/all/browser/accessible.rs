@@ -6,11 +6,11 @@ use brewbench::auth::{Role, api::make_invite};
 use chromiumoxide::cdp::browser_protocol::accessibility::{AxNode, AxValue, GetFullAxTreeParams};
 use serde_json::{Value, json};
 
-use super::{Tab, two_targets};
+use super::{Tab, bring, two_targets};
 use crate::harness::{
     Agent, App,
     submit::{plan_with, submit},
-    summaries::good,
+    summaries::{good, good_checking},
 };
 
 /// What somebody can do something with, and so must be able to name.
@@ -35,6 +35,7 @@ async fn every_page_fits_a_narrow_window_in_both_schemes_and_names_its_controls(
     let mut agent = Agent::start(&app, "rack").await;
     let plan = plan_with(&json!({"targets": ["fast", "slow"], "sizes": ["1/256MiB", "2/4GiB"], "repetitions": 2}));
     let (experiment, runs) = submit(&user, &plan).await;
+    let long = [bring(&user, &"x".repeat(80), 1, good_checking(&"y".repeat(300))).await, ids[0].clone()];
     for _ in 0..3 {
         let job = agent.job().await;
         agent.finish(&job, &good()).await;
@@ -49,6 +50,8 @@ async fn every_page_fits_a_narrow_window_in_both_schemes_and_names_its_controls(
         "/runs",
         &format!("/runs?before={}", ids[5]),
         &format!("/runs/{}", ids[0]),
+        &format!("/runs/{}", long[0]),
+        &format!("/compare?runs={}", long.join(",")),
         &format!("/runs/{}", runs[0]),
         &format!("/runs/{}", runs[7]),
         &format!("/runs/{}/cancel", runs[7]),

@@ -26,4 +26,7 @@ async fn without_javascript_the_tables_are_there_and_runs_can_be_compared() {
     let drawn: usize = tab.eval("document.querySelectorAll('.js-plotly-plot').length").await;
     assert_eq!(drawn, 0, "scripts run after all");
     tab.is_quiet().await;
+
+    tab.go("/login").await;
+    tab.says("noscript", "Passkeys need JavaScript.").await;
 }

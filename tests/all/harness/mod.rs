@@ -33,7 +33,7 @@ pub use actor::{Actor, Answer};
 pub use agent::Agent;
 
 /// Whatever is waited for comes within this, also on a machine that has much else to do.
-pub const PATIENCE: Duration = Duration::from_secs(8);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
