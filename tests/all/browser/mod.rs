@@ -9,6 +9,7 @@ mod hostile;
 mod page;
 mod passkeys;
 mod scriptless;
+mod told;
 
 use reqwest::Method;
 

@@ -15,23 +15,20 @@ use chromiumoxide::{
             emulation::{
                 MediaFeature, SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetFocusEmulationEnabledParams,
             },
-            log,
             network::SetCookieParams,
-            page::{EventJavascriptDialogOpening, NavigateParams},
+            page::NavigateParams,
             target::{CreateBrowserContextParams, CreateTargetParams, DisposeBrowserContextParams},
         },
-        js_protocol::runtime::{ConsoleApiCalledType, EvaluateParams, EventConsoleApiCalled, EventExceptionThrown},
+        js_protocol::runtime::EvaluateParams,
     },
     layout::Point,
-    listeners::EventStream,
 };
-use futures_util::{FutureExt, StreamExt};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use url::Url;
 
-use super::chromium::Chromium;
+use super::{chromium::Chromium, told::Told};
 use crate::harness::{App, PATIENCE};
 
 /// A window on one server.
@@ -44,39 +41,6 @@ pub struct Tab {
     chromium: Arc<Chromium>,
 }
 
-/// What a page says to developers and what it opens in front of people.
-struct Told {
-    console: EventStream<EventConsoleApiCalled>,
-    exceptions: EventStream<EventExceptionThrown>,
-    log: EventStream<log::EventEntryAdded>,
-    dialogs: EventStream<EventJavascriptDialogOpening>,
-}
-
-impl Told {
-    /// Whatever nobody should have had to say, since the last time.
-    fn complaints(&mut self) -> Vec<String> {
-        let mut all = Vec::new();
-        while let Some(Some(said)) = self.console.next().now_or_never() {
-            if matches!(said.r#type, ConsoleApiCalledType::Error | ConsoleApiCalledType::Assert) {
-                all.push(format!("console: {:?}", said.args));
-            }
-        }
-        while let Some(Some(thrown)) = self.exceptions.next().now_or_never() {
-            all.push(format!("exception: {:?}", thrown.exception_details));
-        }
-        while let Some(Some(logged)) = self.log.next().now_or_never() {
-            let entry = &logged.entry;
-            if entry.level == log::LogEntryLevel::Error {
-                all.push(format!("{}: {} {:?}", entry.source.as_ref(), entry.text, entry.url));
-            }
-        }
-        while let Some(Some(opened)) = self.dialogs.next().now_or_never() {
-            all.push(format!("dialog: {}", opened.message));
-        }
-        all
-    }
-}
-
 impl Tab {
     /// Nobody has logged in here. 1440 px wide, light.
     pub async fn open(app: &App) -> Self {
@@ -86,14 +50,8 @@ impl Tab {
         let mut blank = CreateTargetParams::new("about:blank");
         blank.browser_context_id = Some(context.clone());
         let page = chromium.remote.new_page(blank).await.expect("a window");
-        let told = Told {
-            console: page.event_listener().await.expect("events"),
-            exceptions: page.event_listener().await.expect("events"),
-            log: page.event_listener().await.expect("events"),
-            dialogs: page.event_listener().await.expect("events"),
-        };
-        let site = Url::clone(&app.state.public_url);
-        let tab = Self { page, site, told: Mutex::new(told), context, chromium };
+        let (told, site) = (Mutex::new(Told::by(&page).await), Url::clone(&app.state.public_url));
+        let tab = Self { page, site, told, context, chromium };
         // Several windows are looked at at once, each as if it were the only one.
         tab.ask(SetFocusEmulationEnabledParams::new(true)).await;
         tab.width(1440).await;
