@@ -136,25 +136,27 @@ impl Pulse {
         };
         let (shutdown, until) = (self.shutdown.clone(), self.until);
         tokio::select! {
-            () = shutdown.cancelled() => None,
-            () = sleep_until(until) => None,
-            () = sleep(rest) => Some(Beat::Time),
-            () = self.change() => Some(Beat::Changed),
+            () = shutdown.cancelled() => return None,
+            () = sleep_until(until) => return None,
+            () = sleep(rest) => return Some(Beat::Time),
+            () = self.change() => {}
         }
+        // Not while the clock runs as well: the change is heard, and a beat of time must not take its place.
+        sleep(CALM).await;
+        self.changes = self.changes.resubscribe();
+        Some(Beat::Changed)
     }
 
-    /// Waits for a change that the page shows, and for those that come along with it.
+    /// Waits for a change that the page shows. Those that come along with it are for the caller to drop.
     async fn change(&mut self) {
         loop {
             match self.changes.recv().await {
                 Ok(changed) if !self.concerns.meets(changed) => {}
                 // Who missed something must look.
-                Ok(_) | Err(RecvError::Lagged(_)) => break,
+                Ok(_) | Err(RecvError::Lagged(_)) => return,
                 Err(RecvError::Closed) => std::future::pending().await,
             }
         }
-        sleep(CALM).await;
-        self.changes = self.changes.resubscribe();
     }
 }
 
@@ -199,6 +201,19 @@ mod tests {
         }
         assert_eq!(pulse.next().await, Some(Beat::Changed));
         assert_eq!(pulse.next().await, Some(Beat::Time));
+    }
+
+    #[tokio::test]
+    async fn a_change_right_before_a_beat_of_time_is_shown_all_the_same() {
+        let events = Events::default();
+        let mut pulse = pulse(&events, Concerns::Everything, Some(Pace::Second));
+        let late = async {
+            sleep(Duration::from_millis(850)).await;
+            events.tell(changed(Uuid::nil()));
+        };
+        let beats = async { [pulse.next().await, pulse.next().await, pulse.next().await] };
+        let ((), beats) = tokio::join!(late, beats);
+        assert!(beats.contains(&Some(Beat::Changed)), "{beats:?}");
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! The whole product from outside: a real server, real requests, the real program.
 
 mod auth;
+mod browser;
 mod catalog;
 mod cli;
 mod dispatch;

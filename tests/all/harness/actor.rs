@@ -63,6 +63,11 @@ impl Actor {
         self.secret.as_deref().expect("an actor with a secret")
     }
 
+    /// The secret of the session.
+    pub fn session(&self) -> &str {
+        self.session.as_deref().expect("an actor with a session")
+    }
+
     /// Whether both come with the same secret.
     pub fn is_same(&self, other: &Self) -> bool {
         self.secret == other.secret && self.session == other.session
