@@ -208,12 +208,12 @@ mod tests {
             made_up::{failed, faster, run, sized, thrice},
         },
         runs::Run,
-        web::card::Tone,
+        web::{card::Tone, mark::Marks},
     };
 
     fn cards(runs: Vec<Run>) -> Vec<(String, String, Tone)> {
         let plain = |text: &str| text.replace('\u{a0}', " ");
-        let cards = Comparison::new(runs, None).cards;
+        let cards = Comparison::new(runs, &Marks::default(), None).cards;
         cards.into_iter().map(|card| (plain(&card.value), plain(&card.detail), card.tone)).collect()
     }
 

@@ -22,6 +22,7 @@ use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
+    catalog,
     error::{Error, Result},
     runs::queries,
     state::AppState,
@@ -80,7 +81,9 @@ async fn load(state: &AppState, chosen: &Chosen, ids: &[String]) -> Result<Compa
         return Err(Error::NotFound(format!("run {}", ids.join(", "))));
     }
     let missing: Vec<String> = ids.iter().filter(|id| !runs.iter().any(|run| run.id == **id)).cloned().collect();
-    let mut comparison = Comparison::new(runs, chosen.baseline());
+    let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+    let marks = catalog::queries::marks(&state.db.read, &targets).await?;
+    let mut comparison = Comparison::new(runs, &marks, chosen.baseline());
     comparison.notes.extend(notes::missing(&missing));
     Ok(comparison)
 }

@@ -256,10 +256,15 @@ mod tests {
             made_up::{failed, judged, run, sized, thrice},
         },
         runs::{Run, Verdict},
+        web::mark::Marks,
     };
 
     fn titles(runs: Vec<Run>) -> Vec<String> {
-        Comparison::new(runs, None).notes.into_iter().map(|note| format!("{} {}", note.title, note.text)).collect()
+        Comparison::new(runs, &Marks::default(), None)
+            .notes
+            .into_iter()
+            .map(|note| format!("{} {}", note.title, note.text))
+            .collect()
     }
 
     fn both() -> Vec<Run> {

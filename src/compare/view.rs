@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     runs::{Run, Verdict},
-    web::{card::Card, chart::Chart},
+    web::{card::Card, chart::Chart, mark::Marks},
 };
 
 /// Runs side by side. Template: `compare/_comparison.html`, variable `comparison`.
@@ -72,8 +72,8 @@ pub struct Matrix {
 
 impl Comparison {
     /// Compares runs. The baseline is named by key or target; the first subject if it is not among them.
-    pub fn new(runs: Vec<Run>, baseline: Option<&str>) -> Self {
-        let Selection { subjects, settings, groups } = select(runs);
+    pub fn new(runs: Vec<Run>, marks: &Marks, baseline: Option<&str>) -> Self {
+        let Selection { subjects, settings, groups } = select(runs, marks);
         let named = |name: &str| subjects.iter().position(|subject| subject.key == name || subject.target == name);
         let base = baseline.and_then(named).unwrap_or(0);
         let rows = rows(settings, groups, base);
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_winner_of_each_row_is_marked_and_differences_are_to_the_baseline() {
-        let comparison = Comparison::new(two(), None);
+        let comparison = Comparison::new(two(), &Marks::default(), None);
         assert_eq!(comparison.title, "servy against gosherve");
         let [slow, fast] = comparison.rows[0].cells.as_slice() else { panic!("two cells") };
         assert_eq!(slow.stat(Metric::Rps).change, None);
@@ -195,10 +195,10 @@ mod tests {
 
     #[test]
     fn another_baseline_turns_the_differences_around() {
-        let comparison = Comparison::new(two(), Some("servy"));
+        let comparison = Comparison::new(two(), &Marks::default(), Some("servy"));
         assert_eq!(comparison.title, "gosherve against servy");
         assert_eq!(comparison.rows[0].cells[0].stat(Metric::Rps).change().text(), "−20.0\u{a0}%");
-        assert_eq!(Comparison::new(two(), Some("nobody")).baseline.as_deref(), Some("gosherve@1.0"));
+        assert_eq!(Comparison::new(two(), &Marks::default(), Some("nobody")).baseline.as_deref(), Some("gosherve@1.0"));
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         let mut runs = thrice(|n| run("gosherve", n));
         runs.extend(thrice(|n| judged(faster(run("down", n), 50.0), Verdict::Invalid, "all requests failed")));
         runs.push(failed(run("gosherve", 4), "the target died"));
-        let comparison = Comparison::new(runs, Some("gosherve"));
+        let comparison = Comparison::new(runs, &Marks::default(), Some("gosherve"));
         let [down, good] = comparison.rows[0].cells.as_slice() else { panic!("two cells") };
         assert_eq!((down.tally.invalid, down.stat(Metric::Rps).spread.clone()), (3, None));
         assert_eq!((good.tally.valid, good.tally.failed), (3, 1));
@@ -217,7 +217,8 @@ mod tests {
 
     #[test]
     fn one_repetition_shows_figures_and_rules_nothing() {
-        let comparison = Comparison::new(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)], None);
+        let comparison =
+            Comparison::new(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)], &Marks::default(), None);
         let servy = comparison.rows[0].cells[1].stat(Metric::Rps);
         assert_eq!((servy.figure().text(), servy.standing, servy.best), ("20,000", Some(Standing::TooFew), false));
     }
@@ -227,7 +228,7 @@ mod tests {
         let mut runs = thrice(|n| sized("gosherve", n, 1.0));
         runs.extend(thrice(|n| sized("gosherve", n, 4.0)));
         runs.extend(thrice(|n| faster(sized("servy", n, 4.0), 1.2)));
-        let comparison = Comparison::new(runs, None);
+        let comparison = Comparison::new(runs, &Marks::default(), None);
         let matrices = comparison.matrices();
         assert_eq!(matrices.len(), 2);
         let [(small, line), (_, full)] = matrices[0].lines.as_slice() else { panic!("two sizes") };
@@ -238,7 +239,8 @@ mod tests {
 
     #[test]
     fn json_keeps_everything_but_the_charts() {
-        let comparison = Comparison::new(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)], None);
+        let comparison =
+            Comparison::new(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)], &Marks::default(), None);
         let text = serde_json::to_string(&comparison).expect("it serialises");
         let back: Comparison = serde_json::from_str(&text).expect("it deserialises");
         assert!(!comparison.charts.is_empty());

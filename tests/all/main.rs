@@ -3,6 +3,7 @@
 mod auth;
 mod catalog;
 mod cli;
+mod colours;
 mod dispatch;
 mod experiments;
 mod harness;

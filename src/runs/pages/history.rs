@@ -6,14 +6,16 @@ use axum::{extract::State, response::IntoResponse};
 use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
 
-use super::line::{Doing, Line, Marks};
+use super::line::{Doing, Line};
 use crate::{
     auth::{Read, Scope},
+    catalog,
     error::{Asked, Result},
     runs::{Run, queries},
     state::AppState,
     web::{
         live::{self, Beat, Concerns, Frame, Pace, View},
+        mark::Marks,
         shell::{Section, Shell},
     },
 };
@@ -72,7 +74,7 @@ impl History {
         let more = ended.len() > PAGE;
         ended.truncate(PAGE);
         let older = ended.last().filter(|_| more).map(|run| run.id.clone());
-        let marks = Marks::of(unfinished.iter().chain(&ended));
+        let marks = marks(state, &[&unfinished, &ended]).await?;
         Ok(Self {
             doing: doing(unfinished, &ended, &marks),
             running,
@@ -88,7 +90,7 @@ impl History {
     async fn refresh(&mut self, state: &AppState) -> Result<()> {
         let (unfinished, running, queued) = unfinished(state).await?;
         let ended: Vec<Run> = self.ended.iter().map(|line| line.run.clone()).collect();
-        let marks = Marks::of(unfinished.iter().chain(&ended));
+        let marks = marks(state, &[&unfinished]).await?;
         self.doing = doing(unfinished, &ended, &marks);
         (self.running, self.queued) = (running, queued);
         Ok(())
@@ -116,6 +118,11 @@ async fn unfinished(state: &AppState) -> Result<(Vec<Run>, usize, usize)> {
     let limit = i64::try_from(MOST_UNFINISHED).unwrap_or(i64::MAX);
     let (running, queued) = queries::unfinished_count(&state.db.read).await?;
     Ok((queries::unfinished(&state.db.read, limit).await?, running, queued))
+}
+
+async fn marks(state: &AppState, lists: &[&[Run]]) -> Result<Marks> {
+    let targets: Vec<&str> = lists.iter().copied().flatten().map(|run| run.target.as_str()).collect();
+    Ok(catalog::queries::marks(&state.db.read, &targets).await?)
 }
 
 /// How long a run takes is known from those of the same experiment.
@@ -186,7 +193,7 @@ mod tests {
     use crate::runs::made_up::{failed, finished, measuring};
 
     fn page(unfinished: Vec<Run>, ended: Vec<Run>, scope: Scope) -> String {
-        let marks = Marks::of(unfinished.iter().chain(&ended));
+        let marks = Marks::default();
         let history = History {
             running: unfinished.len(),
             queued: 0,
