@@ -1,12 +1,13 @@
 //! Runs side by side, with a verdict that can be trusted.
 //!
 //! In reading order: [`selection`] says which runs may be compared, [`statistics`] who wins, [`cell`] holds the figures,
-//! [`view`] puts them together with [`headline`], [`notes`] and [`charts`]. All of that is pure; [`pages`] and [`api`] show it.
+//! [`view`] puts them together with [`headline`], [`notes`], [`left_out`] and [`charts`]. All of that is pure; [`pages`] and [`api`] show it.
 
 pub mod api;
 pub mod cell;
 pub mod charts;
 pub mod headline;
+pub mod left_out;
 #[cfg(test)]
 mod made_up;
 pub mod metric;

@@ -6,14 +6,18 @@ use utoipa::ToSchema;
 use super::{
     cell::{Row, Stat, rows},
     charts, headline,
+    left_out::{LeftOut, left_out},
     metric::Metric,
     notes::{self, Level, Note},
-    selection::{Selection, Subject, select},
+    selection::{Selection, Setting, Subject, select},
 };
 use crate::{
-    runs::{Run, Verdict},
+    runs::Run,
     web::{card::Card, chart::Chart, mark::Marks},
 };
+
+/// A list of more runs than this is no longer read, and makes a page slow; the JSON has all.
+const MOST_LISTED: usize = 500;
 
 /// Runs side by side. Template: `compare/_comparison.html`, variable `comparison`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -42,23 +46,6 @@ pub struct Comparison {
     pub keep: Vec<(String, String)>,
 }
 
-/// A run that ended without figures that could be used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct LeftOut {
-    /// Its id.
-    pub run: String,
-    /// Who.
-    pub subject: String,
-    /// Where.
-    pub setting: String,
-    /// Which repetition.
-    pub repetition: u32,
-    /// `invalid`, `failed`, `cancelled` or `lost`.
-    pub state: String,
-    /// Why, in sentences.
-    pub why: String,
-}
-
 /// One metric of all cells: settings down, subjects across.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
@@ -77,13 +64,14 @@ impl Comparison {
         let named = |name: &str| subjects.iter().position(|subject| subject.key == name || subject.target == name);
         let base = baseline.and_then(named).unwrap_or(0);
         let rows = rows(settings, groups, base);
+        let left_out = left_out(&subjects, &rows);
         Self {
             title: headline::title(&subjects, base),
             lead: headline::lead(&rows),
             baseline: subjects.get(base).map(|subject| subject.key.clone()),
-            cards: headline::cards(&subjects, base, &rows),
-            notes: notes::notes(&subjects, &rows),
-            left_out: left_out(&subjects, &rows),
+            cards: headline::cards(&subjects, base, &rows, &left_out),
+            notes: notes::notes(&subjects, &rows, &left_out),
+            left_out,
             charts: charts::charts(&subjects, &rows),
             subjects,
             rows,
@@ -131,40 +119,36 @@ impl Comparison {
         self.notes.iter().filter(|note| note.level == *level).collect()
     }
 
+    /// Its runs one by one, by setting: so many as somebody may want to go through.
+    pub fn repetitions(&self) -> Vec<(&Setting, Vec<(&Subject, &Run)>)> {
+        let mut room = MOST_LISTED;
+        let mut all = Vec::new();
+        for row in &self.rows {
+            let runs =
+                row.cells.iter().flat_map(|cell| cell.runs.iter().map(|run| (&self.subjects[cell.subject], run)));
+            let listed: Vec<_> = runs.take(room).collect();
+            room -= listed.len();
+            if !listed.is_empty() {
+                all.push((&row.setting, listed));
+            }
+        }
+        all
+    }
+
+    /// How many of so many are not listed one by one.
+    pub fn unlisted(&self, of: usize) -> usize {
+        of.saturating_sub(MOST_LISTED)
+    }
+
+    /// Those that are listed of what was left out.
+    pub fn left_out_listed(&self) -> &[LeftOut] {
+        &self.left_out[..self.left_out.len().min(MOST_LISTED)]
+    }
+
     /// How many runs it was made of.
     pub fn run_count(&self) -> usize {
         self.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.runs.len()).sum()
     }
-}
-
-fn left_out(subjects: &[Subject], rows: &[Row]) -> Vec<LeftOut> {
-    let mut all = Vec::new();
-    for row in rows {
-        for cell in &row.cells {
-            for run in &cell.runs {
-                let state = match (run.phase.as_str(), run.verdict) {
-                    ("finished", Some(Verdict::Invalid) | None) => "invalid",
-                    (phase @ ("failed" | "cancelled" | "lost"), _) => phase,
-                    _ => continue,
-                };
-                all.push(LeftOut {
-                    run: run.id.clone(),
-                    subject: subjects[cell.subject].label.clone(),
-                    setting: row.setting.label.clone(),
-                    repetition: run.repetition,
-                    state: state.to_owned(),
-                    why: why(run),
-                });
-            }
-        }
-    }
-    all
-}
-
-fn why(run: &Run) -> String {
-    let reasons = run.reasons.iter().filter(|reason| reason.verdict == Verdict::Invalid).map(|reason| &reason.text);
-    let texts: Vec<&str> = run.error.iter().chain(reasons).map(String::as_str).collect();
-    texts.join("; ")
 }
 
 #[cfg(test)]
@@ -172,6 +156,7 @@ mod tests {
     use super::*;
     use crate::compare::made_up::{failed, faster, judged, run, sized, thrice};
     use crate::compare::statistics::Standing;
+    use crate::runs::Verdict;
 
     fn two() -> Vec<Run> {
         let mut runs = thrice(|n| run("gosherve", n));
@@ -235,6 +220,17 @@ mod tests {
         assert_eq!(small, "1 vCPU / 2 GiB");
         assert!(line[0].is_some() && line[1].is_none());
         assert!(full[1].as_ref().is_some_and(|stat| stat.best));
+    }
+
+    #[test]
+    fn the_list_of_all_repetitions_ends_somewhere() {
+        let mut runs: Vec<Run> = (1..=400).map(|n| sized("gosherve", n, 1.0)).collect();
+        runs.extend((1..=400).map(|n| failed(sized("servy", n, 4.0), "no")));
+        runs.push(sized("servy", 1, 16.0));
+        let comparison = Comparison::new(runs, &Marks::default(), None);
+        let counts: Vec<usize> = comparison.repetitions().iter().map(|(_, runs)| runs.len()).collect();
+        assert_eq!((counts, comparison.unlisted(comparison.run_count())), (vec![400, 100], 301));
+        assert_eq!((comparison.left_out_listed().len(), comparison.unlisted(400)), (400, 0));
     }
 
     #[test]

@@ -263,7 +263,7 @@ mod tests {
     use super::*;
     use crate::{
         experiments::told::tests::{plan, queued},
-        runs::made_up::finished,
+        runs::made_up::{failed, finished},
     };
 
     fn view(name: &str, runs: Vec<Run>, scope: Scope) -> ExperimentView {
@@ -301,6 +301,14 @@ mod tests {
         let html = page(view("night", vec![queued("servy"), queued("gosherve")], Scope::Read));
         assert!(html.contains(r#"id="comparison""#) && !html.contains("<h2>Figures"), "{html}");
         assert!(!html.contains("/cancel"), "a viewer cancels nothing");
+    }
+
+    #[test]
+    fn where_all_runs_failed_the_page_says_that_there_is_no_result_and_why() {
+        let runs = vec![failed("servy", "failed", "the port was taken"), failed("gosherve", "cancelled", "by ada")];
+        let html = page(view("night", runs, Scope::Read));
+        assert!(html.contains("no result") && !html.contains("none yet"), "{html}");
+        assert!(html.contains("1 failed, 1 cancelled; the first, servy repetition 1: the port was taken"), "{html}");
     }
 
     #[test]
