@@ -85,8 +85,8 @@ fn left_text(left: Option<f64>, begun: bool) -> String {
 /// What a run is worth, or how far it is.
 pub fn state(run: &Run) -> Pill {
     match run.verdict.filter(|_| run.phase == "finished") {
-        Some(verdict) => pill::verdict(verdict.as_str()),
-        None => pill::phase(&run.phase),
+        Some(verdict) => pill::state(verdict.as_str()),
+        None => pill::state(&run.phase),
     }
 }
 
