@@ -1,15 +1,16 @@
 //! The connection to the server: dialled, kept, dialled again. Nothing listens on the agent.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{SinkExt, StreamExt};
+use rustls::ClientConfig;
 use tokio::{
     net::TcpStream,
     sync::{mpsc, watch},
     time::{sleep, timeout},
 };
 use tokio_tungstenite::{
-    MaybeTlsStream, WebSocketStream, connect_async,
+    Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
     tungstenite::{
         self, Message,
         client::IntoClientRequest,
@@ -19,6 +20,7 @@ use tokio_tungstenite::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    client::with_way_out,
     spool::Spool,
     wire::{
         RunId,
@@ -48,6 +50,8 @@ pub enum Heard {
 pub struct Link {
     /// The server's address, http or https.
     pub server: reqwest::Url,
+    /// Whom it trusts where the address is https.
+    pub tls: Option<Arc<ClientConfig>>,
     /// The agent's key.
     pub key: String,
     /// What the agent is; what it holds is filled in at each connection.
@@ -104,8 +108,9 @@ impl Link {
 
     async fn dial(&self) -> Result<(Socket, Duration), NoLink> {
         let request = self.request().map_err(|fault| NoLink::Unwanted(fault.to_string()))?;
-        let dialled =
-            timeout(ANSWER, connect_async(request)).await.map_err(|_| NoLink::Later("no answer".to_owned()))?;
+        let connector = self.tls.clone().map_or(Connector::Plain, Connector::Rustls);
+        let dialled = connect_async_tls_with_config(request, None, true, Some(connector));
+        let dialled = timeout(ANSWER, dialled).await.map_err(|_| NoLink::Later("no answer".to_owned()))?;
         let (mut socket, _) = dialled.map_err(|fault| self.no_link(&fault))?;
         let hello = self.introduction();
         say(&mut socket, &AgentMessage::Hello(Box::new(hello))).await.map_err(|fault| self.no_link(&fault))?;
@@ -141,7 +146,7 @@ impl Link {
             tungstenite::Error::Http(response) if response.status() == StatusCode::UNAUTHORIZED => NoLink::Unwanted(
                 format!("{} does not know this agent's key; `brewbench agent-key new NAME` makes one", self.server),
             ),
-            other => NoLink::Later(other.to_string()),
+            other => NoLink::Later(with_way_out(other.to_string())),
         }
     }
 }
@@ -215,7 +220,7 @@ async fn hear(socket: &mut Socket) -> Result<ServerMessage, Parting> {
 #[cfg(test)]
 mod tests {
     use tokio::net::TcpListener;
-    use tokio_tungstenite::accept_async;
+    use tokio_tungstenite::{accept_async, connect_async};
 
     use super::*;
 

@@ -13,3 +13,4 @@ mod processes;
 mod routes;
 mod runs;
 mod tidy;
+mod tls;
