@@ -54,7 +54,10 @@ impl Level {
 /// All notes of a comparison.
 pub fn notes(subjects: &[Subject], rows: &[Row], left_out: &[LeftOut]) -> Vec<Note> {
     let mut notes = Vec::new();
-    notes.extend(not_used(left_out));
+    // Where nothing else is there, the answer itself says so.
+    if rows.iter().any(|row| row.rivals().count() > 0) {
+        notes.extend(not_used(left_out));
+    }
     notes.extend(suspect(rows));
     notes.extend(too_few(subjects, rows));
     notes.extend(absent(subjects, rows));

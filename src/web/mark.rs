@@ -55,6 +55,7 @@ impl Mark {
     /// The mark that this one becomes beside others: itself, or if it would look like one of them, the next shape of its
     /// colour that is free. Two versions of a target have one slot and always come here, as do targets whose slots are
     /// [`MARKS`] apart. Only where all shapes are taken another colour is; beyond [`MARKS`] the names must do.
+    #[must_use]
     pub fn beside(self, others: &[Self]) -> Self {
         let same = |one: Self, other: Self| one.0 % MARKS == other.0 % MARKS;
         let shapes_first = (0..COLOURS).flat_map(|colour| (0..SHAPES.len()).map(move |shape| colour + shape * COLOURS));
