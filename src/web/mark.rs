@@ -22,7 +22,7 @@ const DASHES: [&str; 8] = ["solid", "dash", "dot", "dashdot", "longdash", "longd
 /// So many marks look different.
 const MARKS: usize = COLOURS * SHAPES.len();
 
-/// A target's slot, from 0: those of one colour are [`COLOURS`] apart. In a template it draws the coloured dot.
+/// A target's slot, from 0: those of one colour are 8 apart. In a template it draws the coloured dot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 pub struct Mark(pub usize);
@@ -54,7 +54,7 @@ impl Mark {
 
     /// The mark that this one becomes beside others: itself, or if it would look like one of them, the next shape of its
     /// colour that is free. Two versions of a target have one slot and always come here, as do targets whose slots are
-    /// [`MARKS`] apart. Only where all shapes are taken another colour is; beyond [`MARKS`] the names must do.
+    /// 64 apart. Only where all shapes are taken another colour is; beyond 64 of them the names must do.
     #[must_use]
     pub fn beside(self, others: &[Self]) -> Self {
         let same = |one: Self, other: Self| one.0 % MARKS == other.0 % MARKS;
