@@ -163,7 +163,9 @@ async fn agent(client: &Client, events: crate::state::Events) -> anyhow::Result<
 fn fitting(sizes: &[MachineSize], about: &About) -> anyhow::Result<Vec<String>> {
     let own_core = |size: &&MachineSize| size.vcpus.ceil() < f64::from(about.cores) || about.cores == 1;
     let fit: Vec<_> = sizes.iter().filter(own_core).filter(|size| size.memory_bytes <= about.memory_bytes).collect();
-    let Some(first) = fit.first() else { bail!("no machine size fits this machine: add one with --size") };
+    let Some(first) = fit.first() else {
+        bail!("no machine size fits this machine: name one that does with --size, or add one with `brewbench size add`")
+    };
     let second = fit.iter().find(|size| size.vcpus > first.vcpus).or_else(|| fit.get(1));
     Ok([Some(first), second].into_iter().flatten().map(|size| size.name.clone()).collect())
 }

@@ -1,4 +1,4 @@
-//! The one error of HTTP handlers. A handler answers with it; [`crate::web::shell`] makes it a page for browsers.
+//! The one error of HTTP handlers. A handler answers with it; [`crate::web::errors`] makes it a page for browsers.
 
 use axum::{
     Json,

@@ -193,9 +193,9 @@ pub fn router(state: &AppState, presence: Presence, passkeys: Passkeys) -> Route
         .merge(experiments::pages())
         .merge(compare::router())
         .merge(dispatch::channel(presence))
-        .fallback(web::shell::not_found)
+        .fallback(web::errors::not_found)
         .layer(DefaultBodyLimit::max(2 * 1024 * 1024))
-        .layer(axum::middleware::from_fn(web::shell::error_pages))
+        .layer(axum::middleware::from_fn(web::errors::error_pages))
         .layer(CompressionLayer::new())
         // Compressed and hashed when it was built, so it stays outside the layer above.
         .merge(web::assets::router())

@@ -25,6 +25,7 @@ fn main() {
             exit(3);
         }
         "hungry-at-start" => eat(),
+        "beaten" => be_beaten(&port),
         "stubborn" => become_stubborn(&port, "still-stubborn"),
         // A child in a session of its own, out of reach of signals to the process group.
         "parent" => {
@@ -68,6 +69,14 @@ fn serve(mut stream: TcpStream, manner: &str) {
         if stream.write_all(answer.as_bytes()).is_err() {
             return;
         }
+    }
+}
+
+/// Says which port it was given, and takes its time with it until somebody has answered, who may have been faster.
+fn be_beaten(port: &str) {
+    std::fs::write(format!("asked-{port}"), "").expect("a file");
+    while !std::path::Path::new(&format!("answered-{port}")).exists() {
+        thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -1,8 +1,9 @@
 //! HTTP to a server: JSON in and out, errors as sentences. Used by the daemon and by the commands.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use rustls::{ClientConfig, RootCertStore};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// Speaks to one server with one secret.
@@ -11,6 +12,7 @@ pub struct Client {
     http: reqwest::Client,
     base: reqwest::Url,
     secret: Option<String>,
+    tls: Option<Arc<ClientConfig>>,
 }
 
 /// Why a request was not done.
@@ -31,6 +33,15 @@ pub enum Fault {
         url: String,
         /// The innermost cause.
         cause: String,
+    },
+    /// No certificate could be checked here.
+    #[error(
+        "{url} can't be trusted: this machine has no CA certificates; install them (Debian: ca-certificates), or name \
+         a file with your own in SSL_CERT_FILE"
+    )]
+    NoTrust {
+        /// The server.
+        url: String,
     },
     /// The answer makes no sense.
     #[error("{url} is no brewbench server, or of another version: {cause}")]
@@ -58,11 +69,13 @@ impl Client {
     /// For the server at an address.
     pub fn new(base: &reqwest::Url, secret: Option<String>) -> Result<Self, Fault> {
         prepare_tls();
-        let mut builder = reqwest::Client::builder();
-        if base.scheme() == "http" {
+        let tls = if base.scheme() == "https" { Some(trust(base)?) } else { None };
+        let builder = reqwest::Client::builder();
+        let builder = match &tls {
+            Some(tls) => builder.tls_backend_preconfigured(ClientConfig::clone(tls)),
             // Otherwise a machine without any CA certificates could not even speak plain HTTP.
-            builder = builder.tls_certs_only([]);
-        }
+            None => builder.tls_certs_only([]),
+        };
         let http = builder
             .connect_timeout(Duration::from_secs(5))
             .user_agent(concat!("brewbench/", env!("CARGO_PKG_VERSION")))
@@ -70,12 +83,17 @@ impl Client {
             .no_proxy()
             .build()
             .map_err(|fault| unreachable(base, &fault))?;
-        Ok(Self { http, base: base.clone(), secret })
+        Ok(Self { http, base: base.clone(), secret, tls })
     }
 
     /// The server's address.
     pub fn base(&self) -> &reqwest::Url {
         &self.base
+    }
+
+    /// Whom it trusts, for whoever connects to the same server by other means; none where no TLS is spoken.
+    pub fn tls(&self) -> Option<Arc<ClientConfig>> {
+        self.tls.clone()
     }
 
     /// A request to a path such as `api/v1/runs`, still to be sent.
@@ -124,8 +142,29 @@ impl Client {
     }
 }
 
+/// Trusts the CAs of this machine, or those in the file that `SSL_CERT_FILE` names: a team's own may be in either.
+fn trust(base: &reqwest::Url) -> Result<Arc<ClientConfig>, Fault> {
+    let mut roots = RootCertStore::empty();
+    // Of the many on a machine one or the other may be of a kind that nobody reads any more.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(Fault::NoTrust { url: base.to_string() });
+    }
+    Ok(Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()))
+}
+
+/// What went wrong, with the way out where the other side showed a certificate of a CA that is not known here.
+pub(crate) fn with_way_out(cause: String) -> String {
+    // The latter where the CA is another one of the same name.
+    if cause.contains("UnknownIssuer") || cause.contains("BadSignature") {
+        format!("{cause}; if its CA is your own, name the CA's file in SSL_CERT_FILE")
+    } else {
+        cause
+    }
+}
+
 fn unreachable(base: &reqwest::Url, fault: &reqwest::Error) -> Fault {
-    Fault::Unreachable { url: base.to_string(), cause: innermost(fault) }
+    Fault::Unreachable { url: base.to_string(), cause: with_way_out(innermost(fault)) }
 }
 
 /// reqwest wraps what really happened in several layers of "error sending request".

@@ -72,9 +72,10 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     let (bench, hello) = prepare(&options).await?;
     let spool = Spool::open(options.state.join("spool")).context("the spool can't be opened")?;
     let client = Client::new(&options.server, Some(options.key.clone()))?;
+    let tls = client.tls();
     let courier = Courier::new(client, spool.clone());
     let (running, watched) = watch::channel(None);
-    let link = Link { server: options.server, key: options.key, hello, spool: spool.clone(), running: watched };
+    let link = Link { server: options.server, tls, key: options.key, hello, spool: spool.clone(), running: watched };
 
     let end = CancellationToken::new();
     let (outbox, to_send) = mpsc::unbounded_channel();

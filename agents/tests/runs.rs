@@ -3,6 +3,9 @@
 mod support;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use brewbench_agent::wire::job::{Job, Load};
@@ -146,6 +149,57 @@ async fn an_answer_that_is_not_as_the_manifest_says_is_a_failure() {
     let (reason, _) = failure(&bench, "good", "[verify]\npath = \"/hash\"\ncontains = \"hash\"").await;
     let expected = "target good: the body of GET /hash does not contain \"hash\"; it begins with \"hello\"";
     assert_eq!(reason, expected);
+}
+
+/// Answers a target that is `beaten`: the first so many ports that it is given are taken before it can listen on them.
+/// Gives the taken ones, in order, when the target has been let through or `end` comes.
+async fn beat(folder: &Path, times: usize, end: &CancellationToken) -> Vec<TcpListener> {
+    let mut taken = Vec::new();
+    let mut answered = BTreeSet::new();
+    while !end.is_cancelled() {
+        let names = std::fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.file_name());
+        let ports: BTreeSet<u16> =
+            names.filter_map(|name| name.to_str()?.strip_prefix("asked-")?.parse().ok()).collect();
+        for port in ports.difference(&answered) {
+            if taken.len() < times {
+                taken.push(TcpListener::bind(("127.0.0.1", *port)).expect("a port that nobody listens on yet"));
+            }
+            std::fs::write(folder.join(format!("answered-{port}")), "").expect("a file");
+        }
+        answered.extend(ports);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    taken
+}
+
+async fn run_beaten(bench: &Bench, times: usize) -> (Outcome, Vec<TcpListener>) {
+    bench.offer("beaten", "");
+    let (job, end) = (job("beaten"), CancellationToken::new());
+    let run = async {
+        let outcome = run(bench, &job).await;
+        end.cancel();
+        outcome
+    };
+    tokio::join!(run, beat(&bench.work.targets, times, &end))
+}
+
+#[tokio::test]
+async fn a_target_whose_port_was_taken_meanwhile_gets_another_one() {
+    let Some(bench) = Bench::new("port").await else { return };
+    let (outcome, taken) = run_beaten(&bench, 1).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    assert_eq!(taken.len(), 1);
+    assert!(requests(&outcome) > 0);
+}
+
+#[tokio::test]
+async fn a_target_whose_ports_are_taken_again_and_again_fails_with_the_reason() {
+    let Some(bench) = Bench::new("ports").await else { return };
+    let (outcome, taken) = run_beaten(&bench, 9).await;
+    let Ended::Failed { reason } = &outcome.ended else { panic!("{outcome:?}") };
+    let [_, second] = taken.as_slice() else { panic!("{taken:?}: tried twice") };
+    let port = second.local_addr().expect("bound").port();
+    assert!(reason.starts_with(&format!("target beaten: port {port} is served by another process; ")), "{reason}");
 }
 
 #[tokio::test]

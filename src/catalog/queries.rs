@@ -6,7 +6,11 @@ use brewbench_agent::wire::{job::Scenario, messages::TargetOffer};
 use sqlx::SqlitePool;
 
 use super::{FIRST_SIZES, MachineSize, ScenarioInfo, Target, size_name};
-use crate::{auth::queries::taken, error::Result};
+use crate::{
+    auth::queries::taken,
+    error::Result,
+    web::mark::{Mark, Marks},
+};
 
 /// Remembers what an agent offers.
 pub async fn keep_targets(pool: &SqlitePool, offers: &[TargetOffer], now: i64) -> sqlx::Result<()> {
@@ -37,6 +41,16 @@ pub async fn targets(pool: &SqlitePool) -> sqlx::Result<Vec<Target>> {
     )
     .fetch_all(pool)
     .await
+}
+
+/// The marks of targets: each name got its slot when it was first seen, in an offer, a submission or an import.
+pub async fn marks(pool: &SqlitePool, targets: &[&str]) -> sqlx::Result<Marks> {
+    let names = serde_json::to_string(targets).map_err(|fault| sqlx::Error::Encode(fault.into()))?;
+    let rows =
+        sqlx::query!("select name, slot from target_colour where name in (select value from json_each(?))", names)
+            .fetch_all(pool)
+            .await?;
+    Ok(rows.into_iter().map(|row| (row.name, Mark(usize::try_from(row.slot).unwrap_or_default()))).collect())
 }
 
 /// Stores the sizes of a first start, if there are none yet.

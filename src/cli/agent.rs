@@ -15,7 +15,7 @@ use crate::signal;
 /// Starts the agent of this machine.
 #[derive(Debug, Args)]
 pub struct Agent {
-    /// The server's address
+    /// The server's address; for https the CAs of this machine are trusted, or those in the file that `SSL_CERT_FILE` names
     #[arg(long, env = "BREWBENCH_SERVER")]
     server: Url,
     /// The key that `brewbench agent-key new NAME` printed

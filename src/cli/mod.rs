@@ -87,7 +87,7 @@ enum Command {
 /// Given to every command that speaks to a server.
 #[derive(Clone, Debug, Args)]
 pub struct Common {
-    /// The server's address [default: that of the last login]
+    /// The server's address; `SSL_CERT_FILE` names the file of a CA of your own [default: that of the last login]
     #[arg(long, env = "BREWBENCH_URL", global = true)]
     url: Option<url::Url>,
     /// An API token [default: that of the last login]

@@ -47,8 +47,12 @@ pub struct Tally {
     pub suspect: usize,
     /// Finished and invalid: not used.
     pub invalid: usize,
-    /// Failed, cancelled or lost: not used.
+    /// Failed: not used.
     pub failed: usize,
+    /// Cancelled: not used.
+    pub cancelled: usize,
+    /// Lost: not used.
+    pub lost: usize,
     /// Not at an end yet.
     pub unfinished: usize,
 }
@@ -100,6 +104,21 @@ impl Tally {
         self.valid + self.suspect
     }
 
+    /// How many there are of each kind that there is, in words that have a pill.
+    pub fn parts(&self) -> impl Iterator<Item = (usize, &'static str)> {
+        let Self { valid, suspect, invalid, failed, cancelled, lost, unfinished } = *self;
+        let all = [
+            (valid, "valid"),
+            (suspect, "suspect"),
+            (invalid, "invalid"),
+            (failed, "failed"),
+            (cancelled, "cancelled"),
+            (lost, "lost"),
+            (unfinished, "unfinished"),
+        ];
+        all.into_iter().filter(|(count, _)| *count > 0)
+    }
+
     fn of(runs: &[Run]) -> Self {
         let mut tally = Self::default();
         for run in runs {
@@ -107,7 +126,9 @@ impl Tally {
                 ("finished", Some(Verdict::Valid)) => &mut tally.valid,
                 ("finished", Some(Verdict::Suspect)) => &mut tally.suspect,
                 ("finished", _) => &mut tally.invalid,
-                ("failed" | "cancelled" | "lost", _) => &mut tally.failed,
+                ("failed", _) => &mut tally.failed,
+                ("cancelled", _) => &mut tally.cancelled,
+                ("lost", _) => &mut tally.lost,
                 _ => &mut tally.unfinished,
             };
             *place += 1;

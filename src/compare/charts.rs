@@ -154,14 +154,15 @@ fn median(bar: &Bar, metric: Metric, middle: f64, width: f64, scale: &Scale) -> 
         }),
         Scale::Logarithmic(..) => json!({
             "type": "scatter", "mode": "lines", "x": [middle - width * 0.42, middle + width * 0.42],
-            "y": [bar.spread.median, bar.spread.median], "line": {"color": bar.subject.mark.role(), "width": 3},
+            "y": [bar.spread.median, bar.spread.median], "line": {"color": bar.subject.mark.role(), "width": 3, "dash": bar.subject.mark.dash()},
             "opacity": 0.55, "text": [text, text], "hovertemplate": "%{text}<extra></extra>",
         }),
     }
 }
 
 fn fill(subject: &Subject) -> Value {
-    json!({"color": subject.mark.role(), "opacity": 0.28})
+    let (color, hatch) = (subject.mark.role(), subject.mark.hatch());
+    json!({"color": color, "opacity": 0.28, "pattern": {"shape": hatch, "size": 7, "solidity": 0.25, "fillmode": "overlay"}})
 }
 
 fn median_text(bar: &Bar, metric: Metric) -> String {
@@ -228,9 +229,14 @@ mod tests {
         Comparison,
         made_up::{faster, judged, run, sized, thrice},
     };
+    use crate::web::mark::{Mark, Marks};
 
     fn charts_of(runs: Vec<Run>) -> Vec<Chart> {
-        Comparison::new(runs, None).charts
+        Comparison::new(runs, &marks(), None).charts
+    }
+
+    fn marks() -> Marks {
+        [("gosherve", 0), ("servy", 1)].map(|(name, slot)| (name.to_owned(), Mark(slot))).into_iter().collect()
     }
 
     fn two() -> Vec<Run> {
@@ -258,6 +264,18 @@ mod tests {
             assert!(text.contains(r#""color":"target 1""#) && text.contains(r#""color":"target 2""#));
             assert!(!text.contains('#'), "{text}");
         }
+    }
+
+    #[test]
+    fn versions_of_one_target_have_one_colour_and_differ_in_hatch_and_shape() {
+        let mut runs = thrice(|n| run("servy", n));
+        runs.extend(thrice(|n| Run { version: Some("2.0".to_owned()), id: format!("new-{n}"), ..run("servy", n) }));
+        let charts = charts_of(runs);
+        let data = &charts[0].figure.0["data"];
+        let (old, new) = (&data[0]["marker"], &data[2]["marker"]);
+        assert_eq!((&old["color"], &new["color"]), (&json!("target 2"), &json!("target 2")));
+        assert_ne!(old["pattern"]["shape"], new["pattern"]["shape"]);
+        assert_ne!(data[1]["marker"]["symbol"], data[3]["marker"]["symbol"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{
     cell::{Cell, Row},
+    left_out::{LeftOut, no_result},
     metric::Metric,
     selection::{Setting, Subject, only_sizes_differ, shared},
     statistics::{self, Better, ENOUGH, Lead, Spread, Standing},
@@ -60,11 +61,10 @@ fn one<T: PartialEq>(mut values: impl Iterator<Item = Option<T>>) -> Option<T> {
 }
 
 /// The cards: for two targets in one setting by how much they differ, else who leads where.
-pub fn cards(subjects: &[Subject], base: usize, rows: &[Row]) -> Vec<Card> {
+pub fn cards(subjects: &[Subject], base: usize, rows: &[Row], left_out: &[LeftOut]) -> Vec<Card> {
+    let unfinished = || rows.iter().flat_map(|row| &row.cells).map(|cell| cell.tally.unfinished).sum();
     match rows {
-        [row] if row.rivals().count() == 0 => {
-            vec![Card::new("Result", "none yet", "not one of these runs has figures that count", Tone::Plain)]
-        }
+        rows if rows.iter().all(|row| row.rivals().count() == 0) => vec![no_result(left_out, unfinished())],
         [row] if subjects.len() == 1 => row.rivals().flat_map(own).collect(),
         [row] if subjects.len() == 2 => pair(subjects, base, row),
         [row] => HEADLINES.into_iter().map(|headline| leader(subjects, row, headline)).collect(),
@@ -208,12 +208,12 @@ mod tests {
             made_up::{failed, faster, run, sized, thrice},
         },
         runs::Run,
-        web::card::Tone,
+        web::{card::Tone, mark::Marks},
     };
 
     fn cards(runs: Vec<Run>) -> Vec<(String, String, Tone)> {
         let plain = |text: &str| text.replace('\u{a0}', " ");
-        let cards = Comparison::new(runs, None).cards;
+        let cards = Comparison::new(runs, &Marks::default(), None).cards;
         cards.into_iter().map(|card| (plain(&card.value), plain(&card.detail), card.tone)).collect()
     }
 

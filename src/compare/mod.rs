@@ -1,12 +1,13 @@
 //! Runs side by side, with a verdict that can be trusted.
 //!
 //! In reading order: [`selection`] says which runs may be compared, [`statistics`] who wins, [`cell`] holds the figures,
-//! [`view`] puts them together with [`headline`], [`notes`] and [`charts`]. All of that is pure; [`pages`] and [`api`] show it.
+//! [`view`] puts them together with [`headline`], [`notes`], [`left_out`] and [`charts`]. All of that is pure; [`pages`] and [`api`] show it.
 
 pub mod api;
 pub mod cell;
 pub mod charts;
 pub mod headline;
+pub mod left_out;
 #[cfg(test)]
 mod made_up;
 pub mod metric;
@@ -22,6 +23,7 @@ use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
+    catalog,
     error::{Error, Result},
     runs::queries,
     state::AppState,
@@ -80,7 +82,9 @@ async fn load(state: &AppState, chosen: &Chosen, ids: &[String]) -> Result<Compa
         return Err(Error::NotFound(format!("run {}", ids.join(", "))));
     }
     let missing: Vec<String> = ids.iter().filter(|id| !runs.iter().any(|run| run.id == **id)).cloned().collect();
-    let mut comparison = Comparison::new(runs, chosen.baseline());
+    let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+    let marks = catalog::queries::marks(&state.db.read, &targets).await?;
+    let mut comparison = Comparison::new(runs, &marks, chosen.baseline());
     comparison.notes.extend(notes::missing(&missing));
     Ok(comparison)
 }

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use super::{
     cell::{Cell, Row, Tally},
+    left_out::{LeftOut, counts},
     metric::Metric,
     selection::Subject,
     statistics::ENOUGH,
@@ -51,9 +52,12 @@ impl Level {
 }
 
 /// All notes of a comparison.
-pub fn notes(subjects: &[Subject], rows: &[Row]) -> Vec<Note> {
+pub fn notes(subjects: &[Subject], rows: &[Row], left_out: &[LeftOut]) -> Vec<Note> {
     let mut notes = Vec::new();
-    notes.extend(left_out(rows));
+    // Where nothing else is there, the answer itself says so.
+    if rows.iter().any(|row| row.rivals().count() > 0) {
+        notes.extend(not_used(left_out));
+    }
     notes.extend(suspect(rows));
     notes.extend(too_few(subjects, rows));
     notes.extend(absent(subjects, rows));
@@ -103,13 +107,12 @@ fn total(rows: &[Row], of: impl Fn(&Tally) -> usize) -> usize {
     rows.iter().flat_map(|row| &row.cells).map(|cell| of(&cell.tally)).sum()
 }
 
-fn left_out(rows: &[Row]) -> Option<Note> {
-    let (invalid, failed) = (total(rows, |tally| tally.invalid), total(rows, |tally| tally.failed));
-    let parts: Vec<_> =
-        [(invalid, "invalid"), (failed, "not finished properly")].into_iter().filter(|(count, _)| *count > 0).collect();
-    let title = format!("{} left out.", plural(invalid + failed, "run"));
-    let texts: Vec<_> = parts.iter().map(|(count, what)| format!("{count} {what}")).collect();
-    (!parts.is_empty()).then(|| doubt(title, format!("{}; the reasons stand below the figures.", texts.join(", "))))
+fn not_used(left_out: &[LeftOut]) -> Option<Note> {
+    let title = format!("{} left out.", plural(left_out.len(), "run"));
+    let text = format!("{}; the reasons stand below the figures.", counts(left_out));
+    // What somebody cancelled says nothing about those that were not.
+    let made = if left_out.iter().all(|left| left.state == "cancelled") { info } else { doubt };
+    (!left_out.is_empty()).then(|| made(title, text))
 }
 
 fn suspect(rows: &[Row]) -> Option<Note> {
@@ -256,10 +259,15 @@ mod tests {
             made_up::{failed, judged, run, sized, thrice},
         },
         runs::{Run, Verdict},
+        web::mark::Marks,
     };
 
     fn titles(runs: Vec<Run>) -> Vec<String> {
-        Comparison::new(runs, None).notes.into_iter().map(|note| format!("{} {}", note.title, note.text)).collect()
+        Comparison::new(runs, &Marks::default(), None)
+            .notes
+            .into_iter()
+            .map(|note| format!("{} {}", note.title, note.text))
+            .collect()
     }
 
     fn both() -> Vec<Run> {
@@ -285,10 +293,7 @@ mod tests {
         let mut runs = both();
         runs.push(judged(run("servy", 4), Verdict::Invalid, "all failed"));
         runs.push(failed(run("servy", 5), "did not start"));
-        assert_eq!(
-            titles(runs)[0],
-            "2 runs left out. 1 invalid, 1 not finished properly; the reasons stand below the figures."
-        );
+        assert_eq!(titles(runs)[0], "2 runs left out. 1 failed, 1 invalid; the reasons stand below the figures.");
     }
 
     #[test]

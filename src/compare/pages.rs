@@ -43,13 +43,14 @@ pub async fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::mark::Marks;
     use crate::{
         compare::made_up::{faster, run, thrice},
         runs::Run,
     };
 
     fn page(runs: Vec<Run>) -> String {
-        let comparison = Comparison::new(runs, None);
+        let comparison = Comparison::new(runs, &Marks::default(), None);
         let shell = Shell::signed_in(comparison.title.clone(), Section::Compare, "ada");
         ComparePage { shell, comparison: Some(comparison) }.render().expect("it renders")
     }

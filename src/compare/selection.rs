@@ -10,7 +10,10 @@ use utoipa::ToSchema;
 
 use crate::{
     runs::{Run, RunSize},
-    web::{format, mark::Mark},
+    web::{
+        format,
+        mark::{Mark, Marks},
+    },
 };
 
 /// One of those that are compared: a target in one version.
@@ -22,7 +25,7 @@ pub struct Subject {
     pub target: String,
     /// Its version.
     pub version: Option<String>,
-    /// Its colour: the place among the names of this comparison.
+    /// Its target's colour. Versions of one target have it in common and differ in shape.
     pub mark: Mark,
     /// How it is called here: with its version only where another version is compared too.
     pub label: String,
@@ -68,8 +71,8 @@ pub struct Selection {
 }
 
 /// Puts runs in order; the order they come in does not matter.
-pub fn select(runs: Vec<Run>) -> Selection {
-    let subjects = subjects(&runs);
+pub fn select(runs: Vec<Run>, marks: &Marks) -> Selection {
+    let subjects = subjects(&runs, marks);
     let settings = settings(&runs);
     let mut groups: Vec<Group> = Vec::new();
     for run in runs {
@@ -95,22 +98,22 @@ fn key(run: &Run) -> String {
     }
 }
 
-fn subjects(runs: &[Run]) -> Vec<Subject> {
+fn subjects(runs: &[Run], marks: &Marks) -> Vec<Subject> {
     let mut names: Vec<_> = runs.iter().map(|run| (run.target.clone(), run.version.clone(), key(run))).collect();
     names.sort();
     names.dedup_by(|a, b| a.2 == b.2);
     let versions = |target: &str| names.iter().filter(|(name, ..)| name == target).count();
-    let subject = |(place, (target, version, key)): (usize, &(String, Option<String>, String))| Subject {
-        key: key.clone(),
-        target: target.clone(),
-        version: version.clone(),
-        mark: Mark(place),
-        label: match version {
+    let mut taken: Vec<Mark> = Vec::new();
+    let subject = |(target, version, key): &(String, Option<String>, String)| {
+        let mark = marks.of(target).beside(&taken);
+        taken.push(mark);
+        let label = match version {
             Some(version) if versions(target) > 1 => format!("{target} {version}"),
             _ => target.clone(),
-        },
+        };
+        Subject { key: key.clone(), target: target.clone(), version: version.clone(), mark, label }
     };
-    names.iter().enumerate().map(subject).collect()
+    names.iter().map(subject).collect()
 }
 
 fn settings(runs: &[Run]) -> Vec<Setting> {
@@ -216,7 +219,7 @@ mod tests {
 
     #[test]
     fn runs_of_one_target_in_one_setting_are_its_repetitions() {
-        let selection = select(vec![run("servy", 2), run("gosherve", 1), run("servy", 1)]);
+        let selection = select(vec![run("servy", 2), run("gosherve", 1), run("servy", 1)], &Marks::default());
         let labels: Vec<_> = selection.subjects.iter().map(|subject| subject.label.as_str()).collect();
         assert_eq!(labels, ["gosherve", "servy"]);
         assert_eq!(selection.settings.len(), 1);
@@ -226,11 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn colours_do_not_depend_on_the_order_of_the_runs() {
-        let there = select(vec![run("a", 1), run("b", 1), run("c", 1)]).subjects;
-        let back = select(vec![run("c", 1), run("b", 1), run("a", 1)]).subjects;
+    fn a_target_has_its_own_colour_whoever_else_is_compared() {
+        let slots = [("a", 5), ("b", 2), ("c", 0)];
+        let marks: Marks = slots.map(|(name, slot)| (name.to_owned(), Mark(slot))).into_iter().collect();
+        let there = select(vec![run("a", 1), run("b", 1), run("c", 1)], &marks).subjects;
+        let back = select(vec![run("c", 1), run("b", 1), run("a", 1)], &marks).subjects;
         assert_eq!(there, back);
-        assert_eq!(there[2].mark, Mark(2));
+        assert_eq!(there.iter().map(|subject| subject.mark.0).collect::<Vec<_>>(), [5, 2, 0]);
+        assert_eq!(select(vec![run("b", 1)], &marks).subjects[0].mark, Mark(2));
     }
 
     #[test]
@@ -239,17 +245,23 @@ mod tests {
         old.version = Some("1.0".to_owned());
         let mut new = run("servy", 1);
         new.version = Some("2.0".to_owned());
-        let subjects = select(vec![new, old, run("gosherve", 1)]).subjects;
+        let subjects = select(vec![new, old, run("gosherve", 1)], &Marks::default()).subjects;
         let labels: Vec<_> = subjects.iter().map(|subject| subject.label.as_str()).collect();
         assert_eq!(labels, ["gosherve", "servy 1.0", "servy 2.0"]);
         assert_eq!(subjects[1].key, "servy@1.0");
+        let [_, old, new] = subjects.as_slice() else { panic!("three") };
+        assert_eq!(old.mark.role(), new.mark.role());
+        assert_ne!(old.mark.symbol(), new.mark.symbol());
     }
 
     #[test]
     fn sizes_and_loads_are_never_mixed_and_sizes_go_from_small_to_big() {
         let mut hard = sized("servy", 1, 4.0);
         hard.vus = Some(50);
-        let selection = select(vec![sized("servy", 1, 16.0), sized("servy", 1, 4.0), sized("servy", 1, 1.0), hard]);
+        let selection = select(
+            vec![sized("servy", 1, 16.0), sized("servy", 1, 4.0), sized("servy", 1, 1.0), hard],
+            &Marks::default(),
+        );
         let labels: Vec<_> = selection.settings.iter().map(|setting| setting.label.as_str()).collect();
         let vcpus = |n: u32| format!("10 VUs · {n} vCPU / {} GiB", 2 * n);
         assert_eq!(labels, [&vcpus(1), &vcpus(4), &vcpus(16), "50 VUs · 4 vCPU / 8 GiB"]);
@@ -260,7 +272,7 @@ mod tests {
     fn two_revisions_of_a_scenario_are_two_settings() {
         let mut other = run("servy", 1);
         other.scenario_sha256 = Some("ffffffff00000000".to_owned());
-        let selection = select(vec![run("servy", 1), other]);
+        let selection = select(vec![run("servy", 1), other], &Marks::default());
         let labels: Vec<_> = selection.settings.iter().map(|setting| setting.label.as_str()).collect();
         assert_eq!(labels, ["revision 00aa00aa", "revision ffffffff"]);
     }

@@ -6,14 +6,18 @@ use utoipa::ToSchema;
 use super::{
     cell::{Row, Stat, rows},
     charts, headline,
+    left_out::{LeftOut, left_out},
     metric::Metric,
     notes::{self, Level, Note},
-    selection::{Selection, Subject, select},
+    selection::{Selection, Setting, Subject, select},
 };
 use crate::{
-    runs::{Run, Verdict},
-    web::{card::Card, chart::Chart},
+    runs::Run,
+    web::{card::Card, chart::Chart, mark::Marks},
 };
+
+/// A list of more runs than this is no longer read, and makes a page slow; the JSON has all.
+const MOST_LISTED: usize = 500;
 
 /// Runs side by side. Template: `compare/_comparison.html`, variable `comparison`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -42,23 +46,6 @@ pub struct Comparison {
     pub keep: Vec<(String, String)>,
 }
 
-/// A run that ended without figures that could be used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct LeftOut {
-    /// Its id.
-    pub run: String,
-    /// Who.
-    pub subject: String,
-    /// Where.
-    pub setting: String,
-    /// Which repetition.
-    pub repetition: u32,
-    /// `invalid`, `failed`, `cancelled` or `lost`.
-    pub state: String,
-    /// Why, in sentences.
-    pub why: String,
-}
-
 /// One metric of all cells: settings down, subjects across.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
@@ -72,18 +59,19 @@ pub struct Matrix {
 
 impl Comparison {
     /// Compares runs. The baseline is named by key or target; the first subject if it is not among them.
-    pub fn new(runs: Vec<Run>, baseline: Option<&str>) -> Self {
-        let Selection { subjects, settings, groups } = select(runs);
+    pub fn new(runs: Vec<Run>, marks: &Marks, baseline: Option<&str>) -> Self {
+        let Selection { subjects, settings, groups } = select(runs, marks);
         let named = |name: &str| subjects.iter().position(|subject| subject.key == name || subject.target == name);
         let base = baseline.and_then(named).unwrap_or(0);
         let rows = rows(settings, groups, base);
+        let left_out = left_out(&subjects, &rows);
         Self {
             title: headline::title(&subjects, base),
             lead: headline::lead(&rows),
             baseline: subjects.get(base).map(|subject| subject.key.clone()),
-            cards: headline::cards(&subjects, base, &rows),
-            notes: notes::notes(&subjects, &rows),
-            left_out: left_out(&subjects, &rows),
+            cards: headline::cards(&subjects, base, &rows, &left_out),
+            notes: notes::notes(&subjects, &rows, &left_out),
+            left_out,
             charts: charts::charts(&subjects, &rows),
             subjects,
             rows,
@@ -131,40 +119,36 @@ impl Comparison {
         self.notes.iter().filter(|note| note.level == *level).collect()
     }
 
+    /// Its runs one by one, by setting: so many as somebody may want to go through.
+    pub fn repetitions(&self) -> Vec<(&Setting, Vec<(&Subject, &Run)>)> {
+        let mut room = MOST_LISTED;
+        let mut all = Vec::new();
+        for row in &self.rows {
+            let runs =
+                row.cells.iter().flat_map(|cell| cell.runs.iter().map(|run| (&self.subjects[cell.subject], run)));
+            let listed: Vec<_> = runs.take(room).collect();
+            room -= listed.len();
+            if !listed.is_empty() {
+                all.push((&row.setting, listed));
+            }
+        }
+        all
+    }
+
+    /// How many of so many are not listed one by one.
+    pub fn unlisted(&self, of: usize) -> usize {
+        of.saturating_sub(MOST_LISTED)
+    }
+
+    /// Those that are listed of what was left out.
+    pub fn left_out_listed(&self) -> &[LeftOut] {
+        &self.left_out[..self.left_out.len().min(MOST_LISTED)]
+    }
+
     /// How many runs it was made of.
     pub fn run_count(&self) -> usize {
         self.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.runs.len()).sum()
     }
-}
-
-fn left_out(subjects: &[Subject], rows: &[Row]) -> Vec<LeftOut> {
-    let mut all = Vec::new();
-    for row in rows {
-        for cell in &row.cells {
-            for run in &cell.runs {
-                let state = match (run.phase.as_str(), run.verdict) {
-                    ("finished", Some(Verdict::Invalid) | None) => "invalid",
-                    (phase @ ("failed" | "cancelled" | "lost"), _) => phase,
-                    _ => continue,
-                };
-                all.push(LeftOut {
-                    run: run.id.clone(),
-                    subject: subjects[cell.subject].label.clone(),
-                    setting: row.setting.label.clone(),
-                    repetition: run.repetition,
-                    state: state.to_owned(),
-                    why: why(run),
-                });
-            }
-        }
-    }
-    all
-}
-
-fn why(run: &Run) -> String {
-    let reasons = run.reasons.iter().filter(|reason| reason.verdict == Verdict::Invalid).map(|reason| &reason.text);
-    let texts: Vec<&str> = run.error.iter().chain(reasons).map(String::as_str).collect();
-    texts.join("; ")
 }
 
 #[cfg(test)]
@@ -172,6 +156,7 @@ mod tests {
     use super::*;
     use crate::compare::made_up::{failed, faster, judged, run, sized, thrice};
     use crate::compare::statistics::Standing;
+    use crate::runs::Verdict;
 
     fn two() -> Vec<Run> {
         let mut runs = thrice(|n| run("gosherve", n));
@@ -181,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_winner_of_each_row_is_marked_and_differences_are_to_the_baseline() {
-        let comparison = Comparison::new(two(), None);
+        let comparison = Comparison::new(two(), &Marks::default(), None);
         assert_eq!(comparison.title, "servy against gosherve");
         let [slow, fast] = comparison.rows[0].cells.as_slice() else { panic!("two cells") };
         assert_eq!(slow.stat(Metric::Rps).change, None);
@@ -195,10 +180,10 @@ mod tests {
 
     #[test]
     fn another_baseline_turns_the_differences_around() {
-        let comparison = Comparison::new(two(), Some("servy"));
+        let comparison = Comparison::new(two(), &Marks::default(), Some("servy"));
         assert_eq!(comparison.title, "gosherve against servy");
         assert_eq!(comparison.rows[0].cells[0].stat(Metric::Rps).change().text(), "−20.0\u{a0}%");
-        assert_eq!(Comparison::new(two(), Some("nobody")).baseline.as_deref(), Some("gosherve@1.0"));
+        assert_eq!(Comparison::new(two(), &Marks::default(), Some("nobody")).baseline.as_deref(), Some("gosherve@1.0"));
     }
 
     #[test]
@@ -206,7 +191,7 @@ mod tests {
         let mut runs = thrice(|n| run("gosherve", n));
         runs.extend(thrice(|n| judged(faster(run("down", n), 50.0), Verdict::Invalid, "all requests failed")));
         runs.push(failed(run("gosherve", 4), "the target died"));
-        let comparison = Comparison::new(runs, Some("gosherve"));
+        let comparison = Comparison::new(runs, &Marks::default(), Some("gosherve"));
         let [down, good] = comparison.rows[0].cells.as_slice() else { panic!("two cells") };
         assert_eq!((down.tally.invalid, down.stat(Metric::Rps).spread.clone()), (3, None));
         assert_eq!((good.tally.valid, good.tally.failed), (3, 1));
@@ -217,7 +202,8 @@ mod tests {
 
     #[test]
     fn one_repetition_shows_figures_and_rules_nothing() {
-        let comparison = Comparison::new(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)], None);
+        let comparison =
+            Comparison::new(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)], &Marks::default(), None);
         let servy = comparison.rows[0].cells[1].stat(Metric::Rps);
         assert_eq!((servy.figure().text(), servy.standing, servy.best), ("20,000", Some(Standing::TooFew), false));
     }
@@ -227,7 +213,7 @@ mod tests {
         let mut runs = thrice(|n| sized("gosherve", n, 1.0));
         runs.extend(thrice(|n| sized("gosherve", n, 4.0)));
         runs.extend(thrice(|n| faster(sized("servy", n, 4.0), 1.2)));
-        let comparison = Comparison::new(runs, None);
+        let comparison = Comparison::new(runs, &Marks::default(), None);
         let matrices = comparison.matrices();
         assert_eq!(matrices.len(), 2);
         let [(small, line), (_, full)] = matrices[0].lines.as_slice() else { panic!("two sizes") };
@@ -237,8 +223,20 @@ mod tests {
     }
 
     #[test]
+    fn the_list_of_all_repetitions_ends_somewhere() {
+        let mut runs: Vec<Run> = (1..=400).map(|n| sized("gosherve", n, 1.0)).collect();
+        runs.extend((1..=400).map(|n| failed(sized("servy", n, 4.0), "no")));
+        runs.push(sized("servy", 1, 16.0));
+        let comparison = Comparison::new(runs, &Marks::default(), None);
+        let counts: Vec<usize> = comparison.repetitions().iter().map(|(_, runs)| runs.len()).collect();
+        assert_eq!((counts, comparison.unlisted(comparison.run_count())), (vec![400, 100], 301));
+        assert_eq!((comparison.left_out_listed().len(), comparison.unlisted(400)), (400, 0));
+    }
+
+    #[test]
     fn json_keeps_everything_but_the_charts() {
-        let comparison = Comparison::new(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)], None);
+        let comparison =
+            Comparison::new(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)], &Marks::default(), None);
         let text = serde_json::to_string(&comparison).expect("it serialises");
         let back: Comparison = serde_json::from_str(&text).expect("it deserialises");
         assert!(!comparison.charts.is_empty());

@@ -6,7 +6,7 @@ use axum::{
     Extension,
     extract::{
         State,
-        ws::{Message, WebSocket, WebSocketUpgrade},
+        ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code},
     },
     response::Response,
 };
@@ -131,7 +131,12 @@ impl Visit<'_> {
         let mut clock = tokio::time::interval(HEARTBEAT);
         loop {
             tokio::select! {
-                () = close.cancelled() => return Ok(()),
+                () = close.cancelled() => {
+                    // A goodbye: the agent shall not take it for a broken line.
+                    let goodbye = CloseFrame { code: close_code::AWAY, reason: "".into() };
+                    let _ = socket.send(Message::Close(Some(goodbye))).await;
+                    return Ok(());
+                }
                 message = timeout(HEARTBEAT * 3, hear(&mut socket)) => match message {
                     Ok(Some(message)) => self.take(message).await?,
                     Ok(None) | Err(_) => return Ok(()),

@@ -19,17 +19,16 @@ use super::{
 };
 use crate::{
     auth::{Read, Scope, Submit},
+    catalog,
     compare::Comparison,
     error::{Asked, Error, Result},
-    runs::{
-        Run,
-        pages::line::{Line, Marks},
-    },
+    runs::{Run, pages::line::Line},
     state::AppState,
     web::{
         confirm::Confirm,
         format,
         live::{self, Beat, Concerns, Frame, Pace, View},
+        mark::Marks,
         moment::{self, Moment},
         shell::{Section, Shell},
     },
@@ -91,18 +90,17 @@ pub struct ExperimentView {
 }
 
 impl ExperimentView {
-    fn new(whole: ExperimentWithRuns, baseline: Option<String>, scope: Scope) -> Self {
+    fn new(whole: ExperimentWithRuns, marks: &Marks, baseline: Option<String>, scope: Scope) -> Self {
         let ExperimentWithRuns { experiment, url: _, progress, runs } = whole;
         let runs = with_versions(runs);
-        let marks = Marks::of(&runs);
         let compared: Vec<Run> = runs.iter().filter(|run| !repeated(run, &runs)).cloned().collect();
         let is_over = progress.ended == progress.total;
         let something = is_over || compared.iter().any(Run::counts);
         Self {
             asked: asked(&experiment.plan),
-            comparison: something.then(|| Comparison::new(compared, baseline.as_deref())),
+            comparison: something.then(|| Comparison::new(compared, marks, baseline.as_deref())),
             unlisted: runs.len().saturating_sub(MOST_LISTED),
-            lines: runs.into_iter().take(MOST_LISTED).map(|run| Line::new(run, &marks)).collect(),
+            lines: runs.into_iter().take(MOST_LISTED).map(|run| Line::new(run, marks)).collect(),
             experiment,
             progress,
             baseline,
@@ -143,6 +141,12 @@ impl ExperimentView {
     }
 }
 
+/// Its targets are those of its plan, so their colours stay what they are.
+async fn marks(state: &AppState, whole: &ExperimentWithRuns) -> Result<Marks> {
+    let targets: Vec<&str> = whole.experiment.plan.targets.iter().map(String::as_str).collect();
+    Ok(catalog::queries::marks(&state.db.read, &targets).await?)
+}
+
 /// What an address says beside the id.
 #[derive(Debug, Deserialize)]
 pub struct Wish {
@@ -163,7 +167,9 @@ async fn show(
     Path(id): Path<String>,
     Asked(wish): Asked<Wish>,
 ) -> Result<ExperimentPage> {
-    let view = ExperimentView::new(api::whole(&state, &id).await?, wish.baseline(), caller.scope);
+    let whole = api::whole(&state, &id).await?;
+    let marks = marks(&state, &whole).await?;
+    let view = ExperimentView::new(whole, &marks, wish.baseline(), caller.scope);
     let shell = Shell::signed_in(view.experiment.name.clone(), Section::Experiments, &caller.name);
     Ok(ExperimentPage { shell, view })
 }
@@ -182,6 +188,7 @@ async fn follow(
         baseline: wish.baseline(),
         scope: caller.scope,
         compared: usize::MAX,
+        marks: marks(&state, &whole).await?,
         whole,
     };
     Ok(live::follow(&state, concerns, view))
@@ -193,6 +200,7 @@ struct LiveExperiment {
     scope: Scope,
     /// How many runs had ended when the comparison was sent last.
     compared: usize,
+    marks: Marks,
     whole: ExperimentWithRuns,
 }
 
@@ -204,7 +212,7 @@ impl View for LiveExperiment {
             self.whole = api::whole(&self.state, &self.whole.experiment.id).await?;
         }
         let ended = self.whole.progress.ended;
-        let view = ExperimentView::new(self.whole.clone(), self.baseline.clone(), self.scope);
+        let view = ExperimentView::new(self.whole.clone(), &self.marks, self.baseline.clone(), self.scope);
         let mut patches = Vec::new();
         if beat != Beat::Time {
             patches.push(live::patch(&RunsPart { view: &view })?);
@@ -255,7 +263,7 @@ mod tests {
     use super::*;
     use crate::{
         experiments::told::tests::{plan, queued},
-        runs::made_up::finished,
+        runs::made_up::{failed, finished},
     };
 
     fn view(name: &str, runs: Vec<Run>, scope: Scope) -> ExperimentView {
@@ -268,7 +276,7 @@ mod tests {
         };
         let progress = progress(&runs, 1_772_626_400_000);
         let whole = ExperimentWithRuns { experiment, url: String::new(), progress, runs };
-        ExperimentView::new(whole, Some("servy".to_owned()), scope)
+        ExperimentView::new(whole, &Marks::default(), Some("servy".to_owned()), scope)
     }
 
     fn page(view: ExperimentView) -> String {
@@ -293,6 +301,14 @@ mod tests {
         let html = page(view("night", vec![queued("servy"), queued("gosherve")], Scope::Read));
         assert!(html.contains(r#"id="comparison""#) && !html.contains("<h2>Figures"), "{html}");
         assert!(!html.contains("/cancel"), "a viewer cancels nothing");
+    }
+
+    #[test]
+    fn where_all_runs_failed_the_page_says_that_there_is_no_result_and_why() {
+        let runs = vec![failed("servy", "failed", "the port was taken"), failed("gosherve", "cancelled", "by ada")];
+        let html = page(view("night", runs, Scope::Read));
+        assert!(html.contains("no result") && !html.contains("none yet"), "{html}");
+        assert!(html.contains("1 failed, 1 cancelled; the first, servy repetition 1: the port was taken"), "{html}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ pub mod assets;
 pub mod card;
 pub mod chart;
 pub mod confirm;
+pub mod errors;
 pub mod format;
 pub mod headers;
 pub mod live;

@@ -26,44 +26,36 @@ const SLASH: &str = "M6 2a4 4 0 1 0 0 8 4 4 0 1 0 0-8M3.3 8.7l5.4-5.4";
 const WARNING: &str = "M6 2 1.5 10h9zM6 5v2.2M6 8.6v.2";
 const LOST: &str = "M4 4.5a2 2 0 1 1 2.8 1.8Q6 6.7 6 7.6M6 9.6v.2";
 
-/// A run's phase.
-pub fn phase(word: &str) -> Pill {
-    let (tone, shape) = match word {
-        "queued" | "leased" => (Tone::Plain, RING),
-        "preparing" | "warming_up" | "collecting" => (Tone::Plain, HALF),
-        "measuring" => (Tone::Plain, PLAY),
-        "finished" => (Tone::Plain, CHECK),
-        "failed" => (Tone::Bad, CROSS),
-        "cancelled" => (Tone::Plain, SLASH),
-        _ => (Tone::Doubtful, LOST),
-    };
+/// A run's phase, or the verdict on it.
+pub fn state(word: &str) -> Pill {
+    let (tone, shape) = look(word);
     Pill { tone, shape, word: word.replace('_', " ") }
 }
 
-/// What a finished run is worth. Valid is the rule, so it has no colour of its own: green is for better.
-pub fn verdict(word: &str) -> Pill {
-    counted(word, word.to_owned())
+/// How many runs have a verdict or a phase: `3 valid`.
+pub fn verdicts(count: &usize, word: &str) -> Pill {
+    let (tone, shape) = look(word);
+    Pill { tone, shape, word: format!("{count} {word}") }
 }
 
-/// How many runs have a verdict: `3 valid`.
-pub fn verdicts(count: &usize, word: &str) -> Pill {
-    counted(word, format!("{count} {word}"))
+/// Valid is the rule, so it has no colour of its own: green is for better. What somebody cancelled is no fault.
+fn look(word: &str) -> (Tone, &'static str) {
+    match word {
+        "queued" | "leased" | "unfinished" => (Tone::Plain, RING),
+        "preparing" | "warming_up" | "collecting" => (Tone::Plain, HALF),
+        "measuring" => (Tone::Plain, PLAY),
+        "finished" | "valid" => (Tone::Plain, CHECK),
+        "suspect" => (Tone::Doubtful, WARNING),
+        "failed" | "invalid" => (Tone::Bad, CROSS),
+        "cancelled" => (Tone::Plain, SLASH),
+        _ => (Tone::Doubtful, LOST),
+    }
 }
 
 /// Whether a condition of the script held.
 pub fn threshold(passed: &bool) -> Pill {
     let (tone, shape, word) = if *passed { (Tone::Plain, CHECK, "held") } else { (Tone::Bad, CROSS, "crossed") };
     Pill { tone, shape, word: word.to_owned() }
-}
-
-fn counted(word: &str, text: String) -> Pill {
-    let (tone, shape) = match word {
-        "valid" => (Tone::Plain, CHECK),
-        "suspect" => (Tone::Doubtful, WARNING),
-        "unfinished" => (Tone::Plain, RING),
-        _ => (Tone::Bad, CROSS),
-    };
-    Pill { tone, shape, word: text }
 }
 
 #[cfg(test)]
@@ -74,14 +66,22 @@ mod tests {
     fn every_state_has_a_word_and_a_shape_of_its_own() {
         let shapes: std::collections::BTreeSet<_> =
             ["queued", "preparing", "measuring", "finished", "failed", "cancelled", "lost"]
-                .map(|word| phase(word).shape)
+                .map(|word| state(word).shape)
                 .into();
         assert_eq!(shapes.len(), 7);
-        assert!(phase("warming_up").to_string().contains("warming up"));
+        assert!(state("warming_up").to_string().contains("warming up"));
+    }
+
+    #[test]
+    fn cancelled_is_no_error_wherever_it_stands() {
+        for pill in [state("cancelled"), verdicts(&2, "cancelled")] {
+            assert_eq!((pill.tone, pill.shape), (Tone::Plain, SLASH));
+        }
+        assert_eq!(verdicts(&2, "failed").tone, Tone::Bad);
     }
 
     #[test]
     fn a_strange_word_stays_text() {
-        assert!(!phase("<script>").to_string().contains("<script>"));
+        assert!(!state("<script>").to_string().contains("<script>"));
     }
 }

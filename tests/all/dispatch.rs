@@ -441,3 +441,11 @@ async fn who_speaks_nonsense_is_cut_off_and_nobody_else_is() {
     let id = submit_one(&user).await;
     assert_eq!(good_one.job().await.run.to_string(), id);
 }
+
+#[tokio::test]
+async fn a_server_that_ends_in_order_says_goodbye_to_its_agents() {
+    let app = App::start().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    app.stop().await;
+    assert_eq!(agent.goodbye().await, Some(1001));
+}

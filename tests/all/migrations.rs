@@ -78,6 +78,10 @@ async fn a_server_goes_on_with_the_runs_of_the_first_version() {
         json!(["servy", "finished", "valid", 51_230]),
     ];
     assert_eq!(kept, expected);
+    // Imported in this order before the agent came.
+    let colours = sqlx::query("select name from target_colour order by slot").fetch_all(&app.state.db.read).await;
+    let colours: Vec<String> = colours.expect("colours").iter().map(|row| row.get(0)).collect();
+    assert_eq!(colours, ["servy", "down", "fast", "slow"]);
     for run in runs {
         let id = run["id"].as_str().expect("an id");
         reader.clone().at_pages().get(&format!("/runs/{id}")).await.ok();

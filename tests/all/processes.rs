@@ -298,6 +298,8 @@ async fn sigterm_in_the_middle_of_a_run_hands_it_back_and_leaves_nothing() {
     measuring.program.signal(Signal::SIGTERM);
     let status = measuring.program.ended(GRACE).await;
     assert!(status.success(), "{status}: {}", measuring.program.said());
+    let said = measuring.program.said();
+    assert!(!said.contains("connection lost"), "{said}");
     assert_clean(&folder.path().join("agent"));
     let runs = stored_runs(folder.path()).await;
     let phases: Vec<_> = runs.iter().map(|run| (run.id.as_str(), run.phase.as_str())).collect();

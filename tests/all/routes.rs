@@ -7,7 +7,7 @@ use brewbench_agent::wire::now_ms;
 use reqwest::{Method, StatusCode, header::HeaderMap};
 
 use crate::{
-    harness::{Actor, App},
+    harness::{Actor, Answer, App},
     tidy::{production_part, sources},
 };
 
@@ -193,6 +193,96 @@ async fn nobody_gets_more_than_login_registration_health_and_static_files() {
     let nowhere = program.get("/api/v1/nowhere").await;
     assert_locked_down(&nowhere.headers, "nowhere");
     nowhere.refused(404);
+}
+
+/// Method, address, body, and how it is refused: none of these gets as far as a handler.
+const ASTRAY: &[(&str, &str, &str, u16, &str)] = &[
+    ("GET", "/api/v1/nowhere", "", 404, "there is no endpoint at /api/v1/nowhere"),
+    ("POST", "/api/v1/", "{}", 404, "there is no endpoint at /api/v1/"),
+    ("GET", "/nowhere", "", 404, "there is no page at /nowhere"),
+    ("GET", "/runs/", "", 404, "there is no page at /runs/"),
+    ("GET", "/api/v1/runs/%FF", "", 400, "UTF-8"),
+    ("DELETE", "/api/v1/runs/%FF", "", 400, "UTF-8"),
+    ("GET", "/api/v1/runs/%FF/summary", "", 400, "UTF-8"),
+    ("POST", "/api/v1/runs/%FF/cancel", "", 400, "UTF-8"),
+    ("GET", "/api/v1/experiments/%C0%80", "", 400, "UTF-8"),
+    ("GET", "/api/v1/experiments/%FF/events", "", 400, "UTF-8"),
+    ("GET", "/api/v1/scenarios/%FF", "", 400, "UTF-8"),
+    ("DELETE", "/api/v1/tokens/%FF", "", 400, "UTF-8"),
+    ("DELETE", "/api/v1/agent-keys/%FF", "", 400, "UTF-8"),
+    ("GET", "/runs/%FF", "", 400, "UTF-8"),
+    ("GET", "/experiments/%FF", "", 400, "UTF-8"),
+    ("GET", "/runs/x", "", 404, "there is no run \"x\""),
+    ("GET", "/experiments/x", "", 404, "there is no experiment \"x\""),
+    ("GET", "/runs?runs=%FF&before=%FF", "", 200, ""),
+    ("GET", "/api/v1/runs?limit=many", "", 422, "limit"),
+    ("GET", "/api/v1/runs?limit=-1", "", 422, "limit"),
+    ("DELETE", "/api/v1/runs", "", 405, "this address does not take DELETE"),
+    ("PATCH", "/api/v1/runs/x", "{}", 405, "does not take"),
+    ("POST", "/api/v1/compare", "{}", 405, "does not take"),
+    ("POST", "/api/v1/openapi.json", "{}", 405, "does not take"),
+    ("POST", "/runs", "", 405, "does not take"),
+    ("PUT", "/login", "", 405, "does not take"),
+    ("POST", "/api/v1/experiments", "not JSON", 422, "JSON"),
+    ("POST", "/api/v1/experiments", "", 422, "JSON"),
+    ("POST", "/api/v1/experiments", "[]", 422, "JSON"),
+    ("POST", "/api/v1/sizes", "{\"name\": 1}", 422, "name"),
+    ("POST", "/api/v1/scenarios", "\u{0}", 422, "JSON"),
+    ("POST", "/api/v1/invites", "{\"role\": \"king\"}", 422, "king"),
+    ("POST", "/api/v1/runs/import?target=t", "not JSON", 422, "line 1, column 2"),
+];
+
+#[tokio::test]
+async fn what_goes_astray_is_told_in_our_words_to_programs_and_to_people() {
+    let app = App::start().await;
+    let (program, person) = (app.admin().await, app.person(Role::Admin).await.at_pages());
+    for (method, path, body, status, words) in ASTRAY {
+        let verb: Method = method.parse().expect("a method");
+        let what = format!("{method} {path} {body:?}");
+        let ask = async |who: &Actor| {
+            let request = who.request(&verb, path).header("content-type", "application/json").body(*body);
+            Answer::of(request).await
+        };
+        let answer = ask(&program).await;
+        if *status == 200 {
+            answer.ok();
+            continue;
+        }
+        assert_eq!(answer.header("allow").is_empty(), *status != 405, "{what}");
+        let sentence = answer.refused(*status);
+        assert!(sentence.contains(words), "{what}: {sentence}");
+        let page = ask(&person).await;
+        assert_eq!(page.status.as_u16(), *status, "{what}");
+        if is_page(path) {
+            assert!(page.header("content-type").starts_with("text/html"), "{what}: {}", page.text());
+            let html = page.text();
+            assert!(html.contains("<h1>") && html.contains(r#"href="/runs""#), "{what}: {html}");
+        } else {
+            assert_eq!(page.refused(*status), sentence, "{what}");
+        }
+    }
+    let viewer = app.person(Role::Viewer).await.at_pages();
+    let forbidden = viewer.get("/runs/x/delete").await;
+    assert_eq!(forbidden.status, StatusCode::FORBIDDEN);
+    assert!(forbidden.text().contains("Not allowed") && forbidden.text().contains(r#"href="/runs""#));
+    let no_type = program.request(&Method::POST, "/api/v1/experiments").body("{}");
+    assert!(Answer::of(no_type).await.refused(422).contains("Content-Type"));
+    let no_upgrade = app.nobody().with_secret(&app.key("rack").await).get("/api/v1/agent/channel").await;
+    let (status, sentence) = (no_upgrade.status.as_u16(), no_upgrade.clone().refused(no_upgrade.status.as_u16()));
+    assert!((400..500).contains(&status) && sentence.contains("upgrade"), "{status} {sentence}");
+}
+
+#[tokio::test]
+async fn a_fault_of_ours_is_told_without_its_cause() {
+    let app = App::start().await;
+    let reader = app.reader().await;
+    sqlx::query("alter table experiment rename to gone").execute(&app.state.db.write).await.expect("a broken store");
+    let told = "something went wrong on the server; its log knows more";
+    assert_eq!(reader.get("/api/v1/experiments/x").await.refused(500), told);
+    let page = reader.at_pages().get("/experiments/x").await;
+    assert_eq!(page.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(page.text().contains("Something went wrong") && page.text().contains(r#"href="/runs""#));
+    assert!(!page.text().contains("no such table"));
 }
 
 #[tokio::test]

@@ -91,3 +91,29 @@ async fn only_what_waits_or_runs_is_cancelled_and_only_what_has_ended_is_deleted
     assert!(text(&run["error"]).starts_with("cancelled by token submit"), "{}", run["error"]);
     user.delete(&format!("/api/v1/runs/{}", runs[1])).await.ok();
 }
+
+#[tokio::test]
+async fn ticks_go_along_from_page_to_page_of_the_history() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut ids = Vec::new();
+    for number in 0..51 {
+        ids.push(imported(&user, &format!("t{number}")).await);
+    }
+    let (oldest, newest) = (&ids[0], &ids[50]);
+    let browser = user.at_pages();
+    let first = browser.get("/runs").await.ok().text();
+    assert!(!first.contains(oldest.as_str()) && !first.contains(" checked"), "{first}");
+    // As the button "Older" submits it with one box ticked.
+    let second = browser.get(&format!("/runs?runs={newest}&before={}", ids[1])).await.ok().text();
+    let boxes: Vec<_> = second.split("<input").skip(1).filter_map(|part| part.split('>').next()).collect();
+    let checked: Vec<_> = boxes.iter().filter(|tag| tag.contains(" checked")).collect();
+    assert!(checked.len() == 1 && checked[0].contains(newest.as_str()), "{checked:?}");
+    assert!(boxes.iter().any(|tag| tag.contains(oldest.as_str())), "{boxes:?}");
+    assert!(second.contains(r#"formaction="/runs">Newest"#), "{second}");
+    // Both ticked, and "Compare" pressed.
+    let compared = browser.get(&format!("/compare?runs={newest}&runs={oldest}")).await.ok().text();
+    assert!(compared.contains("t50") && compared.contains("t0"));
+    // Ids that are no runs, or no longer, do no harm.
+    browser.get(&format!("/runs?runs=,x,{newest}&runs=%27);alert(1);//")).await.ok();
+}

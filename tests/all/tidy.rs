@@ -12,7 +12,7 @@ const FOLDERS: [&str; 3] = ["src", "agents", "tests"];
 const SLICES: [(&str, &[&str]); 8] = [
     ("web", &[]),
     ("auth", &["user", "passkey", "invite", "session", "token"]),
-    ("catalog", &["target", "machine_size", "scenario_revision"]),
+    ("catalog", &["target", "target_colour", "machine_size", "scenario_revision"]),
     ("fleet", &["agent"]),
     ("runs", &["run", "run_phase", "run_summary", "run_evidence"]),
     ("experiments", &["experiment"]),

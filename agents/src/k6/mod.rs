@@ -18,7 +18,7 @@ use crate::sandbox::Group;
 use crate::wire::job::Load;
 
 /// How to get k6, for messages.
-const GET_IT: &str = "get it by `go install go.k6.io/k6@v1.8.1`, then put it in PATH or name it in the configuration";
+const GET_IT: &str = "get it by `go install go.k6.io/k6@v1.8.1`, then put it in PATH or name it with --k6 PATH";
 
 /// The statistics of every trend in a summary.
 const TREND_STATS: &str = "avg,min,med,max,p(90),p(95),p(99),p(99.9),count";
@@ -217,6 +217,7 @@ mod tests {
     async fn a_missing_k6_is_a_sentence_with_the_way_to_it() {
         let message = K6::find(Some(Path::new("/nowhere/k6"))).await.expect_err("missing").to_string();
         assert!(message.starts_with("there is no k6 at /nowhere/k6; get it by `go install"), "{message}");
+        assert!(message.ends_with("put it in PATH or name it with --k6 PATH"), "{message}");
     }
 
     #[tokio::test]

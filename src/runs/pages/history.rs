@@ -5,15 +5,18 @@ use askama_web::WebTemplate;
 use axum::{extract::State, response::IntoResponse};
 use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
+use url::form_urlencoded;
 
-use super::line::{Doing, Line, Marks};
+use super::line::{Doing, Line};
 use crate::{
     auth::{Read, Scope},
+    catalog,
     error::{Asked, Result},
     runs::{Run, queries},
     state::AppState,
     web::{
         live::{self, Beat, Concerns, Frame, Pace, View},
+        mark::Marks,
         shell::{Section, Shell},
     },
 };
@@ -58,12 +61,17 @@ pub struct History {
     older: Option<String>,
     /// The page does not begin with the newest.
     before: Option<String>,
+    /// Ids of the runs that the address says are ticked.
+    ticked: Vec<String>,
+    /// Those of them that this page does not list.
+    elsewhere: Vec<Line>,
     scope: Scope,
 }
 
 impl History {
-    async fn read(state: &AppState, before: Option<String>, scope: Scope) -> Result<Self> {
-        let (unfinished, running, queued) = match before {
+    async fn read(state: &AppState, place: &Place, scope: Scope) -> Result<Self> {
+        let before = place.before();
+        let (unfinished, running, queued) = match &before {
             None => unfinished(state).await?,
             Some(_) => (Vec::new(), 0, 0),
         };
@@ -72,8 +80,12 @@ impl History {
         let more = ended.len() > PAGE;
         ended.truncate(PAGE);
         let older = ended.last().filter(|_| more).map(|run| run.id.clone());
-        let marks = Marks::of(unfinished.iter().chain(&ended));
+        let ticked = queries::by_ids(&state.db.read, &place.ticked()).await?;
+        let marks = marks(state, &[&unfinished, &ended, &ticked]).await?;
+        let is_here = |run: &Run| ended.iter().any(|other| other.id == run.id);
         Ok(Self {
+            ticked: ticked.iter().map(|run| run.id.clone()).collect(),
+            elsewhere: ticked.into_iter().filter(|run| !is_here(run)).map(|run| Line::new(run, &marks)).collect(),
             doing: doing(unfinished, &ended, &marks),
             running,
             queued,
@@ -88,7 +100,7 @@ impl History {
     async fn refresh(&mut self, state: &AppState) -> Result<()> {
         let (unfinished, running, queued) = unfinished(state).await?;
         let ended: Vec<Run> = self.ended.iter().map(|line| line.run.clone()).collect();
-        let marks = Marks::of(unfinished.iter().chain(&ended));
+        let marks = marks(state, &[&unfinished]).await?;
         self.doing = doing(unfinished, &ended, &marks);
         (self.running, self.queued) = (running, queued);
         Ok(())
@@ -99,12 +111,24 @@ impl History {
     }
 
     fn is_empty(&self) -> bool {
-        self.doing.is_empty() && self.ended.is_empty() && self.before.is_none()
+        self.doing.is_empty() && self.ended.is_empty() && self.before.is_none() && self.elsewhere.is_empty()
     }
 
     /// How many wait without a line of their own.
     fn unseen(&self) -> usize {
         (self.running + self.queued).saturating_sub(self.doing.len())
+    }
+
+    fn is_ticked(&self, run: &Run) -> bool {
+        self.ticked.contains(&run.id)
+    }
+
+    /// Where the page follows it: encoded so that it may stand in an expression.
+    fn live_address(&self) -> String {
+        let query = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(self.ticked.iter().map(|id| ("runs", id)))
+            .finish();
+        format!("/runs/live?{query}")
     }
 
     fn pace(&self) -> Pace {
@@ -118,6 +142,11 @@ async fn unfinished(state: &AppState) -> Result<(Vec<Run>, usize, usize)> {
     Ok((queries::unfinished(&state.db.read, limit).await?, running, queued))
 }
 
+async fn marks(state: &AppState, lists: &[&[Run]]) -> Result<Marks> {
+    let targets: Vec<&str> = lists.iter().copied().flatten().map(|run| run.target.as_str()).collect();
+    Ok(catalog::queries::marks(&state.db.read, &targets).await?)
+}
+
 /// How long a run takes is known from those of the same experiment.
 fn doing(unfinished: Vec<Run>, ended: &[Run], marks: &Marks) -> Vec<Doing> {
     let now = now_ms();
@@ -129,32 +158,46 @@ fn doing(unfinished: Vec<Run>, ended: &[Run], marks: &Marks) -> Vec<Doing> {
     unfinished.into_iter().map(line).collect()
 }
 
-/// Where a page begins.
-#[derive(Debug, Deserialize)]
+/// Where a page begins, and what was ticked on the way there: ticks go along in the address.
+#[derive(Debug, Default, Deserialize)]
 pub struct Place {
     /// With the runs submitted before this one; with the newest if absent.
     before: Option<String>,
+    /// Ids, separated by commas or one `runs` each.
+    #[serde(default)]
+    runs: Vec<String>,
 }
 
-/// `GET /runs?before=ID`
+impl Place {
+    fn before(&self) -> Option<String> {
+        self.before.clone().filter(|id| !id.is_empty())
+    }
+
+    fn ticked(&self) -> Vec<String> {
+        self.runs.iter().flat_map(|part| part.split(',')).map(str::to_owned).collect()
+    }
+}
+
+/// `GET /runs?before=ID&runs=…`
 pub async fn history(
     Read(caller): Read,
     State(state): State<AppState>,
     Asked(place): Asked<Place>,
 ) -> Result<HistoryPage> {
-    let before = place.before.filter(|id| !id.is_empty());
-    let history = History::read(&state, before, caller.scope).await?;
+    let history = History::read(&state, &place, caller.scope).await?;
     Ok(HistoryPage { shell: Shell::signed_in("Runs", Section::Runs, &caller.name), history })
 }
 
 /// The newest page as it changes.
-pub async fn live(Read(caller): Read, State(state): State<AppState>) -> impl IntoResponse {
-    let view = LiveHistory { state: state.clone(), scope: caller.scope, history: None };
+pub async fn live(Read(caller): Read, State(state): State<AppState>, Asked(place): Asked<Place>) -> impl IntoResponse {
+    let place = Place { before: None, ..place };
+    let view = LiveHistory { state: state.clone(), place, scope: caller.scope, history: None };
     live::follow(&state, Concerns::Everything, view)
 }
 
 struct LiveHistory {
     state: AppState,
+    place: Place,
     scope: Scope,
     /// As it was sent last.
     history: Option<History>,
@@ -169,7 +212,7 @@ impl View for LiveHistory {
                 (history, patch)
             }
             _ => {
-                let history = History::read(&self.state, None, self.scope).await?;
+                let history = History::read(&self.state, &self.place, self.scope).await?;
                 let patch = live::patch(&HistoryPart { history: &history })?;
                 (history, patch)
             }
@@ -186,7 +229,11 @@ mod tests {
     use crate::runs::made_up::{failed, finished, measuring};
 
     fn page(unfinished: Vec<Run>, ended: Vec<Run>, scope: Scope) -> String {
-        let marks = Marks::of(unfinished.iter().chain(&ended));
+        ticked(unfinished, ended, &[], scope)
+    }
+
+    fn ticked(unfinished: Vec<Run>, ended: Vec<Run>, ticked: &[Run], scope: Scope) -> String {
+        let marks = Marks::default();
         let history = History {
             running: unfinished.len(),
             queued: 0,
@@ -194,6 +241,12 @@ mod tests {
             older: ended.last().map(|run| run.id.clone()),
             ended: ended.into_iter().map(|run| Line::new(run, &marks)).collect(),
             before: None,
+            ticked: ticked.iter().map(|run| run.id.clone()).collect(),
+            elsewhere: ticked
+                .iter()
+                .filter(|run| run.target == "old")
+                .map(|run| Line::new(run.clone(), &marks))
+                .collect(),
             scope,
         };
         let shell = Shell::signed_in("Runs", Section::Runs, "ada");
@@ -209,9 +262,17 @@ mod tests {
 
     #[test]
     fn the_table_is_one_form_to_the_comparison() {
-        let html = page(Vec::new(), vec![finished("servy", 2), failed("servy", "failed", "it died")], Scope::Submit);
+        let ended = vec![finished("servy", 2), failed("servy", "failed", "it died")];
+        let html = ticked(Vec::new(), ended, &[finished("servy", 2), finished("old", 1)], Scope::Submit);
         assert!(html.contains(r#"<form id="choice" action="/compare" method="get">"#), "{html}");
-        assert!(html.contains(r#"name="runs" value="servy-2""#) && html.contains("/runs?before=servy-1"));
+        let box_of = |id: &str| {
+            let at = html.find(&format!(r#"name="runs" value="{id}""#)).unwrap_or_else(|| panic!("{id} has no box"));
+            html[at..].split('>').next().unwrap_or_default().to_owned()
+        };
+        assert!(!box_of("servy-1").contains(" checked") && box_of("servy-2").contains(" checked"));
+        assert!(box_of("old-1").contains(" checked"), "what was ticked on another page is not lost");
+        assert!(html.contains(r#"formaction="/runs" name="before" value="servy-1""#), "{html}");
+        assert!(html.contains("/runs/live?runs=servy-2&#38;runs=old-1"), "{html}");
     }
 
     #[test]

@@ -1,36 +1,13 @@
 //! One line of a list of runs. Templates: `runs/_state.html`, `runs/_figures.html`, variable `line`. Pure.
 
-use std::collections::BTreeSet;
-
 use crate::{
     runs::{Origin, Run, progress},
     web::{
         format::{self, Figure},
-        mark::Mark,
+        mark::{Mark, Marks},
         pill::{self, Pill},
     },
 };
-
-/// The colours of the targets of one page: by name, as comparisons have them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Marks(BTreeSet<String>);
-
-impl Marks {
-    /// For all targets of these runs.
-    pub fn of<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
-        Self::named(runs.into_iter().map(|run| run.target.clone()))
-    }
-
-    /// For targets by their names.
-    pub fn named(names: impl IntoIterator<Item = String>) -> Self {
-        Self(names.into_iter().collect())
-    }
-
-    /// The colour of a target.
-    pub fn mark(&self, target: &str) -> Mark {
-        Mark(self.0.iter().position(|name| name == target).unwrap_or_default())
-    }
-}
 
 /// A run with what a list says of it in other words.
 #[derive(Clone, Debug)]
@@ -46,7 +23,7 @@ pub struct Line {
 impl Line {
     /// The line of a run.
     pub fn new(run: Run, marks: &Marks) -> Self {
-        Self { mark: marks.mark(&run.target), load: load(&run), run }
+        Self { mark: marks.of(&run.target), load: load(&run), run }
     }
 
     /// What it is worth, or how far it is.
@@ -108,8 +85,8 @@ fn left_text(left: Option<f64>, begun: bool) -> String {
 /// What a run is worth, or how far it is.
 pub fn state(run: &Run) -> Pill {
     match run.verdict.filter(|_| run.phase == "finished") {
-        Some(verdict) => pill::verdict(verdict.as_str()),
-        None => pill::phase(&run.phase),
+        Some(verdict) => pill::state(verdict.as_str()),
+        None => pill::state(&run.phase),
     }
 }
 
@@ -148,14 +125,6 @@ mod tests {
 
     fn plain(text: &str) -> String {
         text.replace('\u{a0}', " ")
-    }
-
-    #[test]
-    fn targets_have_their_colours_by_name_whatever_the_order_of_the_runs() {
-        let runs = [finished("servy", 1), finished("gosherve", 1), finished("servy", 2)];
-        let marks = Marks::of(&runs);
-        assert_eq!((marks.mark("gosherve"), marks.mark("servy")), (Mark(0), Mark(1)));
-        assert_eq!(marks, Marks::of(runs.iter().rev()));
     }
 
     #[test]

@@ -17,13 +17,14 @@ use super::{
     charts,
     checks::{self, CheckGroup, Threshold},
     headline::{self, Doubt},
-    line::{Doing, Line, Marks},
+    line::{Doing, Line},
     machine::{self, Fact},
     metrics::{self, Metrics},
     stages::{self, Stage},
 };
 use crate::{
     auth::{Read, Scope},
+    catalog,
     error::{Error, Result},
     runs::{Origin, Run, Verdict, api, blob, ingest::Evidence, queries},
     state::AppState,
@@ -31,6 +32,7 @@ use crate::{
         card::Card,
         chart::Chart,
         live::{self, Beat, Concerns, Frame, Pace, View},
+        mark::Marks,
         moment::{self, Moment},
         shell::{Section, Shell},
     },
@@ -100,14 +102,14 @@ struct Stored {
 impl Stored {
     async fn read(state: &AppState, run: &Run) -> Result<Self> {
         let pool = &state.db.read;
-        let (cell, marks) = match &run.experiment {
+        let cell = match &run.experiment {
             Some(experiment) => {
                 let size = run.size.as_ref().map(|size| size.name.as_str());
-                let cell = queries::of_cell(pool, experiment, &run.target, size).await?;
-                (cell, Marks::named(queries::targets_of(pool, experiment).await?))
+                queries::of_cell(pool, experiment, &run.target, size).await?
             }
-            None => (Vec::new(), Marks::default()),
+            None => Vec::new(),
         };
+        let marks = catalog::queries::marks(pool, &[run.target.as_str()]).await?;
         let summary = match queries::summary(pool, &run.id).await? {
             // What was stored was read before; should it not be any more, its figures are still in the run.
             Some(body) => summary::parse(&blob::unpack(&body).map_err(Error::internal)?).ok(),
@@ -133,7 +135,7 @@ impl RunView {
 
     fn new(run: Run, stored: Stored, scope: Scope, now: i64) -> Self {
         let Stored { phases, summary, evidence, cell, marks } = stored;
-        let mark = marks.mark(&run.target);
+        let mark = marks.of(&run.target);
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
         Self {
             doing: (!run.has_ended()).then(|| Doing::new(run.clone(), &marks, &others, now)),

@@ -300,13 +300,6 @@ pub async fn of_cell(pool: &SqlitePool, experiment: &str, target: &str, size: Op
     runs(rows)
 }
 
-/// The targets of an experiment.
-pub async fn targets_of(pool: &SqlitePool, experiment: &str) -> sqlx::Result<Vec<String>> {
-    let rows =
-        sqlx::query!("select distinct target from run where experiment_id = ?", experiment).fetch_all(pool).await?;
-    Ok(rows.into_iter().map(|row| row.target).collect())
-}
-
 /// The runs with these ids, in the order of submission; unknown ids are left out.
 pub async fn by_ids(pool: &SqlitePool, ids: &[String]) -> sqlx::Result<Vec<Run>> {
     let ids = serde_json::to_string(ids).map_err(decode)?;

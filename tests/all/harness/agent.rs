@@ -214,6 +214,20 @@ impl Agent {
         said.await.expect("a word of the server in time")
     }
 
+    /// Waits for the end of the connection; gives the code of the server's goodbye, if it says one.
+    pub async fn goodbye(&mut self) -> Option<u16> {
+        let line = self.line.as_mut().expect("a connected agent");
+        let said = timeout(PATIENCE, async {
+            while let Some(Ok(message)) = line.heard.next().await {
+                if let Message::Close(frame) = message {
+                    return frame.map(|frame| frame.code.into());
+                }
+            }
+            None
+        });
+        said.await.expect("an end in time")
+    }
+
     /// The job that it gets next. To be told to stop what it no longer does is nothing to an agent.
     pub async fn job(&mut self) -> Job {
         loop {

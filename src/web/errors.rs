@@ -1,0 +1,170 @@
+//! Errors as pages for people, and as one sentence for programs.
+
+use std::future::{Ready, ready};
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    Json,
+    body::to_bytes,
+    extract::{OriginalUri, Request},
+    http::{HeaderMap, Method, StatusCode, Uri, header},
+    middleware::Next,
+    response::{IntoResponse, Redirect, Response},
+};
+use url::form_urlencoded;
+
+use super::shell::Shell;
+use crate::error::{Error, ErrorBody, Told};
+
+/// Of what the framework says no more is read, bytes.
+const LONGEST_SAYING: usize = 4096;
+
+#[derive(Template, WebTemplate)]
+#[template(path = "error.html")]
+struct ErrorPage {
+    shell: Shell,
+    status: StatusCode,
+    told: String,
+}
+
+impl ErrorPage {
+    fn headline(&self) -> &'static str {
+        match self.status {
+            StatusCode::NOT_FOUND => "Not here",
+            StatusCode::FORBIDDEN => "Not allowed",
+            StatusCode::CONFLICT => "Not now",
+            status if status.is_server_error() => "Something went wrong",
+            _ => "That did not work",
+        }
+    }
+}
+
+/// Answers for a path that nothing else answers for.
+pub fn not_found(OriginalUri(uri): OriginalUri) -> Ready<Error> {
+    let what = if is_api(&uri) { "endpoint" } else { "page" };
+    ready(Error::NotFound(format!("{what} at {}", uri.path())))
+}
+
+fn is_api(uri: &Uri) -> bool {
+    uri.path().starts_with("/api/")
+}
+
+/// Middleware (`axum::middleware::from_fn`): errors become pages for who reads pages and one sentence of JSON for
+/// programs, also where a request did not get as far as a handler of ours.
+pub async fn error_pages(request: Request, next: Next) -> Response {
+    let reads_pages = !is_api(request.uri()) && prefers_html(request.headers());
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let response = next.run(request).await;
+    let status = response.status();
+    let response = match response.extensions().get::<Told>() {
+        None if status.is_client_error() || status.is_server_error() => in_our_words(response, &method).await,
+        _ => response,
+    };
+    match response.extensions().get::<Told>() {
+        Some(Told(told)) if reads_pages => page(status, told.clone(), &method, &uri),
+        _ => response,
+    }
+}
+
+/// What the framework says in plain text: wrong methods, addresses and bodies that can't be read.
+async fn in_our_words(response: Response, method: &Method) -> Response {
+    let (parts, body) = response.into_parts();
+    let said = to_bytes(body, LONGEST_SAYING).await.unwrap_or_default();
+    let said = String::from_utf8_lossy(&said).replace(char::is_control, " ");
+    let told = match parts.status {
+        // Which ones it takes stands in the Allow header, which comes only after this.
+        StatusCode::METHOD_NOT_ALLOWED => format!("this address does not take {method}"),
+        status if status.is_server_error() => {
+            tracing::error!(%status, said, "request failed");
+            "something went wrong on the server; its log knows more".to_owned()
+        }
+        status if said.trim().is_empty() => status.canonical_reason().unwrap_or("refused").to_owned(),
+        _ => said.trim().to_owned(),
+    };
+    let mut response = (parts.status, Json(ErrorBody { error: told.clone() })).into_response();
+    response.extensions_mut().insert(Told(told));
+    response
+}
+
+fn page(status: StatusCode, told: String, method: &Method, uri: &Uri) -> Response {
+    if status == StatusCode::UNAUTHORIZED {
+        return Redirect::to(&login_address(method, uri)).into_response();
+    }
+    let shell = Shell::anonymous(status.canonical_reason().unwrap_or("Error"));
+    (status, ErrorPage { shell, status, told }).into_response()
+}
+
+/// Back to where somebody wanted to go, unless going there would do something.
+fn login_address(method: &Method, uri: &Uri) -> String {
+    let next = if method == Method::GET { uri.path_and_query().map_or("/", |path| path.as_str()) } else { "/" };
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish();
+    format!("/login?{query}")
+}
+
+/// Whether HTML is what the Accept header wants most. `*/*` alone is a program.
+fn prefers_html(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut best: Option<(f32, &str)> = None;
+    for entry in accept.split(',') {
+        let mut parts = entry.split(';').map(str::trim);
+        let kind = parts.next().unwrap_or_default();
+        let weight = parts.find_map(|part| part.strip_prefix("q=")).map_or(1.0, |q| q.parse().unwrap_or(0.0));
+        if weight > 0.0 && best.is_none_or(|(most, _)| weight > most) {
+            best = Some((weight, kind));
+        }
+    }
+    best.is_some_and(|(_, kind)| matches!(kind, "text/html" | "application/xhtml+xml"))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{Router, body::Body, middleware::from_fn, routing::get};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    const DATASTAR: &str = "text/event-stream, text/html, application/json";
+
+    async fn ask(path: &str, accept: &str) -> (StatusCode, HeaderMap, String) {
+        let app: Router = Router::new()
+            .route("/private", get(|| async { Error::Unauthenticated }))
+            .route("/strange", get(|| async { Error::Invalid("<script>alert(1)</script>".to_owned()) }))
+            .fallback(not_found)
+            .layer(from_fn(error_pages));
+        let request = Request::get(path).header(header::ACCEPT, accept).body(Body::empty()).expect("a request");
+        let response = app.oneshot(request).await.expect("infallible");
+        let (parts, body) = response.into_parts();
+        let bytes = axum::body::to_bytes(body, usize::MAX).await.expect("a body");
+        (parts.status, parts.headers, String::from_utf8(bytes.to_vec()).expect("text"))
+    }
+
+    #[tokio::test]
+    async fn a_browser_gets_a_page_and_a_program_json() {
+        let (status, headers, body) = ask("/nowhere", BROWSER).await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        assert!(headers[header::CONTENT_TYPE].to_str().expect("ascii").starts_with("text/html"));
+        assert!(body.contains("there is no page at /nowhere"), "{body}");
+        for accept in ["*/*", "application/json", DATASTAR] {
+            let (status, _, body) = ask("/nowhere", accept).await;
+            assert_eq!((status, body.as_str()), (StatusCode::NOT_FOUND, r#"{"error":"there is no page at /nowhere"}"#));
+        }
+        let (_, _, body) = ask("/api/v1/nowhere", BROWSER).await;
+        assert!(body.starts_with('{'), "{body}");
+    }
+
+    #[tokio::test]
+    async fn who_is_not_logged_in_is_led_to_the_login_and_back() {
+        let (status, headers, _) = ask("/private?runs=a%2Cb&x=1", BROWSER).await;
+        assert_eq!(status, StatusCode::SEE_OTHER);
+        assert_eq!(headers[header::LOCATION], "/login?next=%2Fprivate%3Fruns%3Da%252Cb%26x%3D1");
+        assert_eq!(ask("/private", "*/*").await.0, StatusCode::UNAUTHORIZED);
+    }
+
+    #[tokio::test]
+    async fn what_an_error_quotes_stays_text() {
+        let (_, _, body) = ask("/strange", BROWSER).await;
+        assert!(!body.contains("<script>alert") && body.contains("alert(1)"), "{body}");
+    }
+}
