@@ -22,7 +22,8 @@ pub const SUMMARIES: usize = 400;
 /// Who bring them, each one after the other.
 pub const CLIENTS: usize = 4;
 
-const SUMMARY: &[u8] = include_bytes!("../../tests/fixtures/k6/summary-export-v1.8.1.json");
+/// What k6 wrote at the end of a run of the scenario `hash`.
+const SUMMARY: &[u8] = include_bytes!("../../tests/fixtures/k6/summary-export-hash-v1.8.1.json");
 
 /// What came of it.
 pub struct Ingested {
