@@ -32,8 +32,8 @@ assets: ## Fetch what the pages need
 	@assets/fetch.sh
 
 k6: ## Install k6 into this folder unless there is one in PATH
-	@command -v k6 >/dev/null || { echo "k6: go install $(K6) into .tools/bin"; GOBIN=$(TOOLS) go install $(K6); }
+	@command -v k6 >/dev/null || { echo "k6: go install $(K6) into .tools/bin" >&2; GOBIN=$(TOOLS) go install $(K6); }
 
 chromium: ## Install Debian's chromium unless there is one
-	@command -v chromium >/dev/null || { echo "chromium: apt-get install chromium"; \
+	@command -v chromium >/dev/null || { echo "chromium: apt-get install chromium" >&2; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }

@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 [ -f node_modules/.package-lock.json ] && [ node_modules/.package-lock.json -nt package-lock.json ] || {
-    echo "assets: npm ci"
+    echo "assets: npm ci" >&2
     npm ci --ignore-scripts --no-audit --no-fund --silent
     touch node_modules/.package-lock.json
 }
@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 datastar=.tools/assets/datastar.js
 sum=727844adfc825ee651fb93c544a2a739986f9a21820a94524b35f0cac470cf91
 [ -f "$datastar" ] && echo "$sum  $datastar" | sha256sum --check --quiet && exit 0
-echo "assets: cargo fetch (datastar.js)"
+echo "assets: cargo fetch (datastar.js)" >&2
 cargo fetch --locked --quiet --manifest-path assets/Cargo.toml
 found=$(ls -d "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/runnerd-web-0.0.27/assets/datastar.js | head -n 1)
 echo "$sum  $found" | sha256sum --check --quiet
