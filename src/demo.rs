@@ -128,7 +128,7 @@ impl Demo {
         };
         let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
         let left = made.progress.left_s.map_or(String::new(), |left| format!(", about {}", duration::text(left)));
-        eprintln!("{} runs{left}: {}", made.runs.len(), made.url);
+        eprintln!("{} runs{left}\n{}", made.runs.len(), made.url);
         let ended = progress::wait(client, &made.experiment.id).await?;
         let code = judge(&ended.runs);
         if self.json {

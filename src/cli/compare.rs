@@ -59,12 +59,18 @@ async fn fetch_against(client: &Client, ids: &[String], baseline: Option<String>
 pub fn text(comparison: &Comparison) -> String {
     let mut text = format!("{}\n{}\n\n", plain(&comparison.title), plain(&comparison.lead));
     for card in &comparison.cards {
-        let _ = writeln!(text, "{}: {} ({})", plain(&card.label), plain(&card.value), plain(&card.detail));
+        let line = format!("{}: {} ({})", plain(&card.label), plain(&card.value), plain(&card.detail));
+        let _ = writeln!(text, "{}", wrapped(&line));
     }
     for note in &comparison.notes {
-        let _ = writeln!(text, "! {} {}", plain(&note.title), plain(&note.text));
+        let _ = writeln!(text, "{}", wrapped(&format!("! {} {}", plain(&note.title), plain(&note.text))));
     }
     text + "\n" + &figures(comparison)
+}
+
+/// Broken between words for the terminal, or for 80 columns where there is none.
+fn wrapped(text: &str) -> String {
+    textwrap::fill(text, textwrap::Options::with_termwidth().subsequent_indent("  "))
 }
 
 const COLUMNS: [(&str, Metric); 6] = [

@@ -18,7 +18,7 @@ const PATIENCE: u32 = 60;
 /// Shows how far an experiment is until all its runs have ended; gives them.
 pub async fn wait(client: &Client, experiment: &str) -> anyhow::Result<ExperimentWithRuns> {
     let bar = ProgressBar::new(STEPS);
-    let style = ProgressStyle::with_template("{bar:24} {prefix} {wide_msg}")?.progress_chars("━╸─");
+    let style = ProgressStyle::with_template("{bar:40} {prefix}\n{wide_msg}")?.progress_chars("━╸─");
     bar.set_style(style);
     let mut failures = 0;
     loop {
@@ -64,7 +64,8 @@ fn show(progress: &Progress, bar: &ProgressBar) {
     bar.set_position((progress.share.clamp(0.0, 1.0) * STEPS as f64) as u64);
     let left = progress.left_s.map_or(String::new(), |left| format!(" · {} left", duration::text(left)));
     bar.set_prefix(format!("{}/{}{left}", progress.ended, progress.total));
-    let idle = if progress.ended == progress.total { "all runs have ended" } else { "waiting for an agent" };
+    let idle =
+        if progress.ended == progress.total { "all runs have ended" } else { "no agent has taken the next run yet" };
     let now = progress.now.clone().unwrap_or_else(|| idle.to_owned());
     if bar.is_hidden() && bar.message() != now {
         // No terminal: a line a step instead of a bar.
