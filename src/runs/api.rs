@@ -126,7 +126,7 @@ pub async fn import(
         scenario: plain(query.scenario)?,
         repetition: query.repetition.unwrap_or(1).max(1),
     };
-    let run = ingest::import(&state.db, &about, &bytes, &caller.name).await?;
+    let run = ingest::import(&state.db, about, &bytes, &caller.name).await?;
     tell(&state, &run);
     Ok((StatusCode::CREATED, Json(RunList { runs: vec![run] })))
 }

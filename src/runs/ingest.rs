@@ -185,24 +185,20 @@ pub struct ImportAbout {
 }
 
 /// Stores a summary as a run of its own. Committed when this returns; nothing is stored on error.
-pub async fn import(db: &Db, about: &ImportAbout, bytes: &[u8], by: &str) -> Result<Run> {
+pub async fn import(db: &Db, about: ImportAbout, bytes: &[u8], by: &str) -> Result<Run> {
     let parsed = summary::parse(bytes).map_err(|fault| Error::Invalid(fault.to_string()))?;
     let figures = parsed.figures();
     let (verdict, reasons) = judge(&figures, None);
-    let summary = blob::pack(bytes);
     let import = NewImport {
-        id: &RunId::now().to_string(),
+        id: RunId::now().to_string(),
         about,
-        created_by: by,
-        figures: &figures,
+        created_by: by.to_owned(),
+        figures,
         verdict,
-        reasons: &reasons,
-        k6_version: parsed.k6_version.as_deref(),
-        summary: &summary,
+        reasons,
+        k6_version: parsed.k6_version,
+        summary: blob::pack(bytes),
         now: now_ms(),
     };
-    let mut transaction = db.write.begin().await?;
-    let run = imports::insert(&mut transaction, &import).await?;
-    transaction.commit().await?;
-    Ok(run)
+    Ok(imports::insert(&db.write, import).await?)
 }

@@ -1,50 +1,65 @@
 //! SQL of imports.
 
 use brewbench_agent::wire::summary::Figures;
-use sqlx::SqliteConnection;
+use sqlx::{SqliteConnection, SqlitePool};
 
 use super::{RunRow, decode, figures::FigureColumns};
 use crate::runs::{Reason, Run, Verdict, ingest::ImportAbout};
 
 /// A summary that was read and judged.
 #[derive(Clone, Debug)]
-pub struct NewImport<'a> {
+pub struct NewImport {
     /// The run's id.
-    pub id: &'a str,
+    pub id: String,
     /// What is known besides the summary.
-    pub about: &'a ImportAbout,
+    pub about: ImportAbout,
     /// Who brought it.
-    pub created_by: &'a str,
+    pub created_by: String,
     /// From the summary.
-    pub figures: &'a Figures,
+    pub figures: Figures,
     /// Judged from the figures.
     pub verdict: Verdict,
     /// What speaks against it.
-    pub reasons: &'a [Reason],
+    pub reasons: Vec<Reason>,
     /// k6's version, where the summary says it.
-    pub k6_version: Option<&'a str>,
+    pub k6_version: Option<String>,
     /// The compressed summary.
-    pub summary: &'a [u8],
+    pub summary: Vec<u8>,
     /// Unix ms.
     pub now: i64,
 }
 
-/// Stores a summary as a run that has ended.
+/// Stores a summary as a run that has ended; committed when this returns.
 ///
-/// One string of three statements: each string is a trip to the thread that owns the connection, and while an import
+/// The transaction is one string: each string is a trip to the thread that owns the connection, and while an import
 /// makes its trips, all others wait.
-pub async fn insert(connection: &mut SqliteConnection, import: &NewImport<'_>) -> sqlx::Result<Run> {
+pub async fn insert(pool: &SqlitePool, import: NewImport) -> sqlx::Result<Run> {
+    let mut connection = pool.acquire().await?;
+    // A task of its own ends whatever becomes of the caller: the connection must not be left inside a transaction.
+    let stored = tokio::spawn(async move {
+        let stored = transaction(&mut connection, &import).await;
+        if stored.is_err() {
+            // SQLite may have rolled back by itself, when the disk was full: then there is nothing to roll back.
+            let _ = sqlx::query!("rollback").execute(&mut *connection).await;
+        }
+        stored
+    });
+    stored.await.map_err(decode)?
+}
+
+async fn transaction(connection: &mut SqliteConnection, import: &NewImport) -> sqlx::Result<Run> {
     let NewImport { id, about, created_by, verdict, k6_version, summary, now, .. } = import;
     let verdict = verdict.as_str();
-    let reasons = serde_json::to_string(import.reasons).map_err(decode)?;
+    let reasons = serde_json::to_string(&import.reasons).map_err(decode)?;
     let size = about.size.as_ref();
     let (size_name, vcpus) = (size.map(|size| &size.name), size.map(|size| size.vcpus));
     let memory_bytes = size.map(|size| size.memory_bytes.cast_signed());
     let vus = import.figures.vus_max.map(u64::cast_signed);
-    let figures = FigureColumns::from(import.figures);
+    let figures = FigureColumns::from(&import.figures);
     let rows = sqlx::query_as!(
         RunRow,
-        "insert into run (id, origin, target, version, size_name, vcpus, memory_bytes, scenario, vus, repetition,
+        "begin immediate;
+         insert into run (id, origin, target, version, size_name, vcpus, memory_bytes, scenario, vus, repetition,
              created_by, phase, queued_at, phase_at, finished_at, verdict, reasons, k6_version, requests, failed, rps,
              measured_ms, avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms, data_received_bytes,
              data_sent_bytes, iterations, dropped_iterations, checks_passed, checks_failed, thresholds, thresholds_failed)
@@ -52,7 +67,8 @@ pub async fn insert(connection: &mut SqliteConnection, import: &NewImport<'_>) -
              ?, ?, ?, ?, ?, ?, ?, ?)
          returning *;
          insert into run_phase (run_id, phase, at) values (?, 'finished', ?);
-         insert into run_summary (run_id, body) values (?, ?)",
+         insert into run_summary (run_id, body) values (?, ?);
+         commit",
         id,
         about.target,
         about.version,
