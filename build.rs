@@ -2,8 +2,11 @@
 //! the folder of static files that is embedded into the binary.
 
 use std::{
-    env, fs, io,
+    env,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
+    time::UNIX_EPOCH,
 };
 
 use sqlx::{
@@ -46,17 +49,28 @@ async fn check_queries(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
 /// Puts our own files and those of packages into one folder and has it embedded.
 fn gather_assets(folder: &Path) -> io::Result<()> {
     let _ = fs::remove_dir_all(folder);
-    fs::create_dir_all(folder.join("static"))?;
+    let gathered = folder.join("static");
+    fs::create_dir_all(&gathered)?;
     println!("cargo::rerun-if-changed=static");
     for entry in fs::read_dir("static")? {
         let entry = entry?;
-        fs::copy(entry.path(), folder.join("static").join(entry.file_name()))?;
+        copy(&entry.path(), &gathered.join(entry.file_name()))?;
     }
     for (from, to) in [(PLOTLY, "plotly.js"), (DATASTAR, "datastar.js")] {
         println!("cargo::rerun-if-changed={from}");
-        fs::copy(from, folder.join("static").join(to))
+        copy(Path::new(from), &gathered.join(to))
             .map_err(|fault| io::Error::other(format!("{from}: {fault}; `make assets` fetches it")))?;
+    }
+    for folder in [&gathered, folder] {
+        File::open(folder)?.set_modified(UNIX_EPOCH)?;
     }
     memory_serve::load_directory(folder.to_str().ok_or_else(|| io::Error::other("the build folder is not UTF-8"))?);
     Ok(())
+}
+
+/// Copies a file with its age. The gathered folder is watched for changes by memory-serve's order; a file in it that is
+/// younger than this script's start would have cargo build everything anew each time.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::copy(from, to)?;
+    File::options().write(true).open(to)?.set_modified(fs::metadata(from)?.modified()?)
 }
