@@ -10,6 +10,7 @@ use brewbench_agent::wire::{job::Scenario, now_ms};
 use super::{MachineSize, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList, queries};
 use crate::{
     auth::{Admin, Read, Submit, api::checked_name},
+    db::Db,
     error::{Error, ErrorBody, Input, Result},
     state::AppState,
 };
@@ -32,8 +33,13 @@ pub async fn sizes(_: Read, State(state): State<AppState>) -> Result<Json<SizeLi
 pub async fn add_size(
     _: Admin,
     State(state): State<AppState>,
-    Input(mut size): Input<MachineSize>,
+    Input(size): Input<MachineSize>,
 ) -> Result<(StatusCode, Json<MachineSize>)> {
+    Ok((StatusCode::CREATED, Json(store_size(&state.db, size).await?)))
+}
+
+/// Stores a size that makes sense. A refusal names its field before a colon.
+pub async fn store_size(db: &Db, mut size: MachineSize) -> Result<MachineSize> {
     size.name = checked_name(&size.name)?.to_owned();
     if !(0.01..=4096.0).contains(&size.vcpus) {
         return Err(Error::Invalid(format!("vcpus: {} is not between 0.01 and 4096", size.vcpus)));
@@ -42,8 +48,27 @@ pub async fn add_size(
     if !(1024 * 1024..=1 << 60).contains(&size.memory_bytes) {
         return Err(Error::Invalid(format!("memory_bytes: {} is less than 1 MiB or absurd", size.memory_bytes)));
     }
-    queries::insert_size(&state.db.write, &size, now_ms()).await?;
-    Ok((StatusCode::CREATED, Json(size)))
+    queries::insert_size(&db.write, &size, now_ms()).await?;
+    Ok(size)
+}
+
+/// Remove a machine size that no run has had.
+#[utoipa::path(delete, path = "/api/v1/sizes/{name}", tag = "catalog", params(("name" = String, Path)),
+    responses((status = 204), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+pub async fn delete_size(_: Admin, State(state): State<AppState>, Path(name): Path<String>) -> Result<StatusCode> {
+    remove_size(&state.db, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Removes a size that no run has had.
+pub async fn remove_size(db: &Db, name: &str) -> Result<()> {
+    if queries::delete_size(&db.write, name).await? {
+        return Ok(());
+    }
+    if queries::sizes(&db.read).await?.iter().any(|size| size.name == name) {
+        return Err(Error::Conflict(format!("runs have had the size {name:?}: it stays as long as they are kept")));
+    }
+    Err(Error::NotFound(format!("size {name:?}")))
 }
 
 /// The newest revision of each scenario.

@@ -134,6 +134,7 @@ pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::targets))
         .routes(routes!(api::sizes, api::add_size))
+        .routes(routes!(api::delete_size))
         .routes(routes!(api::scenarios, api::add_scenario))
         .routes(routes!(api::scenario))
 }

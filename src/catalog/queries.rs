@@ -102,6 +102,17 @@ pub async fn insert_size(pool: &SqlitePool, size: &MachineSize, now: i64) -> Res
     Ok(())
 }
 
+/// Removes a size that no run has had, ended or not; false if there is none such.
+pub async fn delete_size(pool: &SqlitePool, name: &str) -> sqlx::Result<bool> {
+    let done = sqlx::query!(
+        "delete from machine_size where name = ?1 and not exists (select 1 from run where size_name = ?1)",
+        name
+    )
+    .execute(pool)
+    .await?;
+    Ok(done.rows_affected() > 0)
+}
+
 /// Stores the scenarios that came with the program, each revision once: what a user made of one since stays the newest.
 pub async fn first_scenarios(pool: &SqlitePool, bundled: &[Scenario], now: i64) -> Result<()> {
     for scenario in bundled {

@@ -27,6 +27,12 @@ pub enum Section {
     Experiments,
     /// Runs side by side.
     Compare,
+    /// Server implementations.
+    Targets,
+    /// Machine sizes.
+    Sizes,
+    /// Machines that measure.
+    Agents,
     /// Login, registration, errors.
     Other,
 }
@@ -41,9 +47,13 @@ pub struct NavEntry {
     section: Section,
 }
 
-const NAVIGATION: [NavEntry; 2] = [
+const NAVIGATION: [NavEntry; 6] = [
     NavEntry { label: "Runs", href: "/runs", section: Section::Runs },
+    NavEntry { label: "Experiments", href: "/experiments", section: Section::Experiments },
     NavEntry { label: "Compare", href: "/compare", section: Section::Compare },
+    NavEntry { label: "Targets", href: "/targets", section: Section::Targets },
+    NavEntry { label: "Sizes", href: "/sizes", section: Section::Sizes },
+    NavEntry { label: "Agents", href: "/agents", section: Section::Agents },
 ];
 
 impl Shell {
