@@ -6,12 +6,14 @@ use axum::{
     http::StatusCode,
 };
 use brewbench_agent::wire::{job::Scenario, now_ms};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
-use super::{MachineSize, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList, queries};
+use super::{MachineSize, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList, queries};
 use crate::{
     auth::{Admin, Read, Submit, api::checked_name},
     db::Db,
-    error::{Error, ErrorBody, Input, Result},
+    error::{Asked, Error, ErrorBody, Input, Result},
     state::AppState,
 };
 
@@ -77,14 +79,44 @@ pub async fn scenarios(_: Read, State(state): State<AppState>) -> Result<Json<Sc
     Ok(Json(ScenarioList { scenarios: queries::scenarios(&state.db.read).await? }))
 }
 
-/// A scenario's newest revision, whole.
-#[utoipa::path(get, path = "/api/v1/scenarios/{name}", tag = "catalog", params(("name" = String, Path)),
+/// Which revision of a scenario.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct RevisionQuery {
+    /// Its hash; the newest if absent.
+    revision: Option<String>,
+}
+
+/// A scenario in one revision, whole.
+#[utoipa::path(get, path = "/api/v1/scenarios/{name}", tag = "catalog", params(("name" = String, Path), RevisionQuery),
     responses((status = 200, body = ScenarioText), (status = 404, body = ErrorBody)))]
-pub async fn scenario(_: Read, State(state): State<AppState>, Path(name): Path<String>) -> Result<Json<ScenarioText>> {
-    let found = queries::scenario(&state.db.read, &name).await?;
-    let Scenario { name, script, files, defaults } =
-        found.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?;
+pub async fn scenario(
+    _: Read,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Asked(RevisionQuery { revision }): Asked<RevisionQuery>,
+) -> Result<Json<ScenarioText>> {
+    let found = match &revision {
+        Some(sha256) => queries::revision(&state.db.read, &name, sha256).await?,
+        None => queries::scenario(&state.db.read, &name).await?,
+    };
+    let missing = || match revision {
+        Some(sha256) => Error::NotFound(format!("revision {sha256:?} of scenario {name:?}")),
+        None => Error::NotFound(format!("scenario {name:?}")),
+    };
+    let Scenario { name, script, files, defaults } = found.ok_or_else(missing)?;
     Ok(Json(ScenarioText { name, script, files, defaults }))
+}
+
+/// All revisions of a scenario.
+#[utoipa::path(get, path = "/api/v1/scenarios/{name}/revisions", tag = "catalog", params(("name" = String, Path)),
+    responses((status = 200, body = RevisionList), (status = 404, body = ErrorBody)))]
+pub async fn revisions(_: Read, State(state): State<AppState>, Path(name): Path<String>) -> Result<Json<RevisionList>> {
+    let revisions = queries::revisions(&state.db.read, &name).await?;
+    if revisions.is_empty() {
+        return Err(Error::NotFound(format!("scenario {name:?}")));
+    }
+    Ok(Json(RevisionList { revisions }))
 }
 
 /// Add a scenario, or another revision of one. Agents decide themselves whether they run what did not come with them.
@@ -95,6 +127,11 @@ pub async fn add_scenario(
     State(state): State<AppState>,
     Input(text): Input<ScenarioText>,
 ) -> Result<(StatusCode, Json<ScenarioInfo>)> {
+    Ok((StatusCode::CREATED, Json(store_scenario(&state.db, text).await?)))
+}
+
+/// Stores a scenario that makes sense, or another revision of one. A refusal names its field before a colon.
+pub async fn store_scenario(db: &Db, text: ScenarioText) -> Result<ScenarioInfo> {
     let ScenarioText { name, script, files, defaults } = text;
     let name = checked_name(&name)?.to_owned();
     if script.trim().is_empty() {
@@ -109,9 +146,9 @@ pub async fn add_scenario(
         return Err(Error::Invalid(format!("defaults: {bad:?} is no parameter name: letters, digits and _ only")));
     }
     let scenario = Scenario { name: name.clone(), script, files, defaults };
-    queries::keep_scenario(&state.db.write, &scenario, now_ms()).await?;
-    let stored = queries::scenarios(&state.db.read).await?.into_iter().find(|stored| stored.name == name);
-    Ok((StatusCode::CREATED, Json(stored.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?)))
+    queries::keep_scenario(&db.write, &scenario, now_ms()).await?;
+    let stored = queries::scenarios(&db.read).await?.into_iter().find(|stored| stored.name == name);
+    stored.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))
 }
 
 fn is_plain_name(name: &str) -> bool {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use brewbench_agent::wire::{job::Scenario, messages::TargetOffer};
 use sqlx::SqlitePool;
 
-use super::{FIRST_SIZES, MachineSize, ScenarioInfo, Target, size_name};
+use super::{FIRST_SIZES, MachineSize, Revision, ScenarioInfo, Target, size_name};
 use crate::{
     auth::queries::taken,
     error::Result,
@@ -167,6 +167,17 @@ pub async fn scenario(pool: &SqlitePool, name: &str) -> Result<Option<Scenario>>
     .fetch_optional(pool)
     .await?;
     row.map(|row| whole(row.name, row.script, &row.files, &row.defaults)).transpose()
+}
+
+/// All revisions of one scenario, the one that counts first.
+pub async fn revisions(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<Revision>> {
+    sqlx::query_as!(
+        Revision,
+        "select sha256, created_at as created_at_ms from scenario_revision where name = ? order by id desc",
+        name
+    )
+    .fetch_all(pool)
+    .await
 }
 
 /// One revision of one scenario.

@@ -100,7 +100,7 @@ impl View {
 
     fn since_word(&self) -> &'static str {
         match self.agent.state() {
-            "connected" => "since",
+            "connected" => "dialled in",
             "away" => "last seen",
             "revoked" => "revoked",
             _ => "key made",
@@ -125,6 +125,8 @@ impl View {
             None => "–".to_owned(),
             Some(About { cpu, memory, .. }) if cpu == memory && cpu == "none" => "nothing".to_owned(),
             Some(About { cpu, memory, .. }) if cpu == memory => format!("CPU and memory by {cpu}"),
+            Some(About { cpu, memory, .. }) if cpu == "none" => format!("memory by {memory}, CPU not"),
+            Some(About { cpu, memory, .. }) if memory == "none" => format!("CPU by {cpu}, memory not"),
             Some(About { cpu, memory, .. }) => format!("CPU by {cpu}, memory by {memory}"),
         }
     }

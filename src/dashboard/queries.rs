@@ -102,3 +102,75 @@ pub async fn runs_of_target(pool: &SqlitePool, target: &str, limit: i64) -> sqlx
         .await?;
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
+
+/// What ended since some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Runs.
+    pub runs: usize,
+    /// Runs whose figures do not count, or that have none.
+    pub without_figures: usize,
+    /// Experiments that the runs belong to.
+    pub experiments: usize,
+}
+
+/// Counts what ended since a time, unix ms.
+pub async fn ended(pool: &SqlitePool, since: i64) -> sqlx::Result<Ended> {
+    let row = sqlx::query!(
+        r#"select count(*) as "runs!: i64", count(distinct experiment_id) as "experiments!: i64",
+                  count(*) filter (where phase <> 'finished' or verdict = 'invalid') as "without_figures!: i64"
+           from run where finished_at >= ?"#,
+        since
+    )
+    .fetch_one(pool)
+    .await?;
+    let whole = |count: i64| usize::try_from(count).unwrap_or_default();
+    Ok(Ended {
+        runs: whole(row.runs),
+        without_figures: whole(row.without_figures),
+        experiments: whole(row.experiments),
+    })
+}
+
+/// What failed, was lost or is worth nothing, and ended since a time, newest first: ids. What somebody cancelled is no fault.
+pub async fn broken(pool: &SqlitePool, since: i64, limit: i64) -> sqlx::Result<Vec<String>> {
+    let rows = sqlx::query!(
+        "select id from run where finished_at >= ? and (phase in ('failed', 'lost') or verdict = 'invalid')
+         order by finished_at desc limit ?",
+        since,
+        limit
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(rows.into_iter().map(|row| row.id).collect())
+}
+
+/// Whether there is any run.
+pub async fn any_run(pool: &SqlitePool) -> sqlx::Result<bool> {
+    Ok(sqlx::query!("select id from run limit 1").fetch_optional(pool).await?.is_some())
+}
+
+/// Of the database that answers.
+pub async fn sqlite_version(pool: &SqlitePool) -> sqlx::Result<String> {
+    Ok(sqlx::query!(r#"select sqlite_version() as "version!: String""#).fetch_one(pool).await?.version)
+}
+
+/// The newest runs of a scenario: their ids.
+pub async fn runs_of_scenario(pool: &SqlitePool, scenario: &str, limit: i64) -> sqlx::Result<Vec<String>> {
+    let rows = sqlx::query!("select id from run where scenario = ? order by seq desc limit ?", scenario, limit)
+        .fetch_all(pool)
+        .await?;
+    Ok(rows.into_iter().map(|row| row.id).collect())
+}
+
+/// Who submitted the last 200 runs of a scenario, by name.
+pub async fn users_of_scenario(pool: &SqlitePool, scenario: &str) -> sqlx::Result<Vec<String>> {
+    let rows = sqlx::query!(
+        "select distinct created_by
+         from (select created_by from run where scenario = ? order by seq desc limit 200) order by created_by",
+        scenario
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(rows.into_iter().map(|row| row.created_by).collect())
+}

@@ -82,7 +82,8 @@ impl Line {
         self.progress.ended == self.progress.total
     }
 
-    fn submitted(&self) -> Moment {
+    /// When it was asked for.
+    pub fn submitted(&self) -> Moment {
         moment::ago(Some(self.experiment.created_at_ms))
     }
 

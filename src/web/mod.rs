@@ -8,6 +8,7 @@ pub mod confirm;
 pub mod errors;
 pub mod format;
 pub mod headers;
+pub mod highlight;
 pub mod live;
 pub mod mark;
 pub mod moment;
