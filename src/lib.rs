@@ -6,7 +6,7 @@
 //! - [`catalog`]: targets, machine sizes, scenarios; [`fleet`]: agents.
 //! - [`runs`]: stored runs, how they get in, what they are worth.
 //! - [`experiments`]: submissions; [`dispatch`]: who does which run.
-//! - [`compare`]: runs side by side.
+//! - [`compare`]: runs side by side; [`dashboard`]: the pages that look at all of it.
 //! - [`server`] puts the slices together; [`owner`] acts on a data folder without it.
 //! - [`cli`]: the commands; [`demo`]: all of it in one process; [`signal`]: how it ends.
 //!
@@ -18,6 +18,7 @@ pub mod catalog;
 pub mod cli;
 pub mod compare;
 pub mod config;
+pub mod dashboard;
 pub mod db;
 pub mod demo;
 pub mod dispatch;

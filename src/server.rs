@@ -5,7 +5,6 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use axum::{
     Extension, Json, Router,
     extract::{DefaultBodyLimit, State},
-    response::Redirect,
     routing::get,
 };
 use brewbench_agent::{scenarios, wire::now_ms};
@@ -20,6 +19,7 @@ use crate::{
     auth::{self, Passkeys, Public, Read, Role},
     catalog, compare,
     config::Config,
+    dashboard,
     db::{self, Db, OpenError},
     dispatch, error, experiments,
     fleet::{self, Presence},
@@ -184,18 +184,19 @@ pub fn router(state: &AppState, presence: Presence, passkeys: Passkeys) -> Route
     let document = Arc::new(document);
     let openapi = move |_: Read| async move { Json(Arc::unwrap_or_clone(document)) };
     Router::new()
-        .route("/", get(|_: Read| async { Redirect::to("/runs") }))
         .route("/healthz", get(healthz))
         .route("/api/v1/openapi.json", get(openapi))
         .merge(api)
         .merge(auth::pages(passkeys))
         .merge(runs::pages())
-        .merge(experiments::pages())
+        .merge(experiments::pages(presence.clone()))
         .merge(compare::router())
+        .merge(dashboard::pages(presence.clone()))
         .merge(dispatch::channel(presence))
         .fallback(web::errors::not_found)
         .layer(DefaultBodyLimit::max(2 * 1024 * 1024))
         .layer(axum::middleware::from_fn(web::errors::error_pages))
+        .layer(axum::middleware::from_fn(web::scheme::remember))
         .layer(CompressionLayer::new())
         // Compressed and hashed when it was built, so it stays outside the layer above.
         .merge(web::assets::router())

@@ -6,11 +6,14 @@ use axum::{
     http::StatusCode,
 };
 use brewbench_agent::wire::{job::Scenario, now_ms};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
-use super::{MachineSize, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList, queries};
+use super::{MachineSize, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList, queries};
 use crate::{
     auth::{Admin, Read, Submit, api::checked_name},
-    error::{Error, ErrorBody, Input, Result},
+    db::Db,
+    error::{Asked, Error, ErrorBody, Input, Result},
     state::AppState,
 };
 
@@ -32,8 +35,13 @@ pub async fn sizes(_: Read, State(state): State<AppState>) -> Result<Json<SizeLi
 pub async fn add_size(
     _: Admin,
     State(state): State<AppState>,
-    Input(mut size): Input<MachineSize>,
+    Input(size): Input<MachineSize>,
 ) -> Result<(StatusCode, Json<MachineSize>)> {
+    Ok((StatusCode::CREATED, Json(store_size(&state.db, size).await?)))
+}
+
+/// Stores a size that makes sense. A refusal names its field before a colon.
+pub async fn store_size(db: &Db, mut size: MachineSize) -> Result<MachineSize> {
     size.name = checked_name(&size.name)?.to_owned();
     if !(0.01..=4096.0).contains(&size.vcpus) {
         return Err(Error::Invalid(format!("vcpus: {} is not between 0.01 and 4096", size.vcpus)));
@@ -42,8 +50,27 @@ pub async fn add_size(
     if !(1024 * 1024..=1 << 60).contains(&size.memory_bytes) {
         return Err(Error::Invalid(format!("memory_bytes: {} is less than 1 MiB or absurd", size.memory_bytes)));
     }
-    queries::insert_size(&state.db.write, &size, now_ms()).await?;
-    Ok((StatusCode::CREATED, Json(size)))
+    queries::insert_size(&db.write, &size, now_ms()).await?;
+    Ok(size)
+}
+
+/// Remove a machine size that no run has had.
+#[utoipa::path(delete, path = "/api/v1/sizes/{name}", tag = "catalog", params(("name" = String, Path)),
+    responses((status = 204), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+pub async fn delete_size(_: Admin, State(state): State<AppState>, Path(name): Path<String>) -> Result<StatusCode> {
+    remove_size(&state.db, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Removes a size that no run has had.
+pub async fn remove_size(db: &Db, name: &str) -> Result<()> {
+    if queries::delete_size(&db.write, name).await? {
+        return Ok(());
+    }
+    if queries::sizes(&db.read).await?.iter().any(|size| size.name == name) {
+        return Err(Error::Conflict(format!("runs have had the size {name:?}: it stays as long as they are kept")));
+    }
+    Err(Error::NotFound(format!("size {name:?}")))
 }
 
 /// The newest revision of each scenario.
@@ -52,14 +79,44 @@ pub async fn scenarios(_: Read, State(state): State<AppState>) -> Result<Json<Sc
     Ok(Json(ScenarioList { scenarios: queries::scenarios(&state.db.read).await? }))
 }
 
-/// A scenario's newest revision, whole.
-#[utoipa::path(get, path = "/api/v1/scenarios/{name}", tag = "catalog", params(("name" = String, Path)),
+/// Which revision of a scenario.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct RevisionQuery {
+    /// Its hash; the newest if absent.
+    revision: Option<String>,
+}
+
+/// A scenario in one revision, whole.
+#[utoipa::path(get, path = "/api/v1/scenarios/{name}", tag = "catalog", params(("name" = String, Path), RevisionQuery),
     responses((status = 200, body = ScenarioText), (status = 404, body = ErrorBody)))]
-pub async fn scenario(_: Read, State(state): State<AppState>, Path(name): Path<String>) -> Result<Json<ScenarioText>> {
-    let found = queries::scenario(&state.db.read, &name).await?;
-    let Scenario { name, script, files, defaults } =
-        found.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?;
+pub async fn scenario(
+    _: Read,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Asked(RevisionQuery { revision }): Asked<RevisionQuery>,
+) -> Result<Json<ScenarioText>> {
+    let found = match &revision {
+        Some(sha256) => queries::revision(&state.db.read, &name, sha256).await?,
+        None => queries::scenario(&state.db.read, &name).await?,
+    };
+    let missing = || match revision {
+        Some(sha256) => Error::NotFound(format!("revision {sha256:?} of scenario {name:?}")),
+        None => Error::NotFound(format!("scenario {name:?}")),
+    };
+    let Scenario { name, script, files, defaults } = found.ok_or_else(missing)?;
     Ok(Json(ScenarioText { name, script, files, defaults }))
+}
+
+/// All revisions of a scenario.
+#[utoipa::path(get, path = "/api/v1/scenarios/{name}/revisions", tag = "catalog", params(("name" = String, Path)),
+    responses((status = 200, body = RevisionList), (status = 404, body = ErrorBody)))]
+pub async fn revisions(_: Read, State(state): State<AppState>, Path(name): Path<String>) -> Result<Json<RevisionList>> {
+    let revisions = queries::revisions(&state.db.read, &name).await?;
+    if revisions.is_empty() {
+        return Err(Error::NotFound(format!("scenario {name:?}")));
+    }
+    Ok(Json(RevisionList { revisions }))
 }
 
 /// Add a scenario, or another revision of one. Agents decide themselves whether they run what did not come with them.
@@ -70,6 +127,11 @@ pub async fn add_scenario(
     State(state): State<AppState>,
     Input(text): Input<ScenarioText>,
 ) -> Result<(StatusCode, Json<ScenarioInfo>)> {
+    Ok((StatusCode::CREATED, Json(store_scenario(&state.db, text).await?)))
+}
+
+/// Stores a scenario that makes sense, or another revision of one. A refusal names its field before a colon.
+pub async fn store_scenario(db: &Db, text: ScenarioText) -> Result<ScenarioInfo> {
     let ScenarioText { name, script, files, defaults } = text;
     let name = checked_name(&name)?.to_owned();
     if script.trim().is_empty() {
@@ -84,9 +146,9 @@ pub async fn add_scenario(
         return Err(Error::Invalid(format!("defaults: {bad:?} is no parameter name: letters, digits and _ only")));
     }
     let scenario = Scenario { name: name.clone(), script, files, defaults };
-    queries::keep_scenario(&state.db.write, &scenario, now_ms()).await?;
-    let stored = queries::scenarios(&state.db.read).await?.into_iter().find(|stored| stored.name == name);
-    Ok((StatusCode::CREATED, Json(stored.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?)))
+    queries::keep_scenario(&db.write, &scenario, now_ms()).await?;
+    let stored = queries::scenarios(&db.read).await?.into_iter().find(|stored| stored.name == name);
+    stored.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))
 }
 
 fn is_plain_name(name: &str) -> bool {

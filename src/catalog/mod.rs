@@ -73,6 +73,22 @@ pub struct ScenarioList {
     pub scenarios: Vec<ScenarioInfo>,
 }
 
+/// One revision of a scenario.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Revision {
+    /// Names it.
+    pub sha256: String,
+    /// When it was stored last, unix ms.
+    pub created_at_ms: i64,
+}
+
+/// All revisions of a scenario.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RevisionList {
+    /// The one that counts first.
+    pub revisions: Vec<Revision>,
+}
+
 /// A scenario whole: to be stored, or as stored.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ScenarioText {
@@ -134,8 +150,10 @@ pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::targets))
         .routes(routes!(api::sizes, api::add_size))
+        .routes(routes!(api::delete_size))
         .routes(routes!(api::scenarios, api::add_scenario))
         .routes(routes!(api::scenario))
+        .routes(routes!(api::revisions))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use brewbench_agent::wire::{job::Scenario, messages::TargetOffer};
 use sqlx::SqlitePool;
 
-use super::{FIRST_SIZES, MachineSize, ScenarioInfo, Target, size_name};
+use super::{FIRST_SIZES, MachineSize, Revision, ScenarioInfo, Target, size_name};
 use crate::{
     auth::queries::taken,
     error::Result,
@@ -102,6 +102,17 @@ pub async fn insert_size(pool: &SqlitePool, size: &MachineSize, now: i64) -> Res
     Ok(())
 }
 
+/// Removes a size that no run has had, ended or not; false if there is none such.
+pub async fn delete_size(pool: &SqlitePool, name: &str) -> sqlx::Result<bool> {
+    let done = sqlx::query!(
+        "delete from machine_size where name = ?1 and not exists (select 1 from run where size_name = ?1)",
+        name
+    )
+    .execute(pool)
+    .await?;
+    Ok(done.rows_affected() > 0)
+}
+
 /// Stores the scenarios that came with the program, each revision once: what a user made of one since stays the newest.
 pub async fn first_scenarios(pool: &SqlitePool, bundled: &[Scenario], now: i64) -> Result<()> {
     for scenario in bundled {
@@ -156,6 +167,17 @@ pub async fn scenario(pool: &SqlitePool, name: &str) -> Result<Option<Scenario>>
     .fetch_optional(pool)
     .await?;
     row.map(|row| whole(row.name, row.script, &row.files, &row.defaults)).transpose()
+}
+
+/// All revisions of one scenario, the one that counts first.
+pub async fn revisions(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<Revision>> {
+    sqlx::query_as!(
+        Revision,
+        "select sha256, created_at as created_at_ms from scenario_revision where name = ? order by id desc",
+        name
+    )
+    .fetch_all(pool)
+    .await
 }
 
 /// One revision of one scenario.

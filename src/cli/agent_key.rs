@@ -83,17 +83,11 @@ fn rows(agents: &[Agent]) -> String {
         ("k6", Align::Left),
     ];
     let row = |agent: &Agent| {
-        let state = match agent {
-            Agent { revoked_at_ms: Some(_), .. } => "revoked",
-            Agent { connected: true, .. } => "connected",
-            Agent { last_seen_at_ms: None, .. } => "never seen",
-            _ => "away",
-        };
         let about = agent.about.as_ref();
         let text = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
         vec![
             cut(&agent.name, 24),
-            state.to_owned(),
+            agent.state().to_owned(),
             text(about.map(|about| about.cores.to_string())),
             text(about.map(|about| format!("{:.1}", about.memory_bytes as f64 / f64::from(1 << 30)))),
             text(about.map(|about| about.cpu.clone())),

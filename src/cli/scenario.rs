@@ -9,7 +9,10 @@ use super::{
     Common,
     table::{Align, cut, plain, table},
 };
-use crate::catalog::{ScenarioInfo, ScenarioList, ScenarioText};
+use crate::{
+    catalog::{Revision, RevisionList, ScenarioInfo, ScenarioList, ScenarioText},
+    web::moment::exact,
+};
 
 /// Commands about scenarios.
 #[derive(Debug, Subcommand)]
@@ -22,6 +25,17 @@ pub enum Scenario {
     },
     /// Show a scenario: its parameters, its files and its script
     Show {
+        /// Which server, and how to print
+        #[command(flatten)]
+        common: Common,
+        /// Its name
+        name: String,
+        /// Hash of the revision [default: the newest]
+        #[arg(long, value_name = "SHA256")]
+        revision: Option<String>,
+    },
+    /// List the revisions of a scenario, the one that counts first
+    Revisions {
         /// Which server, and how to print
         #[command(flatten)]
         common: Common,
@@ -55,10 +69,17 @@ impl Scenario {
                 let list: ScenarioList = common.connect()?.client.get("api/v1/scenarios").await?;
                 common.print(&list, |list| rows(&list.scenarios))
             }
-            Self::Show { common, name } => {
-                let request = common.connect()?;
-                let text: ScenarioText = request.client.get(&format!("api/v1/scenarios/{}", encoded(&name))).await?;
+            Self::Show { common, name, revision } => {
+                let client = common.connect()?.client;
+                let request = client.request(reqwest::Method::GET, &format!("api/v1/scenarios/{}", encoded(&name)));
+                let query: Vec<_> = revision.iter().map(|sha256| ("revision", sha256)).collect();
+                let text: ScenarioText = client.json(request.query(&query)).await?;
                 common.print(&text, show)
+            }
+            Self::Revisions { common, name } => {
+                let path = format!("api/v1/scenarios/{}/revisions", encoded(&name));
+                let list: RevisionList = common.connect()?.client.get(&path).await?;
+                common.print(&list, revisions)
             }
             Self::Add { common, script, name, files, defaults } => {
                 let stem = || script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -98,6 +119,12 @@ fn rows(scenarios: &[ScenarioInfo]) -> String {
         vec![cut(&scenario.name, 50), digest, scenario.revisions.to_string()]
     };
     table(&head, &scenarios.iter().map(row).collect::<Vec<_>>())
+}
+
+fn revisions(list: &RevisionList) -> String {
+    let row = |revision: &Revision| vec![revision.sha256.clone(), exact(Some(revision.created_at_ms))];
+    let head = [("sha256", Align::Left), ("stored", Align::Left)];
+    table(&head, &list.revisions.iter().map(row).collect::<Vec<_>>())
 }
 
 fn show(text: &ScenarioText) -> String {

@@ -4,7 +4,8 @@ use clap::Subcommand;
 
 use super::{
     Common,
-    table::{Align, cut, short_size, table},
+    scenario::encoded,
+    table::{Align, cut, plain, short_size, table},
 };
 use crate::catalog::{MachineSize, SizeList, parse_memory, size_name};
 
@@ -32,6 +33,14 @@ pub enum Size {
         #[arg(long)]
         name: Option<String>,
     },
+    /// Remove a machine size that no run has had
+    Remove {
+        /// Which server, and how to print
+        #[command(flatten)]
+        common: Common,
+        /// Its name
+        name: String,
+    },
 }
 
 impl Size {
@@ -47,6 +56,11 @@ impl Size {
                 let size = MachineSize { name, vcpus, memory_bytes: memory };
                 let made: MachineSize = common.connect()?.client.post("api/v1/sizes", &size).await?;
                 common.print(&made, |made| rows(std::slice::from_ref(made)))
+            }
+            Self::Remove { common, name } => {
+                common.connect()?.client.delete(&format!("api/v1/sizes/{}", encoded(&name))).await?;
+                eprintln!("the size {} is removed", plain(&name));
+                Ok(())
             }
         }
     }

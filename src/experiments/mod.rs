@@ -1,11 +1,18 @@
 //! A submission: targets × sizes × repetitions of one scenario under one load, and its progress.
 
 pub mod api;
+pub mod command;
+pub mod draft;
 pub mod fits;
+pub mod forecast;
+pub mod list;
+pub mod new;
+pub mod offer;
 pub mod order;
 pub mod pages;
 pub mod progress;
 pub mod queries;
+pub mod submission;
 pub mod told;
 
 use std::collections::BTreeMap;
@@ -90,15 +97,35 @@ pub struct ExperimentWithRuns {
     pub runs: Vec<Run>,
 }
 
+/// An experiment as lists show it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ExperimentInfo {
+    /// What was asked for.
+    pub experiment: Experiment,
+    /// Its page.
+    pub url: String,
+    /// How far it is.
+    pub progress: Progress,
+    /// What came of it so far, in one line.
+    pub verdict: String,
+}
+
+/// A list of experiments.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ExperimentList {
+    /// Newest first.
+    pub experiments: Vec<ExperimentInfo>,
+}
+
 /// Pages.
-pub fn pages() -> Router<AppState> {
-    pages::router()
+pub fn pages(presence: Presence) -> Router<AppState> {
+    pages::router().layer(Extension(presence))
 }
 
 /// JSON.
 pub fn api(presence: Presence) -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
-        .routes(routes!(api::submit))
+        .routes(routes!(api::list, api::submit))
         .routes(routes!(api::show))
         .routes(routes!(api::cancel))
         .routes(routes!(api::watch))

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use url::form_urlencoded;
 
 use super::{
-    Experiment, ExperimentWithRuns, Progress, api,
+    Experiment, ExperimentWithRuns, Progress, api, list, new,
     progress::{progress, repeated},
     told::{asked, with_versions},
 };
@@ -40,6 +40,10 @@ const MOST_LISTED: usize = 500;
 /// The pages of this slice.
 pub fn router() -> Router<AppState> {
     Router::new()
+        .route("/runs/new", get(new::form).post(new::submit))
+        .route("/runs/new/check", get(new::recheck))
+        .route("/experiments", get(list::index))
+        .route("/experiments/live", get(list::live))
         .route("/experiments/{id}", get(show))
         .route("/experiments/{id}/live", get(follow))
         .route("/experiments/{id}/cancel", get(ask_cancel).post(cancel))
@@ -110,6 +114,10 @@ impl ExperimentView {
 
     fn is_over(&self) -> bool {
         self.progress.ended == self.progress.total
+    }
+
+    fn may_submit(&self) -> bool {
+        self.scope >= Scope::Submit
     }
 
     fn may_cancel(&self) -> bool {

@@ -7,7 +7,7 @@ use axum::{
 };
 use brewbench_agent::wire::now_ms;
 
-use super::{AgentList, NewAgentKey, Presence, queries};
+use super::{Agent, AgentList, NewAgentKey, Presence, queries};
 use crate::{
     auth::{
         Admin, MadeSecret, Read,
@@ -44,11 +44,16 @@ pub async fn agents(
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
 ) -> Result<Json<AgentList>> {
-    let mut agents = queries::agents(&state.db.read).await?;
+    Ok(Json(AgentList { agents: all(&state.db, &presence).await? }))
+}
+
+/// All agents by name, and whether each is connected.
+pub async fn all(db: &Db, presence: &Presence) -> Result<Vec<Agent>> {
+    let mut agents = queries::agents(&db.read).await?;
     for agent in &mut agents {
         agent.connected = presence.has(&agent.name);
     }
-    Ok(Json(AgentList { agents }))
+    Ok(agents)
 }
 
 /// Make a key for a new agent. It is in the answer and nowhere else.
@@ -79,9 +84,15 @@ pub async fn revoke_key(
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
 ) -> Result<StatusCode> {
-    if !queries::revoke(&state.db.write, &name, now_ms()).await? {
+    revoke(&state.db, &presence, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Ends the key of an agent and its connection.
+pub async fn revoke(db: &Db, presence: &Presence, name: &str) -> Result<()> {
+    if !queries::revoke(&db.write, name, now_ms()).await? {
         return Err(Error::NotFound(format!("agent {name:?} with a key that could be revoked")));
     }
-    presence.close(&name);
-    Ok(StatusCode::NO_CONTENT)
+    presence.close(name);
+    Ok(())
 }

@@ -29,6 +29,18 @@ pub struct Agent {
     pub about: Option<About>,
 }
 
+impl Agent {
+    /// Where it is: `connected`, `away`, `never seen` or `revoked`.
+    pub fn state(&self) -> &'static str {
+        match self {
+            Self { revoked_at_ms: Some(_), .. } => "revoked",
+            Self { connected: true, .. } => "connected",
+            Self { last_seen_at_ms: None, .. } => "never seen",
+            _ => "away",
+        }
+    }
+}
+
 /// What an agent said of itself.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct About {

@@ -20,8 +20,13 @@ pub fn whole_s(run: &Run, others: &[&Run]) -> Option<f64> {
         .filter_map(|other| Some((other.finished_at_ms? - other.started_at_ms?) as f64 / 1_000.0))
         .collect();
     seen.sort_by(f64::total_cmp);
-    let planned = || Some(run.duration_s? + run.warm_up_s? + OVERHEAD_S);
+    let planned = || Some(planned_s(run.duration_s?, run.warm_up_s?));
     seen.get(seen.len() / 2).copied().or_else(planned)
+}
+
+/// How long a run takes that was asked for like this and of which none have been seen, in seconds.
+pub fn planned_s(duration_s: f64, warm_up_s: f64) -> f64 {
+    duration_s + warm_up_s + OVERHEAD_S
 }
 
 /// How long a run still takes, in seconds.

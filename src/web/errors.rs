@@ -57,6 +57,10 @@ pub async fn error_pages(request: Request, next: Next) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let response = next.run(request).await;
     let status = response.status();
+    // A form that is shown again says itself what is wrong with it.
+    if response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {
+        return response;
+    }
     let response = match response.extensions().get::<Told>() {
         None if status.is_client_error() || status.is_server_error() => in_our_words(response, &method).await,
         _ => response,

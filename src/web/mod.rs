@@ -1,5 +1,6 @@
 //! What every page shares: the shell around it, static files, headers, and how figures are written for people.
 
+pub mod address;
 pub mod assets;
 pub mod card;
 pub mod chart;
@@ -7,9 +8,12 @@ pub mod confirm;
 pub mod errors;
 pub mod format;
 pub mod headers;
+pub mod highlight;
 pub mod live;
 pub mod mark;
 pub mod moment;
 pub mod pill;
 pub mod scale;
+pub mod scheme;
 pub mod shell;
+pub mod spark;

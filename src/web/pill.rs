@@ -26,7 +26,7 @@ const SLASH: &str = "M6 2a4 4 0 1 0 0 8 4 4 0 1 0 0-8M3.3 8.7l5.4-5.4";
 const WARNING: &str = "M6 2 1.5 10h9zM6 5v2.2M6 8.6v.2";
 const LOST: &str = "M4 4.5a2 2 0 1 1 2.8 1.8Q6 6.7 6 7.6M6 9.6v.2";
 
-/// A run's phase, or the verdict on it.
+/// A run's phase, the verdict on it, or where an agent is.
 pub fn state(word: &str) -> Pill {
     let (tone, shape) = look(word);
     Pill { tone, shape, word: word.replace('_', " ") }
@@ -41,13 +41,13 @@ pub fn verdicts(count: &usize, word: &str) -> Pill {
 /// Valid is the rule, so it has no colour of its own: green is for better. What somebody cancelled is no fault.
 fn look(word: &str) -> (Tone, &'static str) {
     match word {
-        "queued" | "leased" | "unfinished" => (Tone::Plain, RING),
+        "queued" | "leased" | "unfinished" | "never seen" => (Tone::Plain, RING),
         "preparing" | "warming_up" | "collecting" => (Tone::Plain, HALF),
         "measuring" => (Tone::Plain, PLAY),
-        "finished" | "valid" => (Tone::Plain, CHECK),
+        "finished" | "valid" | "connected" => (Tone::Plain, CHECK),
         "suspect" => (Tone::Doubtful, WARNING),
         "failed" | "invalid" => (Tone::Bad, CROSS),
-        "cancelled" => (Tone::Plain, SLASH),
+        "cancelled" | "revoked" => (Tone::Plain, SLASH),
         _ => (Tone::Doubtful, LOST),
     }
 }

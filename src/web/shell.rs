@@ -21,12 +21,24 @@ pub struct Who {
 /// Where a page belongs, for the head's navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
+    /// What happened and what runs.
+    Dashboard,
     /// History and single runs.
     Runs,
     /// Submissions.
     Experiments,
     /// Runs side by side.
     Compare,
+    /// Server implementations.
+    Targets,
+    /// k6 scripts.
+    Scenarios,
+    /// Machine sizes.
+    Sizes,
+    /// Machines that measure.
+    Agents,
+    /// The server itself.
+    Settings,
     /// Login, registration, errors.
     Other,
 }
@@ -41,9 +53,16 @@ pub struct NavEntry {
     section: Section,
 }
 
-const NAVIGATION: [NavEntry; 2] = [
+const NAVIGATION: [NavEntry; 9] = [
+    NavEntry { label: "Dashboard", href: "/", section: Section::Dashboard },
     NavEntry { label: "Runs", href: "/runs", section: Section::Runs },
+    NavEntry { label: "Experiments", href: "/experiments", section: Section::Experiments },
     NavEntry { label: "Compare", href: "/compare", section: Section::Compare },
+    NavEntry { label: "Targets", href: "/targets", section: Section::Targets },
+    NavEntry { label: "Scenarios", href: "/scenarios", section: Section::Scenarios },
+    NavEntry { label: "Sizes", href: "/sizes", section: Section::Sizes },
+    NavEntry { label: "Agents", href: "/agents", section: Section::Agents },
+    NavEntry { label: "Settings", href: "/settings", section: Section::Settings },
 ];
 
 impl Shell {

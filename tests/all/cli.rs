@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::{
     Agent, App,
     program::{Done, as_user, brewbench},
-    submit::text,
+    submit::{plan, submit, text},
     summaries::{good, path, target_down},
 };
 
@@ -313,4 +313,31 @@ async fn a_command_line_that_can_not_be_understood_ends_with_2() {
         let said = run(arguments).await.refused(2);
         assert!(said.starts_with("error: "), "{said}");
     }
+}
+
+#[tokio::test]
+async fn what_the_pages_list_and_remove_the_commands_do_too() {
+    let app = App::start().await;
+    let _agent = Agent::start(&app, "rack").await;
+    let (url, admin) = (app.url.to_string(), app.admin().await);
+    let run = async |arguments: &[&str]| {
+        let mut command = brewbench(arguments);
+        command.env("BREWBENCH_URL", &url).env("BREWBENCH_TOKEN", admin.secret());
+        Done::of(command).await
+    };
+    let none = run(&["experiment", "list"]).await.ok();
+    assert!(none.contains("`brewbench run new` submits one"), "{none}");
+    let (experiment, _) = submit(&admin, &plan()).await;
+    let list = run(&["experiment", "list"]).await.ok();
+    assert!(list.contains(&experiment) && list.contains("hash: fast") && list.contains("0/1"), "{list}");
+    let list = run(&["experiment", "list", "--limit", "5", "--before", &experiment, "--json"]).await.json();
+    assert_eq!(list, json!({"experiments": []}));
+    run(&["size", "remove", "16 vCPU / 16 GiB"]).await.ok();
+    let refused = run(&["size", "remove", "1 vCPU / 256 MiB"]).await.refused(1);
+    assert!(refused.contains("runs have had the size"), "{refused}");
+    let revisions = run(&["scenario", "revisions", "hash", "--json"]).await.json();
+    let sha256 = text(&revisions["revisions"][0]["sha256"]);
+    let shown = run(&["scenario", "show", "hash", "--revision", &sha256]).await.ok();
+    assert!(shown.contains("export default function"), "{shown}");
+    run(&["scenario", "show", "hash", "--revision", "nothing"]).await.refused(1);
 }

@@ -59,8 +59,25 @@ async fn every_page_fits_a_narrow_window_in_both_schemes_and_names_its_controls(
         &format!("/compare?runs={}", ids.join(",")),
         &format!("/compare?runs={}", runs.join(",")),
         "/compare",
+        "/runs/new",
+        &format!("/runs/new?experiment={experiment}"),
+        "/experiments",
+        "/agents",
+        "/agents/rack",
+        "/targets",
+        "/targets/fast",
+        &format!("/targets/{}", "x".repeat(80)),
+        "/sizes",
+        "/scenarios",
+        "/scenarios/site-mix",
+        "/settings",
+        "/",
     ] {
         look_at(&member, path).await;
+    }
+    let admin = Tab::of(&app, Role::Admin).await;
+    for path in ["/agents", "/sizes", "/agents/rack/revoke", "/sizes/16%20vCPU%20%2F%2016%20GiB/remove"] {
+        look_at(&admin, path).await;
     }
 }
 

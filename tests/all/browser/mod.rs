@@ -6,6 +6,7 @@ mod follow;
 mod heard;
 mod history;
 mod hostile;
+mod new_run;
 mod page;
 mod passkeys;
 mod scriptless;

@@ -1,0 +1,275 @@
+//! `/agents`: the machines that measure, and how to add one; `/agents/{name}`: one of them.
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    Extension,
+    extract::{Path, RawForm, State},
+    http::StatusCode,
+    response::{IntoResponse, Redirect, Response},
+};
+use url::form_urlencoded;
+
+use super::queries;
+use crate::{
+    auth::{Admin, Caller, MadeSecret, Read, Scope},
+    catalog,
+    error::{Error, Result},
+    fleet::{self, About, Agent, Presence, api::make_key},
+    runs::{self, pages::line::Line},
+    state::AppState,
+    web::{
+        address,
+        confirm::Confirm,
+        format::{self, Figure},
+        moment::{self, Moment},
+        pill::{self, Pill},
+        shell::{Section, Shell},
+    },
+};
+
+/// So many of an agent's runs are shown.
+const LAST_RUNS: i64 = 10;
+
+/// A clock that is off by more than this is told.
+const CLOCK_TOLERANCE_MS: i64 = 2_000;
+
+/// All agents.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "dashboard/agents.html")]
+struct AgentsPage {
+    shell: Shell,
+    agents: Vec<View>,
+    scope: Scope,
+    /// How browsers and agents reach the server.
+    server: String,
+    made: Option<MadeKey>,
+    typed: String,
+    fault: Option<String>,
+}
+
+/// A key that was just made; it debugs without its secret.
+struct MadeKey(MadeSecret);
+
+impl std::fmt::Debug for MadeKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("MadeKey").field(&self.0.name).finish()
+    }
+}
+
+impl AgentsPage {
+    fn may_manage(&self) -> bool {
+        self.scope >= Scope::Admin
+    }
+}
+
+/// One agent.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "dashboard/agent.html")]
+struct AgentPage {
+    shell: Shell,
+    view: View,
+    targets: Vec<(String, String)>,
+    lines: Vec<Line>,
+    scope: Scope,
+}
+
+impl AgentPage {
+    fn may_revoke(&self) -> bool {
+        self.scope >= Scope::Admin && self.view.agent.revoked_at_ms.is_none()
+    }
+}
+
+/// An agent with what it does now.
+#[derive(Debug)]
+struct View {
+    agent: Agent,
+    /// The run that it was given.
+    doing: Option<Line>,
+}
+
+impl View {
+    fn state(&self) -> Pill {
+        pill::state(self.agent.state())
+    }
+
+    /// Since when it is where it is.
+    fn since(&self) -> Moment {
+        moment::ago(self.agent.revoked_at_ms.or(self.agent.last_seen_at_ms).or(Some(self.agent.created_at_ms)))
+    }
+
+    fn since_word(&self) -> &'static str {
+        match self.agent.state() {
+            "connected" => "dialled in",
+            "away" => "last seen",
+            "revoked" => "revoked",
+            _ => "key made",
+        }
+    }
+
+    fn address(&self) -> String {
+        address::segment(&self.agent.name)
+    }
+
+    fn about(&self) -> Option<&About> {
+        self.agent.about.as_ref()
+    }
+
+    fn memory(&self) -> Figure {
+        format::bytes(self.about().map(|about| about.memory_bytes as f64))
+    }
+
+    /// What holds a target to its size.
+    fn enforces(&self) -> String {
+        match self.about() {
+            None => "–".to_owned(),
+            Some(About { cpu, memory, .. }) if cpu == memory && cpu == "none" => "nothing".to_owned(),
+            Some(About { cpu, memory, .. }) if cpu == memory => format!("CPU and memory by {cpu}"),
+            Some(About { cpu, memory, .. }) if cpu == "none" => format!("memory by {memory}, CPU not"),
+            Some(About { cpu, memory, .. }) if memory == "none" => format!("CPU by {cpu}, memory not"),
+            Some(About { cpu, memory, .. }) => format!("CPU by {cpu}, memory by {memory}"),
+        }
+    }
+
+    /// What is to be known before its figures are trusted.
+    fn doubts(&self) -> Vec<String> {
+        let Some(about) = self.about() else { return Vec::new() };
+        let mut doubts = Vec::new();
+        if about.cpu == "none" || about.memory == "none" {
+            doubts.push(
+                "It can't hold targets to a machine size: it needs root or a delegated control group.".to_owned(),
+            );
+        }
+        if about.clock_offset_ms.abs() > CLOCK_TOLERANCE_MS {
+            let seconds = format::duration(Some(about.clock_offset_ms.abs() as f64 / 1_000.0));
+            let way = if about.clock_offset_ms > 0 { "ahead of" } else { "behind" };
+            doubts.push(format!("Its clock was {} {way} the server’s when it connected.", seconds.text()));
+        }
+        doubts
+    }
+}
+
+async fn views(state: &AppState, presence: &Presence) -> Result<Vec<View>> {
+    let agents = fleet::api::all(&state.db, presence).await?;
+    let busy: Vec<(String, String)> =
+        presence.list().into_iter().filter_map(|(name, agent)| agent.busy.map(|run| (name, run.to_string()))).collect();
+    let ids: Vec<String> = busy.iter().map(|(_, run)| run.clone()).collect();
+    let lines = lines(state, &ids).await?;
+    let doing = |agent: &Agent| {
+        let (_, run) = busy.iter().find(|(name, _)| *name == agent.name)?;
+        lines.iter().find(|line| line.run.id == *run).cloned()
+    };
+    Ok(agents.into_iter().map(|agent| View { doing: doing(&agent), agent }).collect())
+}
+
+/// The lines of these runs, newest first.
+pub(super) async fn lines(state: &AppState, ids: &[String]) -> Result<Vec<Line>> {
+    let runs = runs::queries::by_ids(&state.db.read, ids).await?;
+    let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+    let marks = catalog::queries::marks(&state.db.read, &targets).await?;
+    Ok(runs.into_iter().rev().map(|run| Line::new(run, &marks)).collect())
+}
+
+async fn page(state: &AppState, presence: &Presence, caller: &Caller) -> Result<AgentsPage> {
+    Ok(AgentsPage {
+        shell: Shell::signed_in("Agents", Section::Agents, &caller.name),
+        agents: views(state, presence).await?,
+        scope: caller.scope,
+        server: state.public_url.to_string(),
+        made: None,
+        typed: String::new(),
+        fault: None,
+    })
+}
+
+/// `GET /agents`
+pub async fn index(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+) -> Result<Response> {
+    Ok(page(&state, &presence, &caller).await?.into_response())
+}
+
+/// `POST /agents`: makes the key of a new agent; the answer is the only place where it can be read.
+pub async fn add(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    RawForm(body): RawForm,
+) -> Result<Response> {
+    let name = form_urlencoded::parse(&body).find(|(field, _)| field == "name");
+    let typed = name.map_or_else(String::new, |(_, name)| name.into_owned());
+    match make_key(&state.db, &typed).await {
+        Ok(made) => {
+            let page = page(&state, &presence, &caller).await?;
+            Ok((StatusCode::CREATED, AgentsPage { made: Some(MadeKey(made)), ..page }).into_response())
+        }
+        Err(fault @ (Error::Invalid(_) | Error::Conflict(_))) => {
+            let page = page(&state, &presence, &caller).await?;
+            let page = AgentsPage { typed, fault: Some(fault.to_string()), ..page };
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// `GET /agents/{name}`
+pub async fn show(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(name): Path<String>,
+) -> Result<Response> {
+    let view = found(&state, &presence, &name).await?;
+    let ids = queries::runs_of_agent(&state.db.read, &name, LAST_RUNS).await?;
+    let targets = view.about().map(|about| about.targets.clone()).unwrap_or_default();
+    let page = AgentPage {
+        shell: Shell::signed_in(name, Section::Agents, &caller.name),
+        targets: targets.into_iter().map(|target| (address::segment(&target), target)).collect(),
+        lines: lines(&state, &ids).await?,
+        view,
+        scope: caller.scope,
+    };
+    Ok(page.into_response())
+}
+
+async fn found(state: &AppState, presence: &Presence, name: &str) -> Result<View> {
+    let mut all = views(state, presence).await?.into_iter();
+    all.find(|view| view.agent.name == name).ok_or_else(|| Error::NotFound(format!("agent {name:?}")))
+}
+
+/// `GET /agents/{name}/revoke`
+pub async fn ask_revoke(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(name): Path<String>,
+) -> Result<Confirm> {
+    let view = found(&state, &presence, &name).await?;
+    if view.agent.revoked_at_ms.is_some() {
+        return Err(Error::Conflict(format!("the key of {name:?} is revoked already")));
+    }
+    let mut consequences = vec![
+        "Its connection ends at once, and nobody can connect with its key again.".to_owned(),
+        "The runs that it has done stay.".to_owned(),
+    ];
+    if let Some(line) = &view.doing {
+        consequences.push(format!("What it does now is given up: {}.", runs::progress::describe(&line.run)));
+    }
+    let deed = "Revoke this key";
+    let shell = Shell::signed_in(deed, Section::Agents, &caller.name);
+    let back = format!("/agents/{}", view.address());
+    Ok(Confirm { shell, deed, what: format!("The key of the agent {name}"), consequences, back })
+}
+
+/// `POST /agents/{name}/revoke`
+pub async fn revoke(
+    _: Admin,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(name): Path<String>,
+) -> Result<Redirect> {
+    fleet::api::revoke(&state.db, &presence, &name).await?;
+    Ok(Redirect::to(&format!("/agents/{}", address::segment(&name))))
+}

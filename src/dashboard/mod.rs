@@ -1,0 +1,39 @@
+//! The pages that look at several rooms at once: what happens, what there is, what is broken. They own no table.
+
+pub mod agents;
+pub mod differences;
+pub mod disk;
+pub mod home;
+pub mod queries;
+pub mod scenarios;
+pub mod settings;
+pub mod sizes;
+pub mod targets;
+pub mod upload;
+
+use axum::{
+    Extension, Router,
+    routing::{get, post},
+};
+
+use crate::{fleet::Presence, state::AppState};
+
+/// Pages.
+pub fn pages(presence: Presence) -> Router<AppState> {
+    Router::new()
+        .route("/", get(home::index))
+        .route("/dashboard/live", get(home::live))
+        .route("/agents", get(agents::index).post(agents::add))
+        .route("/agents/{name}", get(agents::show))
+        .route("/agents/{name}/revoke", get(agents::ask_revoke).post(agents::revoke))
+        .route("/sizes", get(sizes::index).post(sizes::add))
+        .route("/sizes/{name}/remove", get(sizes::ask_remove).post(sizes::remove))
+        .route("/targets", get(targets::index))
+        .route("/targets/{name}", get(targets::show))
+        .route("/scenarios", get(scenarios::index).post(scenarios::add))
+        .route("/scenarios/{name}", get(scenarios::show))
+        .route("/scenarios/{name}/differences", get(scenarios::compare))
+        .route("/settings", get(settings::index))
+        .route("/settings/scheme", post(settings::choose_scheme))
+        .layer(Extension(presence))
+}

@@ -1,0 +1,254 @@
+//! `/scenarios`: k6 scripts and how to add one; `/scenarios/{name}`: one of them, its revisions and their differences.
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    extract::{Multipart, Path, State},
+    http::StatusCode,
+    response::{IntoResponse, Redirect, Response},
+};
+use brewbench_agent::{scenarios, wire::job::Scenario};
+use serde::Deserialize;
+
+use super::{
+    agents,
+    differences::{Part, differences},
+    queries,
+    upload::Upload,
+};
+use crate::{
+    auth::{Caller, Read, Scope, Submit},
+    catalog::{self, Revision, ScenarioInfo, api::store_scenario},
+    error::{Asked, Error, Result},
+    runs::pages::line::Line,
+    state::AppState,
+    web::{
+        address,
+        highlight::Script,
+        moment::{self, Moment},
+        shell::{Section, Shell},
+    },
+};
+
+/// So many of a scenario's runs are listed.
+const LAST_RUNS: i64 = 10;
+
+/// All scenarios.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "dashboard/scenarios.html")]
+struct ScenariosPage {
+    shell: Shell,
+    lines: Vec<Summary>,
+    scope: Scope,
+    upload: Upload,
+    fault: Option<String>,
+}
+
+impl ScenariosPage {
+    fn may_submit(&self) -> bool {
+        self.scope >= Scope::Submit
+    }
+}
+
+/// One line of the list.
+#[derive(Debug)]
+struct Summary {
+    info: ScenarioInfo,
+    is_bundled: bool,
+}
+
+impl Summary {
+    fn address(&self) -> String {
+        address::segment(&self.info.name)
+    }
+
+    fn when(&self) -> Moment {
+        moment::ago(Some(self.info.created_at_ms))
+    }
+
+    fn short(&self) -> String {
+        short(&self.info.sha256)
+    }
+}
+
+/// The beginning of a hash, for people.
+fn short(sha256: &str) -> String {
+    sha256.chars().take(12).collect()
+}
+
+/// A revision as a list shows it.
+#[derive(Debug)]
+struct Kept {
+    revision: Revision,
+    /// The one before it, to be told the difference.
+    before: Option<String>,
+}
+
+impl Kept {
+    fn all(revisions: Vec<Revision>) -> Vec<Self> {
+        let mut before: Vec<Option<String>> =
+            revisions.iter().skip(1).map(|revision| Some(revision.sha256.clone())).collect();
+        before.push(None);
+        revisions.into_iter().zip(before).map(|(revision, before)| Self { revision, before }).collect()
+    }
+
+    fn short(&self) -> String {
+        short(&self.revision.sha256)
+    }
+
+    fn when(&self) -> Moment {
+        moment::ago(Some(self.revision.created_at_ms))
+    }
+}
+
+/// One scenario in one revision.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "dashboard/scenario.html")]
+struct ScenarioPage {
+    shell: Shell,
+    scenario: Scenario,
+    script: Script,
+    sha256: String,
+    is_bundled: bool,
+    revisions: Vec<Kept>,
+    lines: Vec<Line>,
+    people: Vec<String>,
+    scope: Scope,
+    upload: Upload,
+}
+
+impl ScenarioPage {
+    fn may_submit(&self) -> bool {
+        self.scope >= Scope::Submit
+    }
+
+    fn address(&self) -> String {
+        address::segment(&self.scenario.name)
+    }
+
+    fn is_newest(&self) -> bool {
+        self.revisions.first().is_some_and(|newest| self.is_shown(newest))
+    }
+
+    fn is_shown(&self, kept: &Kept) -> bool {
+        kept.revision.sha256 == self.sha256
+    }
+}
+
+/// What two revisions differ in.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "dashboard/differences.html")]
+struct DifferencesPage {
+    shell: Shell,
+    name: String,
+    from: String,
+    to: String,
+    parts: Vec<Part>,
+}
+
+impl DifferencesPage {
+    fn address(&self) -> String {
+        address::segment(&self.name)
+    }
+
+    fn ends(&self) -> [String; 2] {
+        [short(&self.from), short(&self.to)]
+    }
+}
+
+async fn page(state: &AppState, caller: &Caller, upload: Upload, fault: Option<String>) -> Result<ScenariosPage> {
+    let bundled: Vec<String> = scenarios::bundled().iter().map(Scenario::sha256).collect();
+    let all = catalog::queries::scenarios(&state.db.read).await?;
+    let summary = |info: ScenarioInfo| Summary { is_bundled: bundled.contains(&info.sha256), info };
+    Ok(ScenariosPage {
+        shell: Shell::signed_in("Scenarios", Section::Scenarios, &caller.name),
+        lines: all.into_iter().map(summary).collect(),
+        scope: caller.scope,
+        upload,
+        fault,
+    })
+}
+
+/// `GET /scenarios`
+pub async fn index(Read(caller): Read, State(state): State<AppState>) -> Result<Response> {
+    Ok(page(&state, &caller, Upload::default(), None).await?.into_response())
+}
+
+/// `POST /scenarios`: adds one, or another revision of one; or shows the form again with what is wrong.
+pub async fn add(Submit(caller): Submit, State(state): State<AppState>, form: Multipart) -> Result<Response> {
+    let upload = Upload::read(form).await?;
+    let old = catalog::queries::scenario(&state.db.read, &upload.name).await?;
+    let stored = match upload.text(old) {
+        Ok(text) => store_scenario(&state.db, text).await,
+        Err(fault) => Err(fault),
+    };
+    match stored {
+        Ok(info) => Ok(Redirect::to(&format!("/scenarios/{}", address::segment(&info.name))).into_response()),
+        Err(Error::Invalid(fault)) => {
+            let page = page(&state, &caller, upload, Some(fault)).await?;
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// Which revision.
+#[derive(Debug, Deserialize)]
+pub struct Which {
+    /// Its hash; the newest if absent.
+    revision: Option<String>,
+}
+
+/// `GET /scenarios/{name}?revision=SHA`
+pub async fn show(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Asked(which): Asked<Which>,
+) -> Result<Response> {
+    let pool = &state.db.read;
+    let revisions = catalog::queries::revisions(pool, &name).await?;
+    let newest = revisions.first().ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?;
+    let sha256 = which.revision.filter(|sha256| !sha256.is_empty()).unwrap_or_else(|| newest.sha256.clone());
+    let scenario = one(&state, &name, &sha256).await?;
+    let ids = queries::runs_of_scenario(pool, &name, LAST_RUNS).await?;
+    let page = ScenarioPage {
+        shell: Shell::signed_in(name.clone(), Section::Scenarios, &caller.name),
+        script: Script(scenario.script.clone()),
+        is_bundled: scenarios::is_bundled(&scenario),
+        upload: Upload::of(&scenario),
+        lines: agents::lines(&state, &ids).await?,
+        people: queries::users_of_scenario(pool, &name).await?,
+        revisions: Kept::all(revisions),
+        sha256,
+        scenario,
+        scope: caller.scope,
+    };
+    Ok(page.into_response())
+}
+
+async fn one(state: &AppState, name: &str, sha256: &str) -> Result<Scenario> {
+    let found = catalog::queries::revision(&state.db.read, name, sha256).await?;
+    found.ok_or_else(|| Error::NotFound(format!("revision {sha256:?} of scenario {name:?}")))
+}
+
+/// Which two.
+#[derive(Debug, Deserialize)]
+pub struct Two {
+    #[serde(default)]
+    from: String,
+    #[serde(default)]
+    to: String,
+}
+
+/// `GET /scenarios/{name}/differences?from=SHA&to=SHA`
+pub async fn compare(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Asked(Two { from, to }): Asked<Two>,
+) -> Result<Response> {
+    let parts = differences(&one(&state, &name, &from).await?, &one(&state, &name, &to).await?);
+    let shell = Shell::signed_in(format!("Differences of {name}"), Section::Scenarios, &caller.name);
+    Ok(DifferencesPage { shell, name, from, to, parts }.into_response())
+}

@@ -1,0 +1,242 @@
+//! `/targets`: server implementations, who offers them, how they did; `/targets/{name}`: one of them.
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    Extension,
+    extract::{Path, State},
+    response::{IntoResponse, Response},
+};
+
+use super::{
+    agents,
+    queries::{self, Measured},
+};
+use crate::{
+    auth::Read,
+    catalog::{self, Target},
+    error::{Error, Result},
+    fleet::{Connected, Presence},
+    runs::pages::line::Line,
+    state::AppState,
+    web::{
+        address,
+        format::{self, Figure},
+        mark::Mark,
+        moment::{self, Moment},
+        shell::{Section, Shell},
+        spark::Spark,
+    },
+};
+
+/// So many results of each target go into its line of the list.
+const LATEST: i64 = 60;
+/// So many go into the lines of a target's own page.
+const LONGEST: i64 = 600;
+/// So many runs of a target are listed.
+const LAST_RUNS: usize = 10;
+/// More lines than this are no overview.
+const MOST_TRENDS: usize = 24;
+
+/// All targets.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "dashboard/targets.html")]
+struct TargetsPage {
+    shell: Shell,
+    lines: Vec<Summary>,
+}
+
+/// One line of the list.
+#[derive(Debug)]
+struct Summary {
+    name: String,
+    mark: Mark,
+    /// The version that was seen last; none for a target that came by an import alone.
+    newest: Option<Target>,
+    versions: usize,
+    /// Connected agents that offer it.
+    offered_by: Vec<String>,
+    /// How it did in the setting of its last result.
+    trend: Option<Trend>,
+}
+
+impl Summary {
+    fn address(&self) -> String {
+        address::segment(&self.name)
+    }
+}
+
+/// One setting, over time.
+#[derive(Debug)]
+struct Trend {
+    setting: String,
+    spark: Spark,
+    /// The newest result.
+    last: Measured,
+}
+
+impl Trend {
+    fn rps(&self) -> Figure {
+        format::number(self.last.rps)
+    }
+
+    fn p99(&self) -> Figure {
+        format::number(self.last.p99_ms)
+    }
+
+    fn when(&self) -> Moment {
+        moment::ago(self.last.finished_at_ms)
+    }
+}
+
+/// One target.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "dashboard/target.html")]
+struct TargetPage {
+    shell: Shell,
+    name: String,
+    mark: Mark,
+    versions: Vec<Version>,
+    trends: Vec<Trend>,
+    /// Settings without a line of their own.
+    more: usize,
+    lines: Vec<Line>,
+}
+
+/// One executable of a target.
+#[derive(Debug)]
+struct Version {
+    target: Target,
+    /// Connected agents that offer just this one.
+    offered_by: Vec<String>,
+}
+
+impl Version {
+    fn short(&self) -> String {
+        self.target.sha256.chars().take(12).collect()
+    }
+
+    fn seen(&self) -> (Moment, Moment) {
+        (moment::ago(Some(self.target.first_seen_at_ms)), moment::ago(Some(self.target.last_seen_at_ms)))
+    }
+}
+
+fn offered_by(connected: &[(String, Connected)], name: &str, sha256: Option<&str>) -> Vec<String> {
+    let offers = |agent: &Connected| {
+        let is_it = |offer: &brewbench_agent::wire::messages::TargetOffer| {
+            offer.name == name && sha256.is_none_or(|sha256| offer.sha256 == sha256)
+        };
+        agent.hello.targets.iter().any(is_it)
+    };
+    connected.iter().filter(|(_, agent)| offers(agent)).map(|(name, _)| name.clone()).collect()
+}
+
+/// Results by setting, what was measured last first. A line never mixes settings: neither size nor load nor machine.
+fn trends(results: Vec<Measured>) -> Vec<Trend> {
+    let mut groups: Vec<Vec<Measured>> = Vec::new();
+    for result in results {
+        match groups.iter_mut().find(|group| group[0].setting() == result.setting()) {
+            Some(group) => group.push(result),
+            None => groups.push(vec![result]),
+        }
+    }
+    groups.into_iter().filter_map(trend).collect()
+}
+
+/// Of results of one setting, newest first.
+fn trend(group: Vec<Measured>) -> Option<Trend> {
+    let values = group.iter().rev().filter_map(|result| result.rps).collect();
+    let last = group.into_iter().next()?;
+    Some(Trend { setting: last.words(), spark: Spark::new(values, "requests/s"), last })
+}
+
+/// `GET /targets`
+pub async fn index(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+) -> Result<Response> {
+    let pool = &state.db.read;
+    let (names, known, connected) =
+        (queries::target_names(pool).await?, catalog::queries::targets(pool).await?, presence.list());
+    let every: Vec<&str> = names.iter().map(String::as_str).collect();
+    let marks = catalog::queries::marks(pool, &every).await?;
+    let mut lines = Vec::new();
+    for name in names {
+        let of_it: Vec<&Target> = known.iter().filter(|target| target.name == name).collect();
+        let results = queries::results(pool, &name, LATEST).await?;
+        lines.push(Summary {
+            mark: marks.of(&name),
+            newest: of_it.first().copied().cloned(),
+            versions: of_it.len(),
+            offered_by: offered_by(&connected, &name, None),
+            trend: trends(results).into_iter().next(),
+            name,
+        });
+    }
+    Ok(TargetsPage { shell: Shell::signed_in("Targets", Section::Targets, &caller.name), lines }.into_response())
+}
+
+/// `GET /targets/{name}`
+pub async fn show(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(name): Path<String>,
+) -> Result<Response> {
+    let pool = &state.db.read;
+    if !queries::target_names(pool).await?.contains(&name) {
+        return Err(Error::NotFound(format!("target {name:?}")));
+    }
+    let connected = presence.list();
+    let of_it = |target: &Target| target.name == name;
+    let version =
+        |target: Target| Version { offered_by: offered_by(&connected, &target.name, Some(&target.sha256)), target };
+    let mut trends = trends(queries::results(pool, &name, LONGEST).await?);
+    let more = trends.len().saturating_sub(MOST_TRENDS);
+    trends.truncate(MOST_TRENDS);
+    let ids = queries::runs_of_target(pool, &name, i64::try_from(LAST_RUNS).unwrap_or(i64::MAX)).await?;
+    let page = TargetPage {
+        shell: Shell::signed_in(name.clone(), Section::Targets, &caller.name),
+        mark: catalog::queries::marks(pool, &[&name]).await?.of(&name),
+        versions: catalog::queries::targets(pool).await?.into_iter().filter(of_it).map(version).collect(),
+        trends,
+        more,
+        lines: agents::lines(&state, &ids).await?,
+        name,
+    };
+    Ok(page.into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(size: &str, rps: f64) -> Measured {
+        Measured {
+            version: Some("1.0".to_owned()),
+            size_name: Some(size.to_owned()),
+            scenario: Some("hash".to_owned()),
+            scenario_sha256: None,
+            parameters: r#"{"N":"<5>"}"#.to_owned(),
+            vus: Some(10),
+            duration_ms: Some(10_000),
+            warm_up_ms: Some(2_000),
+            agent: Some("rack".to_owned()),
+            rps: Some(rps),
+            p99_ms: Some(3.0),
+            finished_at_ms: Some(0),
+        }
+    }
+
+    #[test]
+    fn a_line_never_mixes_settings_and_ends_with_what_came_last() {
+        let small = |rps| result("small", rps);
+        let other_machine = Measured { agent: Some("attic".to_owned()), ..small(1.0) };
+        let all = trends(vec![small(300.0), result("big", 900.0), small(200.0), other_machine, small(100.0)]);
+        let words: Vec<String> = all.iter().map(|trend| trend.spark.words()).collect();
+        assert_eq!(words[0], "3 results, from 100.0 to 300.0 requests/s, the last 300.0");
+        assert_eq!((all.len(), words[1].as_str()), (3, "1 result, 900.0 requests/s"));
+        assert_eq!(all[0].setting.replace('\u{a0}', " "), "small · hash · N=<5> · 10 VUs · 10 s · on rack");
+    }
+}

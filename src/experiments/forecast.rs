@@ -1,0 +1,99 @@
+//! What a submission would come to, said before it is made. Pure.
+
+use super::{Plan, command::command};
+use crate::{
+    runs::{
+        Run,
+        progress::{left_s, planned_s},
+    },
+    web::format,
+};
+
+/// What a plan would come to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forecast {
+    /// E.g. `12 runs`.
+    pub runs: String,
+    /// E.g. `2 targets × 2 sizes × 3 repetitions`.
+    pub cells: String,
+    /// E.g. `about 3 min`.
+    pub takes: String,
+    /// Where in the queue it would stand.
+    pub place: String,
+    /// The command that does the same.
+    pub command: String,
+    /// The body of the request that does the same.
+    pub json: String,
+}
+
+impl Forecast {
+    /// What a plan would come to behind these runs, of which there may be more than are listed.
+    pub fn new(plan: &Plan, runs: usize, ahead: &[Run], ahead_in_all: usize, now_ms: i64) -> Self {
+        let takes = plan.duration_s.map(|duration| planned_s(duration, plan.warm_up_s) * runs as f64);
+        let repetitions = usize::try_from(plan.repetitions).unwrap_or(usize::MAX);
+        let cells = [
+            format::plural(plan.targets.len(), "target"),
+            format::plural(plan.sizes.len(), "size"),
+            format::plural(repetitions, "repetition"),
+        ];
+        Self {
+            runs: format::plural(runs, "run"),
+            cells: cells.join(" × "),
+            takes: takes.map_or_else(|| "as long as its script takes".to_owned(), about),
+            place: place(ahead, ahead_in_all, now_ms),
+            command: command(plan),
+            json: serde_json::to_string_pretty(plan).unwrap_or_default(),
+        }
+    }
+}
+
+fn about(seconds: f64) -> String {
+    format!("about {}", format::duration(Some(seconds.ceil())).text())
+}
+
+fn place(ahead: &[Run], in_all: usize, now_ms: i64) -> String {
+    if in_all == 0 {
+        return "at once: nothing else runs or waits".to_owned();
+    }
+    let others: Vec<&Run> = ahead.iter().collect();
+    let listed: Option<f64> = ahead.iter().map(|run| left_s(run, &others, now_ms)).sum();
+    let behind = format!("behind {} that {} not ended", format::plural(in_all, "run"), have(in_all));
+    match listed.filter(|_| ahead.len() == in_all) {
+        Some(seconds) if seconds >= 1.0 => format!("{behind}, in {}", about(seconds)),
+        _ => behind,
+    }
+}
+
+fn have(count: usize) -> &'static str {
+    if count == 1 { "has" } else { "have" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::told::tests::{plan, queued};
+
+    fn plain(text: &str) -> String {
+        text.replace('\u{a0}', " ")
+    }
+
+    #[test]
+    fn it_counts_runs_takes_the_time_of_the_progress_and_stands_at_the_end_of_the_queue() {
+        let ahead = [queued("servy"), queued("servy")];
+        let forecast = Forecast::new(&plan(), 6, &ahead, 2, 0);
+        assert_eq!(forecast.runs, "6 runs");
+        assert_eq!(forecast.cells, "2 targets × 1 size × 3 repetitions");
+        assert_eq!(plain(&forecast.takes), "about 1 min 21 s");
+        assert_eq!(plain(&forecast.place), "behind 2 runs that have not ended, in about 27 s");
+        assert!(forecast.json.contains("\"sizes\": [\n    \"2/4GiB\""), "{}", forecast.json);
+    }
+
+    #[test]
+    fn what_can_not_be_known_is_not_guessed() {
+        let script = Plan { vus: None, duration_s: None, ..plan() };
+        let forecast = Forecast::new(&script, 6, &[], 0, 0);
+        assert_eq!(forecast.takes, "as long as its script takes");
+        assert_eq!(forecast.place, "at once: nothing else runs or waits");
+        assert_eq!(Forecast::new(&script, 6, &[queued("x")], 900, 0).place, "behind 900 runs that have not ended");
+    }
+}

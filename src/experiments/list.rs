@@ -1,0 +1,212 @@
+//! `/experiments`: all of them, newest first, with what came of each in one line.
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{extract::State, response::IntoResponse};
+use brewbench_agent::wire::now_ms;
+use serde::Deserialize;
+
+use super::{
+    Experiment, Progress,
+    progress::{progress, repeated},
+    queries,
+    told::{asked, with_versions},
+};
+use crate::{
+    auth::Read,
+    catalog,
+    compare::Comparison,
+    error::{Asked, Result},
+    runs::{self, Run},
+    state::AppState,
+    web::{
+        card::{Card, Tone},
+        format,
+        live::{self, Beat, Concerns, Frame, Pace, View},
+        mark::Marks,
+        moment::{self, Moment},
+        shell::{Section, Shell},
+    },
+};
+
+const PAGE: usize = 20;
+
+/// The page.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "experiments/index.html")]
+pub struct IndexPage {
+    shell: Shell,
+    list: List,
+}
+
+/// All of it but what surrounds it. Its root is `#experiments`.
+#[derive(Debug, Template)]
+#[template(path = "experiments/_list.html")]
+struct ListPart<'a> {
+    list: &'a List,
+}
+
+/// What the page shows.
+#[derive(Debug)]
+struct List {
+    lines: Vec<Line>,
+    /// Where older ones are, if there are any.
+    older: Option<String>,
+    /// The page does not begin with the newest.
+    before: Option<String>,
+}
+
+/// One experiment.
+#[derive(Debug)]
+pub struct Line {
+    /// What was asked for.
+    pub experiment: Experiment,
+    /// How far it is.
+    pub progress: Progress,
+    asked: String,
+    /// The most important of what came of it, and about whom or what it is.
+    answer: Option<(String, Card)>,
+}
+
+impl Line {
+    fn new(experiment: Experiment, runs: Vec<Run>, marks: &Marks, now: i64) -> Self {
+        let progress = progress(&runs, now);
+        let runs = with_versions(runs);
+        let compared: Vec<Run> = runs.iter().filter(|run| !repeated(run, &runs)).cloned().collect();
+        let something = progress.ended == progress.total || compared.iter().any(Run::counts);
+        let comparison = something.then(|| Comparison::new(compared, marks, None));
+        Self { asked: asked(&experiment.plan), experiment, progress, answer: comparison.and_then(answer) }
+    }
+
+    fn is_over(&self) -> bool {
+        self.progress.ended == self.progress.total
+    }
+
+    /// When it was asked for.
+    pub fn submitted(&self) -> Moment {
+        moment::ago(Some(self.experiment.created_at_ms))
+    }
+
+    fn left(&self) -> String {
+        match self.progress.left_s {
+            _ if self.progress.now.is_none() && self.progress.ended == 0 => "waits for an agent".to_owned(),
+            Some(seconds) => format!("{} left", format::duration(Some(seconds.ceil())).text()),
+            None => "as long as its script takes".to_owned(),
+        }
+    }
+
+    fn tone(&self) -> Tone {
+        self.answer.as_ref().map_or(Tone::Plain, |(_, card)| card.tone)
+    }
+
+    /// What came of it so far, in one line.
+    pub fn verdict(&self) -> String {
+        self.answer.as_ref().map_or_else(
+            || "no figures yet".to_owned(),
+            |(about, Card { value, detail, .. })| format!("{about}: {value}, {detail}").replace('\u{a0}', " "),
+        )
+    }
+}
+
+/// The first card of a comparison. On the page of two targets it is about the challenger, elsewhere its label says it.
+fn answer(comparison: Comparison) -> Option<(String, Card)> {
+    let challenger = comparison.pair().filter(|_| comparison.rows.len() == 1).map(|(one, _)| one.label.clone());
+    let card = comparison.cards.into_iter().next()?;
+    Some((challenger.unwrap_or_else(|| card.label.clone()), card))
+}
+
+/// Experiments with what came of them, newest first.
+pub async fn lines(state: &AppState, before: Option<&str>, limit: i64) -> Result<Vec<Line>> {
+    let mut lines = Vec::new();
+    for experiment in queries::list(&state.db.read, before, limit).await? {
+        let runs = runs::queries::of_experiment(&state.db.read, &experiment.id).await?;
+        let targets: Vec<&str> = experiment.plan.targets.iter().map(String::as_str).collect();
+        let marks = catalog::queries::marks(&state.db.read, &targets).await?;
+        lines.push(Line::new(experiment, runs, &marks, now_ms()));
+    }
+    Ok(lines)
+}
+
+impl List {
+    async fn read(state: &AppState, before: Option<String>) -> Result<Self> {
+        let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
+        let mut lines = lines(state, before.as_deref(), limit).await?;
+        let more = lines.len() > PAGE;
+        lines.truncate(PAGE);
+        let older = lines.last().filter(|_| more).map(|line| line.experiment.id.clone());
+        Ok(Self { lines, older, before })
+    }
+}
+
+/// Where a page begins.
+#[derive(Debug, Deserialize)]
+pub struct Place {
+    /// With those submitted before this one.
+    before: Option<String>,
+}
+
+/// `GET /experiments?before=ID`
+pub async fn index(Read(caller): Read, State(state): State<AppState>, Asked(place): Asked<Place>) -> Result<IndexPage> {
+    let list = List::read(&state, place.before.filter(|id| !id.is_empty())).await?;
+    Ok(IndexPage { shell: Shell::signed_in("Experiments", Section::Experiments, &caller.name), list })
+}
+
+/// The newest page as it changes.
+pub async fn live(_: Read, State(state): State<AppState>) -> impl IntoResponse {
+    live::follow(&state, Concerns::Everything, LiveList(state.clone()))
+}
+
+struct LiveList(AppState);
+
+impl View for LiveList {
+    async fn frame(&mut self, _: Beat) -> Result<Frame> {
+        let list = List::read(&self.0, None).await?;
+        let runs_now = list.lines.iter().any(|line| line.progress.now.is_some());
+        let pace = if runs_now { Pace::Second } else { Pace::Minute };
+        Ok(Frame { patches: vec![live::patch(&ListPart { list: &list })?], pace })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        experiments::told::tests::{plan, queued},
+        runs::made_up::finished,
+    };
+
+    fn line(name: &str, runs: Vec<Run>) -> Line {
+        let experiment = Experiment {
+            id: "0199".to_owned(),
+            name: name.to_owned(),
+            plan: plan(),
+            created_by: "ada".to_owned(),
+            created_at_ms: 1_772_626_394_000,
+        };
+        Line::new(experiment, runs, &Marks::default(), 1_772_626_400_000)
+    }
+
+    fn page(lines: Vec<Line>) -> String {
+        let list = List { lines, older: Some("0199".to_owned()), before: None };
+        let shell = Shell::signed_in("Experiments", Section::Experiments, "ada");
+        IndexPage { shell, list }.render().expect("it renders")
+    }
+
+    #[test]
+    fn an_experiment_is_told_in_one_line_while_it_runs_and_once_it_is_over() {
+        let waiting = line("night", vec![queued("servy"), queued("gosherve")]);
+        assert_eq!((waiting.verdict().as_str(), waiting.left().as_str()), ("no figures yet", "waits for an agent"));
+        let over = line("night", vec![finished("gosherve", 1), finished("servy", 1)]);
+        assert!(over.is_over() && over.verdict().contains("instead of 10,000 requests/s"), "{}", over.verdict());
+        let html = page(vec![waiting, over]);
+        assert!(html.contains("/experiments?before=0199") && html.contains("0 of 2"), "{html}");
+    }
+
+    #[test]
+    fn without_any_the_page_says_how_to_make_one_and_hostile_names_stay_text() {
+        let html = page(Vec::new());
+        assert!(html.contains(r#"href="/runs/new""#), "{html}");
+        let html = page(vec![line("<script>alert(1)</script>", vec![queued("servy")])]);
+        assert!(!html.contains("<script>alert"), "{html}");
+    }
+}

@@ -1,0 +1,257 @@
+//! `/runs/new`: the form of a new run, and what it would come to.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    Extension,
+    extract::{RawForm, State},
+    http::StatusCode,
+    response::{Html, IntoResponse, Redirect, Response},
+};
+use brewbench_agent::wire::now_ms;
+
+use super::{
+    Plan, api,
+    draft::{Draft, Faults, LoadBy},
+    forecast::Forecast,
+    offer::{Known, Offer, offer},
+    submission::{Checked, check, make},
+};
+use crate::{
+    auth::{Read, Scope, Submit},
+    catalog,
+    error::{Error, Result},
+    fleet::{self, Presence},
+    runs::{self, Run},
+    state::AppState,
+    web::shell::{Section, Shell},
+};
+
+/// So many runs of the queue are looked at to say how long it is.
+const MOST_AHEAD: i64 = 1_000;
+
+/// The page.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "experiments/new.html")]
+struct NewPage {
+    shell: Shell,
+    form: Form,
+}
+
+/// What can be filled in. Its root is `#fields`.
+#[derive(Debug, Template)]
+#[template(path = "experiments/_fields.html")]
+struct FieldsPart<'a> {
+    form: &'a Form,
+}
+
+/// What it would come to. Its root is `#forecast`.
+#[derive(Debug, Template)]
+#[template(path = "experiments/_forecast.html")]
+struct ForecastPart<'a> {
+    form: &'a Form,
+}
+
+/// One parameter of the chosen scenario.
+#[derive(Debug)]
+struct Parameter {
+    name: String,
+    value: String,
+    usual: String,
+}
+
+/// The form, filled in.
+#[derive(Debug)]
+struct Form {
+    draft: Draft,
+    offer: Offer,
+    parameters: Vec<Parameter>,
+    faults: Faults,
+    /// Only where nothing is wrong.
+    forecast: Option<Forecast>,
+    scope: Scope,
+    agents_connected: usize,
+}
+
+/// How much of what is wrong is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tell {
+    /// Not what has not been chosen yet.
+    Typed,
+    /// All of it.
+    All,
+}
+
+impl Form {
+    fn may_submit(&self) -> bool {
+        self.scope >= Scope::Submit
+    }
+
+    fn is_by_form(&self) -> bool {
+        self.draft.load == LoadBy::Form
+    }
+
+    /// What keeps it from being submitted, in one sentence.
+    fn missing(&self) -> String {
+        if self.agents_connected == 0 {
+            return "No agent is connected: nobody could do it.".to_owned();
+        }
+        match (self.draft.targets.is_empty(), self.draft.sizes.is_empty()) {
+            (true, true) => "Choose at least one target and one machine size.".to_owned(),
+            (true, false) => "Choose at least one target.".to_owned(),
+            (false, true) => "Choose at least one machine size.".to_owned(),
+            (false, false) => "It can't be submitted like this: see the fields.".to_owned(),
+        }
+    }
+}
+
+async fn known(state: &AppState) -> Result<Known> {
+    let targets = catalog::queries::targets(&state.db.read).await?;
+    let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+    Ok(Known {
+        marks: catalog::queries::marks(&state.db.read, &names).await?,
+        sizes: catalog::queries::sizes(&state.db.read).await?,
+        scenarios: catalog::queries::scenarios(&state.db.read).await?,
+        agents: fleet::queries::agents(&state.db.read).await?,
+        targets,
+    })
+}
+
+/// Reads a draft against what there is now; gives the form and, where nothing is wrong, what would be submitted.
+async fn read(
+    state: &AppState,
+    presence: &Presence,
+    draft: Draft,
+    scope: Scope,
+    tell: Tell,
+) -> Result<(Form, Option<Checked>)> {
+    let scenario = catalog::queries::scenario(&state.db.read, &draft.scenario).await?;
+    let defaults = scenario.map(|scenario| scenario.defaults).unwrap_or_default();
+    let connected = presence.list();
+    let offer = offer(&draft, &known(state).await?, &connected);
+    let (checked, mut faults) = match draft.plan(&defaults) {
+        Err(faults) => (None, faults),
+        Ok(plan) => checked(state, presence, plan).await?,
+    };
+    if tell == Tell::Typed {
+        if draft.targets.is_empty() {
+            faults.forget("target");
+        }
+        if draft.sizes.is_empty() {
+            faults.forget("size");
+        }
+    }
+    let forecast = match &checked {
+        Some(checked) => Some(forecast(state, checked).await?),
+        None => None,
+    };
+    let parameters = parameters(&draft, defaults);
+    let form = Form { draft, offer, parameters, faults, forecast, scope, agents_connected: connected.len() };
+    Ok((form, checked))
+}
+
+/// What the API would say to a plan.
+async fn checked(state: &AppState, presence: &Presence, plan: Plan) -> Result<(Option<Checked>, Faults)> {
+    let mut faults = Faults::default();
+    match check(state, presence, plan).await {
+        Ok(checked) => Ok((Some(checked), faults)),
+        Err(Error::Invalid(sentence) | Error::Conflict(sentence)) => {
+            faults.refused(&sentence);
+            Ok((None, faults))
+        }
+        Err(other) => Err(other),
+    }
+}
+
+async fn forecast(state: &AppState, checked: &Checked) -> Result<Forecast> {
+    let (running, queued) = runs::queries::unfinished_count(&state.db.read).await?;
+    let ahead: Vec<Run> = runs::queries::unfinished(&state.db.read, MOST_AHEAD).await?;
+    Ok(Forecast::new(checked.plan(), checked.runs(), &ahead, running + queued, now_ms()))
+}
+
+fn parameters(draft: &Draft, defaults: BTreeMap<String, String>) -> Vec<Parameter> {
+    let parameter = |(name, usual): (String, String)| Parameter {
+        value: draft.parameters.get(&name).unwrap_or(&usual).clone(),
+        name,
+        usual,
+    };
+    defaults.into_iter().map(parameter).collect()
+}
+
+/// `GET /runs/new?target=…&size=…`: the form, filled in as the address says; `run=ID` or `experiment=ID` stands for
+/// what that one was asked for.
+pub async fn form(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    RawForm(query): RawForm,
+) -> Result<Response> {
+    if let Some(again) = again(&state, &query).await? {
+        return Ok(Redirect::to(&format!("/runs/new?{}", again.query())).into_response());
+    }
+    let tell = if query.is_empty() { Tell::Typed } else { Tell::All };
+    let (form, _) = read(&state, &presence, Draft::read(&query), caller.scope, tell).await?;
+    Ok(NewPage { shell: Shell::signed_in("New run", Section::Runs, &caller.name), form }.into_response())
+}
+
+/// What was asked for once, to be asked for again.
+async fn again(state: &AppState, query: &[u8]) -> Result<Option<Draft>> {
+    for (field, id) in url::form_urlencoded::parse(query) {
+        match field.as_ref() {
+            "experiment" => return Ok(Some(Draft::of(&api::whole(state, &id).await?.experiment.plan))),
+            "run" => return of_run(state, &id).await.map(Some),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+/// The cell of a run: its own plan where it has one, else what is known of it.
+async fn of_run(state: &AppState, id: &str) -> Result<Draft> {
+    let run = runs::api::found(state, id).await?;
+    let usual = Draft::default();
+    let plan = match &run.experiment {
+        Some(experiment) => super::queries::one(&state.db.read, experiment).await?.map(|experiment| experiment.plan),
+        None => None,
+    };
+    let draft = plan.as_ref().map_or(usual, Draft::of);
+    Ok(Draft {
+        name: String::new(),
+        targets: vec![run.target],
+        sizes: run.size.map(|size| size.name).into_iter().collect(),
+        scenario: run.scenario.unwrap_or_else(|| draft.scenario.clone()),
+        parameters: run.parameters,
+        ..draft
+    })
+}
+
+/// `GET /runs/new/check?…`: the parts of the page that a changed field changes.
+pub async fn recheck(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    RawForm(query): RawForm,
+) -> Result<Html<String>> {
+    let (form, _) = read(&state, &presence, Draft::read(&query), caller.scope, Tell::Typed).await?;
+    let fields = FieldsPart { form: &form }.render().map_err(Error::internal)?;
+    let forecast = ForecastPart { form: &form }.render().map_err(Error::internal)?;
+    Ok(Html(fields + &forecast))
+}
+
+/// `POST /runs/new`: submits it, or shows the form again with what is wrong.
+pub async fn submit(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    RawForm(body): RawForm,
+) -> Result<Response> {
+    let (form, checked) = read(&state, &presence, Draft::read(&body), caller.scope, Tell::All).await?;
+    let Some(checked) = checked else {
+        let page = NewPage { shell: Shell::signed_in("New run", Section::Runs, &caller.name), form };
+        return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
+    };
+    let whole = make(&state, checked, caller.name).await?;
+    Ok(Redirect::to(&format!("/experiments/{}", whole.experiment.id)).into_response())
+}

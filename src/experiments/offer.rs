@@ -1,0 +1,213 @@
+//! What the form of a new run offers: all there is, and why some of it can't be had now. Pure.
+
+use brewbench_agent::scenarios;
+
+use super::{
+    draft::Draft,
+    fits::{Needs, Source, obstacle},
+};
+use crate::{
+    catalog::{MachineSize, ScenarioInfo, Target, find_size},
+    fleet::{Agent, Connected},
+    web::mark::{Mark, Marks},
+};
+
+/// All there is.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// As agents offered them, now or once.
+    pub targets: Vec<Target>,
+    /// Their marks.
+    pub marks: Marks,
+    /// Smallest first.
+    pub sizes: Vec<MachineSize>,
+    /// By name.
+    pub scenarios: Vec<ScenarioInfo>,
+    /// By name.
+    pub agents: Vec<Agent>,
+}
+
+/// One thing that can be chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Its name.
+    pub name: String,
+    /// What else is known of it.
+    pub detail: String,
+    /// For targets.
+    pub mark: Option<Mark>,
+    /// Whether it is chosen.
+    pub is_chosen: bool,
+    /// Why nobody can do it now.
+    pub obstacle: Option<String>,
+}
+
+impl Choice {
+    /// Whether it can't be chosen. What was chosen before can always be given up again.
+    pub fn is_locked(&self) -> bool {
+        self.obstacle.is_some() && !self.is_chosen
+    }
+}
+
+/// All that can be chosen, given what has been chosen already.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// By name.
+    pub targets: Vec<Choice>,
+    /// Smallest first.
+    pub sizes: Vec<Choice>,
+    /// By name.
+    pub scenarios: Vec<Choice>,
+    /// By name.
+    pub agents: Vec<Choice>,
+}
+
+/// What can be chosen beside what a draft says.
+pub fn offer(draft: &Draft, known: &Known, connected: &[(String, Connected)]) -> Offer {
+    let asker = Asker { draft, connected, source: source_of(&draft.scenario, &known.scenarios) };
+    Offer {
+        targets: targets(&asker, known),
+        sizes: sizes(&asker, known),
+        scenarios: known.scenarios.iter().map(|scenario| asker.scenario(scenario)).collect(),
+        agents: agents(&asker, known),
+    }
+}
+
+/// Where the newest revision of a scenario comes from.
+fn source_of(name: &str, scenarios: &[ScenarioInfo]) -> Source {
+    scenarios.iter().find(|scenario| scenario.name == name).map_or(Source::User, origin)
+}
+
+fn origin(scenario: &ScenarioInfo) -> Source {
+    let came_along = scenarios::bundled().iter().any(|bundled| bundled.sha256() == scenario.sha256);
+    if came_along { Source::Bundled } else { Source::User }
+}
+
+struct Asker<'a> {
+    draft: &'a Draft,
+    connected: &'a [(String, Connected)],
+    source: Source,
+}
+
+impl Asker<'_> {
+    fn agent(&self) -> Option<&str> {
+        Some(self.draft.agent.as_str()).filter(|name| !name.is_empty())
+    }
+
+    fn ask(&self, targets: &[String], sizes: &[MachineSize], agent: Option<&str>) -> Option<String> {
+        let needs = Needs { targets, sizes, scenario: &self.draft.scenario, scenario_source: self.source, agent };
+        obstacle(needs, self.connected)
+    }
+
+    /// Whether somebody has a target, whatever the script.
+    fn target(&self, name: &str) -> Option<String> {
+        let needs = Needs {
+            targets: &[name.to_owned()],
+            sizes: &[],
+            scenario: &self.draft.scenario,
+            scenario_source: Source::Bundled,
+            agent: self.agent(),
+        };
+        let told = obstacle(needs, self.connected)?;
+        Some(if told.starts_with("target: ") { "offered by no connected agent".to_owned() } else { short(&told) })
+    }
+
+    fn scenario(&self, scenario: &ScenarioInfo) -> Choice {
+        let needs = Needs {
+            targets: &[],
+            sizes: &[],
+            scenario: &scenario.name,
+            scenario_source: origin(scenario),
+            agent: self.agent(),
+        };
+        let told = obstacle(needs, self.connected);
+        let told = told.map(|told| if told.starts_with("scenario: ") { UNWELCOME.to_owned() } else { short(&told) });
+        Choice {
+            name: scenario.name.clone(),
+            detail: String::new(),
+            mark: None,
+            is_chosen: self.draft.scenario == scenario.name,
+            obstacle: told,
+        }
+    }
+}
+
+const UNWELCOME: &str = "no connected agent runs scripts that did not come with brewbench";
+
+/// What is said to all of them once needs not be said to each.
+fn short(told: &str) -> String {
+    let said = told.split_once(": ").filter(|(field, _)| !field.contains(' ')).map_or(told, |(_, rest)| rest);
+    said.split(';').next().unwrap_or_default().trim().to_owned()
+}
+
+fn targets(asker: &Asker<'_>, known: &Known) -> Vec<Choice> {
+    let mut all: Vec<Choice> = Vec::new();
+    // By name, what was seen last first.
+    for target in &known.targets {
+        if all.last().is_some_and(|last| last.name == target.name) {
+            continue;
+        }
+        all.push(Choice {
+            name: target.name.clone(),
+            detail: format!("{} · {}", target.version, target.description),
+            mark: Some(known.marks.of(&target.name)),
+            is_chosen: asker.draft.targets.contains(&target.name),
+            obstacle: asker.target(&target.name),
+        });
+    }
+    for name in asker.draft.targets.iter().filter(|name| !known.targets.iter().any(|target| target.name == **name)) {
+        all.push(Choice {
+            name: name.clone(),
+            detail: String::new(),
+            mark: Some(known.marks.of(name)),
+            is_chosen: true,
+            obstacle: Some("no agent ever offered it".to_owned()),
+        });
+    }
+    all
+}
+
+fn sizes(asker: &Asker<'_>, known: &Known) -> Vec<Choice> {
+    // A size is judged by those of the chosen targets that can be had, or by any target that can.
+    let can_be_had = |name: &&String| asker.target(name).is_none();
+    let chosen: Vec<String> = asker.draft.targets.iter().filter(can_be_had).cloned().collect();
+    let meant: Vec<&MachineSize> =
+        asker.draft.sizes.iter().filter_map(|meant| find_size(&known.sizes, meant)).collect();
+    let judge = |size: &MachineSize| {
+        let size = std::slice::from_ref(size);
+        if !chosen.is_empty() {
+            return asker.ask(&chosen, size, asker.agent());
+        }
+        let mut told = None;
+        for target in known.targets.iter().filter(|target| asker.target(&target.name).is_none()) {
+            told = Some(asker.ask(std::slice::from_ref(&target.name), size, asker.agent())?);
+        }
+        told.or_else(|| asker.ask(&[], &[], asker.agent()))
+    };
+    let choice = |size: &MachineSize| Choice {
+        name: size.name.clone(),
+        detail: String::new(),
+        mark: None,
+        is_chosen: meant.iter().any(|meant| meant.name == size.name),
+        obstacle: judge(size).filter(|told| !told.starts_with("scenario: ")).map(|told| match told.split_once("; ") {
+            Some((head, why)) if head.starts_with("size: ") => why.to_owned(),
+            _ => short(&told),
+        }),
+    };
+    known.sizes.iter().map(choice).collect()
+}
+
+fn agents(asker: &Asker<'_>, known: &Known) -> Vec<Choice> {
+    let meant: Vec<MachineSize> =
+        asker.draft.sizes.iter().filter_map(|meant| find_size(&known.sizes, meant)).cloned().collect();
+    let choice = |agent: &Agent| Choice {
+        name: agent.name.clone(),
+        detail: String::new(),
+        mark: None,
+        is_chosen: asker.draft.agent == agent.name,
+        obstacle: asker
+            .ask(&asker.draft.targets, &meant, Some(&agent.name))
+            .map(|told| if told.starts_with("agent: ") { "not connected".to_owned() } else { short(&told) }),
+    };
+    known.agents.iter().filter(|agent| agent.revoked_at_ms.is_none()).map(choice).collect()
+}

@@ -1,0 +1,96 @@
+//! Light or dark: what a person chose goes along in a cookie, so that the first byte of a page knows it already.
+
+use std::{fmt, str::FromStr};
+
+use askama::filters::HtmlSafe;
+use axum::{extract::Request, middleware::Next, response::Response};
+use axum_extra::extract::{
+    CookieJar,
+    cookie::{Cookie, SameSite},
+};
+use time::Duration;
+
+/// The cookie that carries the choice.
+pub const COOKIE: &str = "brewbench_scheme";
+
+/// What a person chose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheme {
+    /// As the system wishes.
+    #[default]
+    System,
+    /// Always light.
+    Light,
+    /// Always dark.
+    Dark,
+}
+
+impl Scheme {
+    /// The word in the cookie and in forms.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+
+    /// What a browser is told to keep, for a year.
+    pub fn cookie(self) -> Cookie<'static> {
+        let cookie = Cookie::build((COOKIE, self.as_str())).path("/").http_only(true).same_site(SameSite::Lax);
+        cookie.max_age(Duration::days(365)).build()
+    }
+}
+
+impl FromStr for Scheme {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::System, Self::Light, Self::Dark]
+            .into_iter()
+            .find(|scheme| scheme.as_str() == text)
+            .ok_or_else(|| format!("scheme: {text:?} is neither system nor light nor dark"))
+    }
+}
+
+/// In a template it writes the attribute of the root element, if there is one to write.
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System => Ok(()),
+            chosen => write!(f, r#" data-scheme="{}""#, chosen.as_str()),
+        }
+    }
+}
+
+/// Made of words of this file alone.
+impl HtmlSafe for Scheme {}
+
+tokio::task_local! {
+    static CHOSEN: Scheme;
+}
+
+/// Middleware (`axum::middleware::from_fn`): every page that is rendered within knows the scheme.
+pub async fn remember(request: Request, next: Next) -> Response {
+    let jar = CookieJar::from_headers(request.headers());
+    let scheme = jar.get(COOKIE).and_then(|cookie| cookie.value().parse().ok()).unwrap_or_default();
+    CHOSEN.scope(scheme, next.run(request)).await
+}
+
+/// What the person chose for whom a page is rendered.
+pub fn chosen() -> Scheme {
+    CHOSEN.try_with(|scheme| *scheme).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_words_reach_the_page() {
+        assert_eq!("dark".parse::<Scheme>().expect("a scheme").to_string(), r#" data-scheme="dark""#);
+        assert_eq!(Scheme::System.to_string(), "");
+        assert!("dark\" onload=\"x".parse::<Scheme>().is_err());
+        assert_eq!(chosen(), Scheme::System, "outside of a request nobody has chosen");
+    }
+}

@@ -1,0 +1,291 @@
+//! The pages that look at several rooms at once.
+
+use brewbench::auth::Role;
+use brewbench_agent::wire::outcome::{Ended, Outcome};
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+
+use crate::{
+    harness::{
+        Actor, Agent, Answer, App,
+        agent::outcome,
+        submit::{plan_with, submit, submit_one},
+        summaries::good,
+    },
+    new_run::fill_in,
+};
+
+#[tokio::test]
+async fn an_agent_is_added_on_the_page_and_its_key_is_shown_once() {
+    let app = App::start().await;
+    let admin = app.admin().await.at_pages();
+    let empty = admin.get("/agents").await.ok().text();
+    assert!(empty.contains("There is no agent yet") && empty.contains("--local-agent"), "{empty}");
+    let made = fill_in(&admin, "/agents", "name=rack").await;
+    assert_eq!(made.status, StatusCode::CREATED);
+    assert_eq!(made.header("cache-control"), "no-store");
+    let page = made.text();
+    let key = page.split("--key ").nth(1).and_then(|rest| rest.split('<').next()).expect("a key").to_owned();
+    assert!(page.contains(&format!("brewbench agent --server {} --key", app.state.public_url)), "{page}");
+    let seen = admin.get("/agents").await.ok().text();
+    assert!(!seen.contains(&key) && seen.contains("never seen"), "{seen}");
+    assert_eq!(app.nobody().with_secret(&key).get("/api/v1/agent/channel").await.status, StatusCode::BAD_REQUEST);
+
+    let again = fill_in(&admin, "/agents", "name=rack").await;
+    assert_eq!(again.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(again.text().contains("there is an agent") && again.text().contains(r#"value="rack""#));
+    let asked = admin.get("/agents/rack/revoke").await.ok().text();
+    assert!(asked.contains("nobody can connect with its key again"), "{asked}");
+    assert_eq!(fill_in(&admin, "/agents/rack/revoke", "").await.status, StatusCode::SEE_OTHER);
+    assert_eq!(app.nobody().with_secret(&key).get("/api/v1/agent/channel").await.status, StatusCode::UNAUTHORIZED);
+    let gone = admin.get("/agents/rack").await.ok().text();
+    assert!(gone.contains("revoked") && !gone.contains("/agents/rack/revoke"), "{gone}");
+}
+
+#[tokio::test]
+async fn an_agents_page_says_what_it_is_what_it_does_and_what_it_did() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start_with(&app, "rack <b>", |hello| hello.machine.kernel = "Linux <b>".to_owned()).await;
+    let first = submit_one(&user).await;
+    let job = agent.job().await;
+    agent.finish(&job, &good()).await;
+    let second = submit_one(&user).await;
+    let _job = agent.job().await;
+    let pages = user.at_pages();
+    let page = pages.get("/agents/rack%20%3Cb%3E").await.ok().text();
+    for text in ["CPU and memory by cgroup2", "1.8.1", "8</dd>", "32", &first, &second, "17,070", "leased"] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    let list = pages.get("/agents").await.ok().text();
+    assert!(list.contains("connected") && list.contains(&format!("/runs/{second}")), "{list}");
+    assert!(!page.contains("<b>\"") && !page.contains("Linux <b>") && !list.contains("rack <b>"));
+    assert!(!list.contains("Add an agent"), "only administrators add one");
+    assert_eq!(pages.get("/agents/nobody").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_size_is_added_on_the_page_and_goes_as_long_as_no_run_has_had_it() {
+    let app = App::start().await;
+    let admin = app.admin().await.at_pages();
+    let mut agent = Agent::start(&app, "rack").await;
+    assert_eq!(fill_in(&admin, "/sizes", "vcpus=0.5&memory=1GiB&name=").await.status, StatusCode::SEE_OTHER);
+    let page = admin.get("/sizes").await.ok().text();
+    assert!(page.contains("0.5 vCPU / 1 GiB") && page.contains("none: rack has 8 cores"), "{page}");
+    for (form, sentence) in [
+        ("vcpus=two&memory=1GiB", "is no number of cores"),
+        ("vcpus=2&memory=much", "write it as 256MiB or 4GiB"),
+        ("vcpus=9000&memory=1GiB", "is not between 0.01 and 4096"),
+        ("vcpus=0.5&memory=1GiB", "choose another name"),
+    ] {
+        let answer = fill_in(&admin, "/sizes", form).await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{form}");
+        assert!(answer.text().contains(sentence), "{form}: {}", answer.text());
+    }
+    let half = "/sizes/0%2E5%20vCPU%20%2F%201%20GiB/remove";
+    assert!(page.contains(half), "{page}");
+    assert!(admin.get(half).await.ok().text().contains("Remove this size?"));
+    assert_eq!(fill_in(&admin, half, "").await.status, StatusCode::SEE_OTHER);
+    assert!(!admin.get("/sizes").await.ok().text().contains("0.5 vCPU"));
+
+    submit(&app.user().await, &plan_with(&json!({"sizes": ["1/256MiB"]}))).await;
+    let job = agent.job().await;
+    agent.finish(&job, &good()).await;
+    let used = "1%20vCPU%20%2F%20256%20MiB";
+    assert_eq!(admin.get(&format!("/sizes/{used}/remove")).await.status, StatusCode::CONFLICT);
+    let api = app.admin().await;
+    assert!(api.delete(&format!("/api/v1/sizes/{used}")).await.refused(409).contains("runs have had the size"));
+    assert!(api.delete("/api/v1/sizes/nothing").await.refused(404).contains("there is no size"));
+    api.delete("/api/v1/sizes/16%20vCPU%20%2F%2016%20GiB").await.ok();
+    let names = app.reader().await.get("/api/v1/sizes").await.ok().text();
+    assert!(!names.contains("16 vCPU / 16 GiB"), "{names}");
+}
+
+#[tokio::test]
+async fn a_targets_page_has_its_versions_who_offers_them_and_a_line_for_each_setting() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let pages = app.reader().await.at_pages();
+    assert!(pages.get("/targets").await.ok().text().contains("No target is known yet."));
+    let mut agent = Agent::start(&app, "rack").await;
+    let sizes = json!({"sizes": ["1/256MiB", "2/4GiB"], "repetitions": 2});
+    submit(&user, &plan_with(&sizes)).await;
+    for _ in 0..4 {
+        let job = agent.job().await;
+        agent.finish(&job, &good()).await;
+    }
+    let list = pages.get("/targets").await.ok().text();
+    assert!(list.contains(r#"href="/targets/fast""#) && list.contains("no results yet") && list.contains("rack"));
+    assert!(list.contains(r#"aria-label="2 results, from 17,070 to 17,070 requests/s, the last 17,070""#), "{list}");
+    let page = pages.get("/targets/fast").await.ok().text();
+    assert_eq!(page.matches("class=\"spark\"").count(), 2, "{page}");
+    assert!(page.contains(&"ab".repeat(32)) && page.contains("<code>abababababab</code>"), "{page}");
+    assert!(page.contains(r#"href="/runs/new?target=fast""#), "{page}");
+    user.import(good()).await.ok();
+    let imported = pages.get("/targets/t").await.ok().text();
+    assert!(imported.contains("its results were imported") && imported.contains("17,070"), "{imported}");
+    assert_eq!(pages.get("/targets/nothing").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn the_dashboard_says_what_to_do_first_then_what_runs_and_what_is_broken() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let pages = app.person(Role::Viewer).await.at_pages();
+    let page = async || pages.get("/").await.ok().text();
+    assert!(page().await.contains("Nothing can be measured yet"));
+    let mut agent = Agent::start(&app, "rack").await;
+    let ready = page().await;
+    assert!(ready.contains("Submit the first run") && ready.contains("An agent is connected"), "{ready}");
+    let (experiment, _) = submit(&user, &plan_with(&json!({"repetitions": 3, "name": "night"}))).await;
+    let job = agent.job().await;
+    agent.finish(&job, &good()).await;
+    let job = agent.job().await;
+    let reason = "the <b>port</b> was taken".to_owned();
+    agent.end(Outcome { ended: Ended::Failed { reason }, ..outcome(&job, &good()) }).await;
+    let _job = agent.job().await;
+    let busy = page().await;
+    for text in [
+        "2 runs of 1 experiment have ended, 1 of them without figures that count",
+        "1 running, 0 waiting",
+        "the &#60;b&#62;port&#60;/b&#62; was taken",
+        &format!("/experiments/{experiment}"),
+        "night",
+        "2 of 3",
+    ] {
+        assert!(busy.contains(text), "{text}: {busy}");
+    }
+    agent.hang_up();
+    app.until("its absence", async || page().await.contains("is away, last seen").then_some(())).await;
+}
+
+#[tokio::test]
+async fn what_happened_is_told_since_the_last_look_and_not_since_the_last_reload() {
+    let app = App::start().await;
+    let person = app.person(Role::Viewer).await.at_pages();
+    app.user().await.import(good()).await.ok();
+    let first = person.get("/").await.ok();
+    assert!(first.text().contains("1 run has ended"), "{}", first.text());
+    let cookie = first.header("set-cookie").split(';').next().expect("a cookie").to_owned();
+    assert!(cookie.starts_with("brewbench_looked="), "{cookie}");
+    let look = async |cookie: &str| {
+        let cookies = format!("{}={}; {cookie}", brewbench::auth::caller::SESSION_COOKIE, person.session());
+        let request = app.nobody().at_pages().request(&Method::GET, "/").header("cookie", cookies);
+        Answer::of(request).await.ok().text()
+    };
+    assert!(look(&cookie).await.contains("1 run has ended"));
+    let now = brewbench_agent::wire::now_ms();
+    let yesterday = format!("brewbench_looked={}.{}", now - 86_400_000, now - 3_600_000);
+    assert!(look(&yesterday).await.contains("1 run has ended"));
+    let later = format!("brewbench_looked={}.{}", now + 1_000, now + 1_000);
+    assert!(look(&later).await.contains("nothing has ended"));
+}
+
+#[tokio::test]
+async fn settings_say_how_the_server_is_set_up_and_keep_the_scheme_in_a_cookie() {
+    let app = App::start().await;
+    let _agent = Agent::start(&app, "rack").await;
+    let reader = app.reader().await.at_pages();
+    let page = reader.get("/settings").await.ok().text();
+    let folder = app.data().display().to_string();
+    for text in [app.state.public_url.as_str(), "16\u{a0}MiB", "10,000", "k6 on rack", "1.8.1", "SQLite"] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(!page.contains(&folder), "where things lie is for administrators");
+    assert!(app.admin().await.at_pages().get("/settings").await.ok().text().contains(&folder));
+    assert!(page.contains(r#"<html lang="en">"#), "{page}");
+    let dark = fill_in(&reader, "/settings/scheme", "scheme=dark").await;
+    assert_eq!((dark.status, dark.header("location")), (StatusCode::SEE_OTHER, "/settings"));
+    let cookie = dark.header("set-cookie").split(';').next().expect("a cookie").to_owned();
+    let with = async |path: &str, cookie: &str| {
+        Answer::of(reader.request(&Method::GET, path).header("cookie", cookie)).await.text()
+    };
+    for path in ["/settings", "/runs", "/nowhere", "/login"] {
+        assert!(with(path, &cookie).await.contains(r#"<html lang="en" data-scheme="dark">"#), "{path}");
+    }
+    assert!(!with("/settings", "brewbench_scheme=dark\" onload=\"x").await.contains("onload"));
+    assert_eq!(fill_in(&reader, "/settings/scheme", "scheme=pink").await.status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+/// Sends a form with files as a browser does.
+async fn upload(who: &Actor, fields: &[(&str, &str)], files: &[(&str, &str, &str)]) -> Answer {
+    let field = |(name, value): &(&str, &str)| {
+        format!("--x\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+    };
+    let file = |(name, file, text): &(&str, &str, &str)| {
+        format!(
+            "--x\r\ncontent-disposition: form-data; name=\"{name}\"; filename=\"{file}\"\r\n\
+             content-type: text/plain\r\n\r\n{text}\r\n"
+        )
+    };
+    let parts: Vec<String> = fields.iter().map(field).chain(files.iter().map(file)).collect();
+    let body = parts.concat() + "--x--\r\n";
+    let request = who.request(&Method::POST, "/scenarios").header("content-type", "multipart/form-data; boundary=x");
+    Answer::of(request.body(body)).await
+}
+
+#[tokio::test]
+async fn a_scenario_is_uploaded_changed_and_shown_with_what_differs() {
+    let app = App::start().await;
+    let user = app.user().await.at_pages();
+    let list = user.get("/scenarios").await.ok().text();
+    assert!(list.contains("site-mix") && list.contains("came with brewbench"), "{list}");
+    let script = "// <b>first</b>\r\nexport default function () {}\r\n";
+    let files = [("files", "a.json", "[1]"), ("files", "b.json", "{}"), ("script_file", "", "")];
+    let made = upload(&user, &[("name", "mine / 1"), ("script", script), ("defaults", "N=1\r\n")], &files).await;
+    assert_eq!((made.status, made.header("location")), (StatusCode::SEE_OTHER, "/scenarios/mine%20%2F%201"));
+    let page = user.get("/scenarios/mine%20%2F%201").await.ok().text();
+    assert!(page.contains("<span class=\"hl-comment\">// &lt;b&gt;first&lt;/b&gt;</span>"), "{page}");
+    for text in ["a.json", "[1]", "N</dt>", "Nobody has run it yet.", r#"href="/runs/new?scenario=mine%20/%201""#] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(!page.contains('\r'), "ends of lines are what they were in the file");
+
+    let second = ("script_file", "mine.js", "// second\nexport default function () {}\n");
+    let changed = upload(&user, &[("name", "mine / 1"), ("keep", "a.json"), ("defaults", "N=2")], &[second]).await;
+    assert_eq!(changed.status, StatusCode::SEE_OTHER, "{}", changed.text());
+    let page = user.get("/scenarios/mine%20%2F%201").await.ok().text();
+    let at = page.find("/differences?from=").expect("a link");
+    let link = page[at..].split('"').next().expect("an address").replace("&amp;", "&");
+    let differences = user.get(&format!("/scenarios/mine%20%2F%201{link}")).await.ok().text();
+    for text in
+        ["- // &#60;b&#62;first&#60;/b&#62;", "+ // second", "- N=1", "+ N=2", "<h2 class=\"break\">b.json</h2>"]
+    {
+        assert!(differences.contains(text), "{text}: {differences}");
+    }
+    assert!(!differences.contains("a.json"), "it has stayed as it was");
+    let revisions = user.get("/api/v1/scenarios/mine%20%2F%201/revisions").await.ok().json();
+    let old = revisions["revisions"][1]["sha256"].as_str().expect("a hash").to_owned();
+    let first = user.get(&format!("/scenarios/mine%20%2F%201?revision={old}")).await.ok().text();
+    assert!(first.contains("not the newest") && first.contains("first"), "{first}");
+    let text = user.get(&format!("/api/v1/scenarios/mine%20%2F%201?revision={old}")).await.ok().json();
+    assert_eq!(text["defaults"], json!({"N": "1"}));
+    user.clone().get("/api/v1/scenarios/nothing/revisions").await.refused(404);
+    user.get("/api/v1/scenarios/hash?revision=nothing").await.refused(404);
+}
+
+/// Fields, files, and what is said about them.
+type Case<'a> = (&'a [(&'a str, &'a str)], &'a [(&'a str, &'a str, &'a str)], &'a str);
+
+#[tokio::test]
+async fn an_upload_that_can_not_be_used_says_why_and_keeps_what_was_typed() {
+    let app = App::start().await;
+    let user = app.user().await.at_pages();
+    let cases: [Case; 5] = [
+        (&[("name", "x"), ("script", " ")], &[], "script: it is empty"),
+        (&[("name", ""), ("script", "1")], &[], "name: 1 to 80 characters"),
+        (&[("name", "x"), ("script", "1"), ("defaults", "loud")], &[], "as NAME=VALUE"),
+        (&[("name", "x"), ("script", "1"), ("defaults", "K6_OUT=x")], &[], "is no parameter name"),
+        (&[("name", "x"), ("script", "1")], &[("files", "../x", "1")], "is no plain file name"),
+    ];
+    for (fields, files, sentence) in cases {
+        let answer = upload(&user, fields, files).await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{fields:?}: {}", answer.text());
+        assert!(answer.text().contains(sentence), "{sentence}: {}", answer.text());
+    }
+    let typed = upload(&user, &[("name", "x"), ("script", "</textarea><b>"), ("defaults", "loud")], &[]).await.text();
+    assert!(typed.contains("&#60;/textarea&#62;&#60;b&#62;"), "{typed}");
+    let large = upload(&user, &[("name", "x"), ("script", &"1".repeat(3 << 20))], &[]).await;
+    assert_eq!(large.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(app.reader().await.get("/api/v1/scenarios/x").await.status, StatusCode::NOT_FOUND);
+}

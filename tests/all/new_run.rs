@@ -1,0 +1,155 @@
+//! The form of a new run.
+
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+
+use crate::harness::{
+    Actor, Agent, Answer, App,
+    submit::{plan_with, submit, text},
+};
+
+/// Sends a form as a browser does.
+pub async fn fill_in(who: &Actor, path: &str, form: &str) -> Answer {
+    let request = who.request(&Method::POST, path).header("content-type", "application/x-www-form-urlencoded");
+    Answer::of(request.body(form.to_owned())).await
+}
+
+const WHOLE: &str = "target=fast&target=slow&size=1+vCPU+%2F+256+MiB&scenario=hash&load=vus&vus=2&duration=1s&\
+                     warm-up=0s&repeat=2&agent=&name=night";
+
+#[tokio::test]
+async fn the_form_makes_the_same_experiment_as_the_api() {
+    let app = App::start().await;
+    let user = app.user().await.at_pages();
+    let _agent = Agent::start(&app, "rack").await;
+    let shown = user.get(&format!("/runs/new?{WHOLE}")).await.ok().text();
+    assert!(shown.contains("4 runs, about 10") && shown.contains("2 targets × 1 size × 2 repetitions"), "{shown}");
+    assert!(shown.contains("Starts at once: nothing else runs or waits."), "{shown}");
+    assert!(
+        shown.contains("brewbench run new --target fast --target slow --size &#39;1 vCPU / 256 MiB&#39;"),
+        "{shown}"
+    );
+    assert!(shown.contains("&#34;targets&#34;: ["), "{shown}");
+    let made = fill_in(&user, "/runs/new", WHOLE).await;
+    assert_eq!(made.status, StatusCode::SEE_OTHER, "{}", made.text());
+    let experiment = made.header("location").strip_prefix("/experiments/").expect("its page").to_owned();
+    let whole = app.reader().await.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json();
+    assert_eq!((&whole["experiment"]["name"], &whole["progress"]["total"]), (&json!("night"), &json!(4)));
+    assert_eq!(whole["experiment"]["plan"]["vus"], 2);
+
+    let page = user.get(made.header("location")).await.ok().text();
+    assert!(page.contains(&format!(r#"href="/runs/new?experiment={experiment}""#)), "{page}");
+    let again = user.get(&format!("/runs/new?experiment={experiment}")).await;
+    let query = again.header("location").to_owned();
+    assert!(query.starts_with("/runs/new?target=fast&target=slow&size=1+vCPU"), "{query}");
+    let behind = user.get(&query).await.ok().text();
+    assert!(behind.contains("behind 4 runs that have not ended"), "{behind}");
+    let run = text(&whole["runs"][0]["id"]);
+    assert!(user.get(&format!("/runs/{run}")).await.ok().text().contains(&format!("/runs/new?run={run}")));
+    let one = user.get(&format!("/runs/new?run={run}")).await;
+    assert!(one.header("location").starts_with("/runs/new?target=fast&size="), "{}", one.header("location"));
+}
+
+#[tokio::test]
+async fn what_is_wrong_stands_at_its_field_and_what_was_typed_stays() {
+    let app = App::start().await;
+    let user = app.user().await.at_pages();
+    let _agent = Agent::start(&app, "rack").await;
+    let wrong = "target=fast&scenario=hash&load=vus&vus=many&duration=soon&warm-up=0s&repeat=2&name=%3Cb%3Ex";
+    let answer = fill_in(&user, "/runs/new", wrong).await;
+    assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
+    let page = answer.text();
+    assert!(page.contains("Virtual users: a whole number, such as 10") && page.contains(r#"value="many""#), "{page}");
+    assert!(page.contains("Measured time: a time, such as") && page.contains(r#"value="soon""#), "{page}");
+    assert!(page.contains("&#60;b&#62;x") && !page.contains("<b>x"), "{page}");
+    let limits = [
+        ("duration=0.5s", "Measured time: between 1 and 86400 seconds"),
+        ("vus=0", "Virtual users: between 1 and 100000"),
+        ("repeat=0", "Repetitions: at least 1"),
+        ("repeat=9999999", "at most 10000 go into one experiment"),
+        ("agent=attic", "&#34;attic&#34; is not connected"),
+    ];
+    for (field, sentence) in limits {
+        let answer = fill_in(&user, "/runs/new", &format!("{WHOLE}&{field}")).await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{field}");
+        assert!(answer.text().contains(sentence), "{field}: {}", answer.text());
+    }
+    let nothing = fill_in(&user, "/runs/new", "").await.text();
+    assert!(nothing.contains("name at least one") && nothing.contains("Choose at least one target and one"));
+    assert_eq!(app.reader().await.count_runs().await, 0);
+}
+
+#[tokio::test]
+async fn it_offers_what_somebody_connected_can_do_and_says_why_not_the_rest() {
+    let app = App::start().await;
+    let user = app.user().await.at_pages();
+    let none = user.get("/runs/new").await.ok().text();
+    assert!(none.contains("No agent is connected") && none.contains(r#"href="/agents""#), "{none}");
+    let mut gone = Agent::start_with(&app, "attic", |hello| hello.targets[0].name = "old".to_owned()).await;
+    let _agent = Agent::start(&app, "rack").await;
+    gone.hang_up();
+    app.until("its absence", async || {
+        let list = app.reader().await.get("/api/v1/agents").await.ok().json();
+        (list["agents"][0]["connected"] == false).then_some(())
+    })
+    .await;
+    app.user().await.post("/api/v1/scenarios", &json!({"name": "mine", "script": "export default 1"})).await.ok();
+    let page = user.get("/runs/new").await.ok().text();
+    let input = |name: &str, value: &str| {
+        let at =
+            page.find(&format!(r#"name="{name}" value="{value}""#)).unwrap_or_else(|| panic!("no {value}: {page}"));
+        page[at..].split("</label>").next().unwrap_or_default().to_owned()
+    };
+    assert!(!input("target", "fast").contains("disabled"));
+    assert!(input("target", "old").contains("disabled") && input("target", "old").contains("no connected agent"));
+    assert!(!input("size", "8 vCPU / 16 GiB").contains("disabled"));
+    let large = input("size", "16 vCPU / 16 GiB");
+    assert!(large.contains("disabled") && large.contains("rack has 8 cores"), "{large}");
+    assert!(input("scenario", "mine").contains("no connected agent runs scripts that did not come with brewbench"));
+    assert!(input("agent", "attic").contains("not connected") && !input("agent", "rack").contains("disabled"));
+    // What was chosen can be given up, and nothing is submitted that nobody can do.
+    let stale = user.get("/runs/new?target=old&size=1%2F256MiB").await.ok().text();
+    assert!(stale.contains(r#"value="old" checked data-preserve"#), "{stale}");
+    let refused = fill_in(&user, "/runs/new", &format!("{WHOLE}&target=old")).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test]
+async fn a_changed_field_brings_the_parts_that_it_changes() {
+    let app = App::start().await;
+    let _agent = Agent::start(&app, "rack").await;
+    let viewer = app.reader().await;
+    let parts = viewer.get("/runs/new/check?scenario=single-file&set.PAYLOAD=10k&target=fast&datastar=%7B%7D").await;
+    assert_eq!(parts.header("content-type"), "text/html; charset=utf-8");
+    let parts = parts.ok().text();
+    assert!(parts.contains(r#"name="set.PAYLOAD" value="10k""#) && parts.contains("usually 1k"), "{parts}");
+    assert!(parts.contains(r#"id="forecast""#) && parts.contains("Choose at least one machine size."), "{parts}");
+    assert!(!parts.contains("name at least one"), "what is not chosen yet is no fault yet");
+    let page = viewer.at_pages().get("/runs/new").await.ok().text();
+    assert!(page.contains("You may look, not submit."), "{page}");
+}
+
+#[tokio::test]
+async fn experiments_are_listed_newest_first_by_page_api_and_in_pages() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let _agent = Agent::start(&app, "rack").await;
+    let mut ids = Vec::new();
+    for place in 0..22 {
+        ids.push(submit(&user, &plan_with(&json!({"name": format!("experiment {place:02}")}))).await.0);
+    }
+    let page = user.clone().at_pages().get("/experiments").await.ok().text();
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
+    assert!(at("experiment 21") < at("experiment 20") && !page.contains("experiment 01"), "{page}");
+    let older = format!("/experiments?before={}", ids[2]);
+    assert!(page.contains(&older), "{page}");
+    let rest = user.clone().at_pages().get(&older).await.ok().text();
+    assert!(rest.contains("experiment 01") && rest.contains("Older experiments") && !rest.contains("experiment 02"));
+    let list = user.get("/api/v1/experiments?limit=2").await.ok().json();
+    let names: Vec<_> =
+        list["experiments"].as_array().expect("a list").iter().map(|one| &one["experiment"]["id"]).collect();
+    assert_eq!(names, [&json!(ids[21]), &json!(ids[20])]);
+    assert_eq!(list["experiments"][0]["verdict"], "no figures yet");
+    let next = user.get(&format!("/api/v1/experiments?limit=2&before={}", ids[20])).await.ok().json();
+    assert_eq!(next["experiments"][0]["experiment"]["id"], json!(ids[19]));
+}
