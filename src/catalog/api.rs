@@ -9,7 +9,7 @@ use brewbench_agent::wire::{job::Scenario, now_ms};
 
 use super::{MachineSize, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList, queries};
 use crate::{
-    auth::{Admin, Read, Submit, api::checked_name},
+    auth::{Admin, Read, Submit, api::checked_name, audit::Deed},
     error::{Error, ErrorBody, Input, Result},
     state::AppState,
 };
@@ -30,7 +30,7 @@ pub async fn sizes(_: Read, State(state): State<AppState>) -> Result<Json<SizeLi
 #[utoipa::path(post, path = "/api/v1/sizes", tag = "catalog",
     responses((status = 201, body = MachineSize), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn add_size(
-    _: Admin,
+    Admin(caller): Admin,
     State(state): State<AppState>,
     Input(mut size): Input<MachineSize>,
 ) -> Result<(StatusCode, Json<MachineSize>)> {
@@ -42,7 +42,7 @@ pub async fn add_size(
     if !(1024 * 1024..=1 << 60).contains(&size.memory_bytes) {
         return Err(Error::Invalid(format!("memory_bytes: {} is less than 1 MiB or absurd", size.memory_bytes)));
     }
-    queries::insert_size(&state.db.write, &size, now_ms()).await?;
+    queries::insert_size(&state.db.write, &size, now_ms(), &caller.does(Deed::SizeAdded, &size.name)).await?;
     Ok((StatusCode::CREATED, Json(size)))
 }
 
@@ -66,7 +66,7 @@ pub async fn scenario(_: Read, State(state): State<AppState>, Path(name): Path<S
 #[utoipa::path(post, path = "/api/v1/scenarios", tag = "catalog",
     responses((status = 201, body = ScenarioInfo), (status = 422, body = ErrorBody)))]
 pub async fn add_scenario(
-    _: Submit,
+    Submit(caller): Submit,
     State(state): State<AppState>,
     Input(text): Input<ScenarioText>,
 ) -> Result<(StatusCode, Json<ScenarioInfo>)> {
@@ -84,7 +84,7 @@ pub async fn add_scenario(
         return Err(Error::Invalid(format!("defaults: {bad:?} is no parameter name: letters, digits and _ only")));
     }
     let scenario = Scenario { name: name.clone(), script, files, defaults };
-    queries::keep_scenario(&state.db.write, &scenario, now_ms()).await?;
+    queries::add_scenario(&state.db.write, &scenario, now_ms(), &caller.does(Deed::ScenarioAdded, &name)).await?;
     let stored = queries::scenarios(&state.db.read).await?.into_iter().find(|stored| stored.name == name);
     Ok((StatusCode::CREATED, Json(stored.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?)))
 }

@@ -10,6 +10,7 @@ mod experiments;
 mod harness;
 mod import;
 mod migrations;
+mod people;
 mod processes;
 mod routes;
 mod runs;

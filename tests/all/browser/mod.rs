@@ -8,6 +8,7 @@ mod history;
 mod hostile;
 mod page;
 mod passkeys;
+mod people;
 mod scriptless;
 mod told;
 
