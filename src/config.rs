@@ -1,6 +1,6 @@
 //! What a server is told at its start.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use url::Url;
 
@@ -17,6 +17,47 @@ pub struct Config {
     pub max_summary_bytes: usize,
     /// An agent's silence after which its run is given up.
     pub lease: Duration,
+    /// Whether a proxy stands before it that adds each caller's address to `X-Forwarded-For`.
+    pub behind_proxy: bool,
+    /// How often an address may try.
+    pub rates: Rates,
+}
+
+/// How often an address may try; all together ten times as often.
+#[derive(Clone, Copy, Debug)]
+pub struct Rates {
+    /// Steps of logins and registrations: a login takes two.
+    pub sign_in: Rate,
+    /// Tokens and agents' keys that open nothing.
+    pub wrong_secrets: Rate,
+}
+
+/// So many at once, and then so many a minute.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    /// At once.
+    pub burst: NonZeroU32,
+    /// A minute, for ever.
+    pub per_minute: NonZeroU32,
+}
+
+impl Rate {
+    /// So many at once, and then so many a minute.
+    ///
+    /// # Panics
+    /// If one of them is zero.
+    pub const fn new(burst: u32, per_minute: u32) -> Self {
+        Self {
+            burst: NonZeroU32::new(burst).expect("not zero"),
+            per_minute: NonZeroU32::new(per_minute).expect("not zero"),
+        }
+    }
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self { sign_in: Rate::new(40, 20), wrong_secrets: Rate::new(40, 20) }
+    }
 }
 
 impl Config {
@@ -28,6 +69,8 @@ impl Config {
             public_url: None,
             max_summary_bytes: 16 * 1024 * 1024,
             lease: Duration::from_secs(15),
+            behind_proxy: false,
+            rates: Rates::default(),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use brewbench_agent::lock;
 use sqlx::{
-    SqlitePool,
+    Connection, SqlitePool,
     migrate::{MigrateError, Migrator},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
@@ -77,7 +77,21 @@ pub async fn open(folder: &Path) -> Result<Db, OpenError> {
         .busy_timeout(Duration::from_secs(5));
     // A connection to a file does not go stale: it need not be tried before each use.
     let pool = || SqlitePoolOptions::new().test_before_acquire(false);
-    let write = pool().max_connections(1).connect_with(options.clone()).await.map_err(sqlite)?;
+    // On a full disk SQLite may end a transaction by itself. sqlx, whose own rollback then fails, would take the next
+    // transactions for parts of one that is still open, and one of them might stay so: nothing after it would be
+    // committed. A connection that comes back like this is not used again.
+    let write = pool()
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                if connection.is_in_transaction() {
+                    // An ordinary rollback may still be under way; this comes back after it.
+                    connection.ping().await?;
+                }
+                Ok(!connection.is_in_transaction())
+            })
+        })
+        .max_connections(1);
+    let write = write.connect_with(options.clone()).await.map_err(sqlite)?;
     MIGRATIONS.run(&write).await.map_err(|fault| match fault {
         MigrateError::VersionMissing(version) => OpenError::Newer(file.clone(), version),
         other => OpenError::Migration(file.clone(), other),

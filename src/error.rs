@@ -3,7 +3,7 @@
 use axum::{
     Json,
     extract::{FromRequest, FromRequestParts, rejection::JsonRejection},
-    http::StatusCode,
+    http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use axum_extra::extract::{Query, QueryRejection};
@@ -31,6 +31,9 @@ pub enum Error {
     /// More than the limit.
     #[error("{0}")]
     TooLarge(String),
+    /// Tried too often; the seconds after which to try again.
+    #[error("too many tries; wait {0} s and try again")]
+    TooMany(u64),
     /// The disk is full: nothing was stored.
     #[error("the server's disk is full: nothing was stored; make room in its data folder and try again")]
     DiskFull,
@@ -64,6 +67,7 @@ impl Error {
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -88,6 +92,9 @@ impl IntoResponse for Error {
             tracing::error!(%cause, "request failed");
         }
         let mut response = (self.status(), Json(ErrorBody { error: self.to_string() })).into_response();
+        if let Self::TooMany(seconds) = &self {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(*seconds));
+        }
         response.extensions_mut().insert(Told(self.to_string()));
         response
     }

@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::{
     auth::{
-        self, Invite, MadeSecret, NewToken, Role, Scope,
+        Caller, Invite, MadeSecret, NewInvite, NewToken, Role, Scope,
         api::{make_invite, make_token},
         secret::{self, Kind},
     },
@@ -17,7 +17,6 @@ use crate::{
     state::AppState,
 };
 
-const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 const ADDRESS_FILE: &str = "public-url";
 
 /// The folder can't be used, or what was asked for can't be done.
@@ -40,33 +39,33 @@ pub fn leave_address(data: &Path, public_url: &Url) -> io::Result<()> {
 }
 
 /// Makes a registration link.
-pub async fn invite(data: &Path, role: Role) -> Result<Invite, OwnerError> {
+pub async fn invite(data: &Path, asked: &NewInvite) -> Result<Invite, OwnerError> {
     let address = std::fs::read_to_string(data.join(ADDRESS_FILE)).ok().and_then(|text| text.parse().ok());
     let db = db::open(data).await?;
-    Ok(make_invite(&db, &address.ok_or(OwnerError::NoAddress)?, role).await?)
+    Ok(make_invite(&db, &address.ok_or(OwnerError::NoAddress)?, asked, &Caller::owner()).await?)
 }
 
 /// Makes a token.
 pub async fn token(data: &Path, asked: &NewToken) -> Result<MadeSecret, OwnerError> {
-    Ok(make_token(&db::open(data).await?, asked).await?)
+    Ok(make_token(&db::open(data).await?, asked, &Caller::owner()).await?)
 }
 
 /// Makes the key of a new agent.
 pub async fn agent_key(data: &Path, name: &str) -> Result<MadeSecret, OwnerError> {
-    Ok(fleet::api::make_key(&db::open(data).await?, name).await?)
+    Ok(fleet::api::make_key(&db::open(data).await?, name, &Caller::owner()).await?)
 }
 
 /// A registration link for an administrator of a running server.
 pub async fn link(state: &AppState) -> Result<String, Error> {
-    Ok(make_invite(&state.db, &state.public_url, Role::Admin).await?.url)
+    let asked = NewInvite { role: Role::Admin, ..NewInvite::default() };
+    Ok(make_invite(&state.db, &state.public_url, &asked, &Caller::owner()).await?.url)
 }
 
 /// A token for the demo to work with, which ends within a day.
 pub async fn demo_token(db: &Db) -> Result<String, Error> {
-    let made = secret::make(Kind::Token);
-    let (now, name) = (now_ms(), format!("demo {}", uuid::Uuid::now_v7()));
-    auth::queries::insert_token(&db.write, &name, &secret::hash(&made), Scope::Submit, now, Some(now + DAY_MS)).await?;
-    Ok(made)
+    let name = format!("demo {}", uuid::Uuid::now_v7());
+    let asked = NewToken { name, scope: Scope::Submit, expires_in_days: Some(1) };
+    Ok(make_token(db, &asked, &Caller::owner()).await?.secret)
 }
 
 /// A new key for the agent that lives in the server's own process; its old one ends.

@@ -16,13 +16,14 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
-    auth::{self, Passkeys, Public, Read, Role},
+    auth::{self, Passkeys, Public, Read},
     catalog, compare,
     config::Config,
     dashboard,
     db::{self, Db, OpenError},
     dispatch, error, experiments,
     fleet::{self, Presence},
+    limits::Limits,
     owner, runs,
     state::{AppState, Events},
     web,
@@ -85,6 +86,7 @@ impl Server {
             .map_err(|fault| OpenError::Folder(config.data.clone(), fault))?;
         let state = AppState {
             db,
+            limits: Arc::new(Limits::new(&config.rates)),
             config: Arc::new(config),
             public_url: Arc::new(public_url),
             events: Events::default(),
@@ -100,8 +102,7 @@ impl Server {
         if auth::queries::any_user(&self.state.db.read).await? {
             return Ok(None);
         }
-        let invite = auth::api::make_invite(&self.state.db, &self.state.public_url, Role::Admin).await?;
-        Ok(Some(invite.url))
+        owner::link(&self.state).await.map(Some)
     }
 
     /// The address for agents and commands on this machine.
@@ -118,7 +119,7 @@ impl Server {
     pub async fn serve(self) -> std::io::Result<()> {
         let Self { state, listener, presence, passkeys, .. } = self;
         state.tasks.spawn(dispatch::work(state.clone(), presence.clone()));
-        let app = router(&state, presence, passkeys);
+        let app = router(&state, presence, &passkeys).into_make_service_with_connect_info::<SocketAddr>();
         let end = state.shutdown.clone();
         let serving = axum::serve(listener, app).with_graceful_shutdown(end.clone().cancelled_owned());
         tokio::select! {
@@ -179,15 +180,15 @@ fn api(state: &AppState, presence: &Presence, passkeys: &Passkeys) -> (Router<Ap
 }
 
 /// The whole site.
-pub fn router(state: &AppState, presence: Presence, passkeys: Passkeys) -> Router {
-    let (api, document) = api(state, &presence, &passkeys);
+pub fn router(state: &AppState, presence: Presence, passkeys: &Passkeys) -> Router {
+    let (api, document) = api(state, &presence, passkeys);
     let document = Arc::new(document);
     let openapi = move |_: Read| async move { Json(Arc::unwrap_or_clone(document)) };
     Router::new()
         .route("/healthz", get(healthz))
         .route("/api/v1/openapi.json", get(openapi))
         .merge(api)
-        .merge(auth::pages(passkeys))
+        .merge(auth::pages())
         .merge(runs::pages())
         .merge(experiments::pages(presence.clone()))
         .merge(compare::router())

@@ -7,7 +7,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 use uuid::Uuid;
 
-use crate::{config::Config, db::Db};
+use crate::{config::Config, db::Db, limits::Limits};
 
 /// Cheap to clone: the pools and handles of one server.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub struct AppState {
     pub config: Arc<Config>,
     /// How browsers reach it, known once the port is bound.
     pub public_url: Arc<Url>,
+    /// How often somebody may try to get in.
+    pub limits: Arc<Limits>,
     /// What happens to runs, as it happens.
     pub events: Events,
     /// Rung when there may be something to hand out: a new run, a free agent.

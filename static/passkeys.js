@@ -1,6 +1,6 @@
-// Registration and login with a passkey. The browser's own functions turn JSON into what WebAuthn wants and back.
+// Registration, login and another passkey of one's own with a passkey. The browser's own functions turn JSON into what WebAuthn wants and back.
 
-const api = "/api/v1/auth/";
+const api = "/api/v1/";
 
 async function post(path, body) {
   const response = await fetch(api + path, {
@@ -13,19 +13,28 @@ async function post(path, body) {
   throw new Error(told?.error ?? `The server answered with ${response.status}.`);
 }
 
+async function create(options) {
+  const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options.publicKey);
+  return (await navigator.credentials.create({ publicKey })).toJSON();
+}
+
 async function login() {
-  const { ceremony, options } = await post("login/start", {});
+  const { ceremony, options } = await post("auth/login/start", {});
   const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options.publicKey);
   const credential = await navigator.credentials.get({ publicKey });
-  await post("login/finish", { ceremony, credential: credential.toJSON() });
+  await post("auth/login/finish", { ceremony, credential: credential.toJSON() });
 }
 
 async function register(form) {
   const { token, name, passkey_name } = Object.fromEntries(new FormData(form));
-  const { ceremony, options } = await post("register/start", { token, name });
-  const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options.publicKey);
-  const credential = await navigator.credentials.create({ publicKey });
-  await post("register/finish", { ceremony, credential: credential.toJSON(), passkey_name });
+  const { ceremony, options } = await post("auth/register/start", { token, name });
+  await post("auth/register/finish", { ceremony, credential: await create(options), passkey_name });
+}
+
+async function add(form) {
+  const { ceremony, options } = await post("account/passkeys/start", {});
+  const passkey_name = new FormData(form).get("passkey_name");
+  await post("account/passkeys/finish", { ceremony, credential: await create(options), passkey_name });
 }
 
 // What browsers say about a ceremony is not for people.
@@ -74,9 +83,11 @@ async function ceremony(element, steps) {
 for (const button of document.querySelectorAll("[data-passkey=login]")) {
   button.addEventListener("click", () => ceremony(button, login));
 }
-for (const form of document.querySelectorAll("form[data-passkey=register]")) {
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    ceremony(form, () => register(form));
-  });
+for (const [kind, steps] of Object.entries({ register, add })) {
+  for (const form of document.querySelectorAll(`form[data-passkey=${kind}]`)) {
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      ceremony(form, () => steps(form));
+    });
+  }
 }

@@ -1,13 +1,21 @@
 //! Extractors that prove who calls. Cookies count only for requests from our own pages.
 
+use std::net::{IpAddr, SocketAddr};
+
 use axum::{
-    extract::FromRequestParts,
+    extract::{ConnectInfo, FromRequestParts},
     http::{HeaderMap, Method, header, request::Parts},
 };
 use axum_extra::extract::CookieJar;
 use brewbench_agent::wire::now_ms;
+use url::Url;
 
-use super::{Scope, queries, secret};
+use super::{
+    Scope,
+    audit::{Act, Deed, OWNER},
+    queries::{sessions::session_user, tokens::good_token},
+    secret,
+};
 use crate::{
     error::{Error, Result},
     state::AppState,
@@ -16,6 +24,14 @@ use crate::{
 /// The cookie that carries a session's secret.
 pub const SESSION_COOKIE: &str = "brewbench_session";
 
+/// The same over TLS: browsers take it from this very host alone and send it nowhere else.
+pub const SECURE_SESSION_COOKIE: &str = "__Host-brewbench_session";
+
+/// The name of the session's cookie for a site under this address.
+pub fn session_cookie(public_url: &Url) -> &'static str {
+    if public_url.scheme() == "https" { SECURE_SESSION_COOKIE } else { SESSION_COOKIE }
+}
+
 /// Who is known to call.
 #[derive(Clone, Debug)]
 pub struct Caller {
@@ -23,11 +39,50 @@ pub struct Caller {
     pub name: String,
     /// How far it may go.
     pub scope: Scope,
+    /// The person's id, or that of the person whose token it is.
+    pub user_id: Option<String>,
+    /// Where it is.
+    pub address: Option<IpAddr>,
+}
+
+impl Caller {
+    /// Who can write the data folder: whoever can could do anything anyway.
+    pub fn owner() -> Self {
+        Self { name: OWNER.to_owned(), scope: Scope::Admin, user_id: None, address: None }
+    }
+
+    /// For the audit log.
+    pub fn does(&self, what: Deed, object: &str) -> Act {
+        Act::new(&self.name, self.address, what, object)
+    }
 }
 
 /// Anybody may call.
 #[derive(Clone, Copy, Debug)]
 pub struct Public;
+
+/// Anybody may call, but not too often: a step of a login or registration.
+#[derive(Clone, Copy, Debug)]
+pub struct SignIn {
+    /// Where the caller is.
+    pub address: Option<IpAddr>,
+}
+
+/// A person who is logged in calls, of whatever role. A token does not do.
+#[derive(Clone, Debug)]
+pub struct SignedIn {
+    /// The person.
+    pub caller: Caller,
+    /// The person's id.
+    pub user_id: String,
+    /// The hash of the session's secret.
+    pub session: Vec<u8>,
+}
+
+/// Who may keep tokens: a person who is logged in, or a program that manages. A lesser token can't make others, which
+/// would outlive it.
+#[derive(Clone, Debug)]
+pub struct Keeper(pub Caller);
 
 /// Somebody who may read calls.
 #[derive(Clone, Debug)]
@@ -52,11 +107,45 @@ impl FromRequestParts<AppState> for Public {
     }
 }
 
+impl FromRequestParts<AppState> for SignIn {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
+        Public::from_request_parts(parts, state).await?;
+        let address = address(parts, state);
+        state.limits.sign_in(address)?;
+        Ok(Self { address })
+    }
+}
+
+impl FromRequestParts<AppState> for SignedIn {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
+        if let Some(token) = bearer(&parts.headers) {
+            program(parts, state, token).await?;
+            return Err(Error::Forbidden("this needs a person who is logged in; a token does not do".to_owned()));
+        }
+        person(parts, state).await
+    }
+}
+
+impl FromRequestParts<AppState> for Keeper {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
+        match bearer(&parts.headers) {
+            Some(token) => enough(program(parts, state, token).await?, Scope::Admin).map(Self),
+            None => Ok(Self(person(parts, state).await?.caller)),
+        }
+    }
+}
+
 impl FromRequestParts<AppState> for Read {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
-        caller(parts, state, Scope::Read).await.map(Self)
+        enough(caller(parts, state).await?, Scope::Read).map(Self)
     }
 }
 
@@ -64,7 +153,7 @@ impl FromRequestParts<AppState> for Submit {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
-        caller(parts, state, Scope::Submit).await.map(Self)
+        enough(caller(parts, state).await?, Scope::Submit).map(Self)
     }
 }
 
@@ -72,16 +161,11 @@ impl FromRequestParts<AppState> for Admin {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
-        caller(parts, state, Scope::Admin).await.map(Self)
+        enough(caller(parts, state).await?, Scope::Admin).map(Self)
     }
 }
 
-async fn caller(parts: &Parts, state: &AppState, needed: Scope) -> Result<Caller> {
-    let caller = match bearer(&parts.headers) {
-        Some(token) => queries::token_caller(&state.db, &secret::hash(token), now_ms()).await?,
-        None => person(parts, state).await?,
-    };
-    let caller = caller.ok_or(Error::Unauthenticated)?;
+fn enough(caller: Caller, needed: Scope) -> Result<Caller> {
     if caller.scope < needed {
         let (has, needs) = (caller.scope.as_str(), needed.as_str());
         return Err(Error::Forbidden(format!("this needs the scope {needs}; yours is {has}")));
@@ -89,13 +173,43 @@ async fn caller(parts: &Parts, state: &AppState, needed: Scope) -> Result<Caller
     Ok(caller)
 }
 
-async fn person(parts: &Parts, state: &AppState) -> Result<Option<Caller>> {
+async fn caller(parts: &Parts, state: &AppState) -> Result<Caller> {
+    match bearer(&parts.headers) {
+        Some(token) => program(parts, state, token).await,
+        None => Ok(person(parts, state).await?.caller),
+    }
+}
+
+async fn program(parts: &Parts, state: &AppState, token: &str) -> Result<Caller> {
+    let address = address(parts, state);
+    let Some(token) = good_token(&state.db, &secret::hash(token), now_ms()).await? else {
+        state.limits.wrong_secret(address)?;
+        return Err(Error::Unauthenticated);
+    };
+    Ok(Caller { name: format!("token {}", token.name), scope: token.scope, user_id: token.user_id, address })
+}
+
+async fn person(parts: &Parts, state: &AppState) -> Result<SignedIn> {
     let jar = CookieJar::from_headers(&parts.headers);
-    let Some(cookie) = jar.get(SESSION_COOKIE) else { return Ok(None) };
+    let cookie = jar.get(session_cookie(&state.public_url)).ok_or(Error::Unauthenticated)?;
     if is_write(&parts.method) && came_from(&parts.headers, state) != Source::OwnPage {
         return Err(from_elsewhere());
     }
-    Ok(queries::session_caller(&state.db, &secret::hash(cookie.value()), now_ms()).await?)
+    let session = secret::hash(cookie.value());
+    let user = session_user(&state.db, &session, now_ms()).await?.ok_or(Error::Unauthenticated)?;
+    let (scope, address) = (user.role.scope(), address(parts, state));
+    let caller = Caller { name: user.name, scope, user_id: Some(user.id.clone()), address };
+    Ok(SignedIn { caller, user_id: user.id, session })
+}
+
+/// Where a request comes from: the other end of its connection, or, behind a proxy that says so, what the proxy saw. Of
+/// `X-Forwarded-For` only the last entry is the proxy's own; whoever calls can write those before it.
+pub fn address(parts: &Parts, state: &AppState) -> Option<IpAddr> {
+    if state.config.behind_proxy {
+        let last = parts.headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
+        return last.rsplit(',').next()?.trim().parse().ok();
+    }
+    parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip().to_canonical())
 }
 
 /// The secret of an `Authorization: Bearer` header.

@@ -1,12 +1,16 @@
 //! Who may do what: people by passkey and session, programs by token; everybody else gets next to nothing.
 //!
-//! A handler says who may call it by taking [`Public`], [`Read`], [`Submit`] or [`Admin`] (or the fleet's key of an
-//! agent), so none can forget to ask. Secrets are random, shown once and stored as SHA-256.
+//! A handler says who may call it by taking [`Public`], [`SignIn`], [`SignedIn`], [`Keeper`], [`Read`], [`Submit`] or
+//! [`Admin`] (or the fleet's key of an agent), so none can forget to ask. A person's role is her scope: a viewer reads, a
+//! member submits, an administrator manages. Secrets are random, shown once and stored as SHA-256.
 
 pub mod api;
+pub mod audit;
 pub mod caller;
+pub mod device;
 pub mod pages;
 pub mod passkeys;
+pub mod people;
 pub mod queries;
 pub mod secret;
 
@@ -15,8 +19,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub use caller::{Admin, Caller, Public, Read, Submit};
+pub use caller::{Admin, Caller, Keeper, Public, Read, SignIn, SignedIn, Submit};
 pub use passkeys::Passkeys;
+pub use people::{
+    Account, Invite, InviteList, MadeSecret, NewInvite, NewRole, NewToken, OpenInvite, OwnPasskey, OwnSession, Person,
+    PersonList, Renamed, Token, TokenList,
+};
 
 use crate::state::AppState;
 
@@ -33,6 +41,9 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// All, from the least on.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Submit, Self::Admin];
+
     /// The word for columns and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -41,13 +52,22 @@ impl Scope {
             Self::Admin => "admin",
         }
     }
+
+    /// What it lets a program do.
+    pub fn reach(self) -> &'static str {
+        match self {
+            Self::Read => "looks at everything",
+            Self::Submit => "submits, cancels, imports and deletes runs as well",
+            Self::Admin => "manages people, tokens, agents and sizes as well",
+        }
+    }
 }
 
 impl std::str::FromStr for Scope {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        [Self::Read, Self::Submit, Self::Admin]
+        Self::ALL
             .into_iter()
             .find(|scope| scope.as_str() == text)
             .ok_or_else(|| format!("{text:?} is no scope: read, submit or admin"))
@@ -55,18 +75,22 @@ impl std::str::FromStr for Scope {
 }
 
 /// What a person is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Reads.
     Viewer,
     /// Submits.
+    #[default]
     Member,
     /// Manages.
     Admin,
 }
 
 impl Role {
+    /// All, from the least on.
+    pub const ALL: [Self; 3] = [Self::Viewer, Self::Member, Self::Admin];
+
     /// The word for columns and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -90,100 +114,38 @@ impl std::str::FromStr for Role {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        [Self::Viewer, Self::Member, Self::Admin]
+        Self::ALL
             .into_iter()
             .find(|role| role.as_str() == text)
             .ok_or_else(|| format!("{text:?} is no role: viewer, member or admin"))
     }
 }
 
-/// A token as lists show it; its secret is nowhere.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Token {
-    /// Unique name.
-    pub name: String,
-    /// `read`, `submit` or `admin`.
-    pub scope: String,
-    /// Unix ms.
-    pub created_at_ms: i64,
-    /// Unix ms; null for a token without an end.
-    pub expires_at_ms: Option<i64>,
-    /// Unix ms, to the minute.
-    pub last_used_at_ms: Option<i64>,
-    /// Unix ms.
-    pub revoked_at_ms: Option<i64>,
-}
-
-impl Token {
-    /// `good`, `revoked` or `expired` at a time.
-    pub fn state(&self, now_ms: i64) -> &'static str {
-        match self {
-            Self { revoked_at_ms: Some(_), .. } => "revoked",
-            Self { expires_at_ms: Some(end), .. } if *end <= now_ms => "expired",
-            _ => "good",
-        }
-    }
-}
-
-/// All tokens.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct TokenList {
-    /// By name.
-    pub tokens: Vec<Token>,
-}
-
-/// A token to be made.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct NewToken {
-    /// Unique name.
-    pub name: String,
-    /// How far it reaches.
-    pub scope: Scope,
-    /// Days until it ends; absent for none.
-    pub expires_in_days: Option<u32>,
-}
-
-/// A secret that was just made. It can't be shown again.
-#[derive(Clone, Serialize, Deserialize, ToSchema)]
-pub struct MadeSecret {
-    /// What it is called.
-    pub name: String,
-    /// The secret itself.
-    pub secret: String,
-}
-
-/// An invitation to be made.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct NewInvite {
-    /// What the invited person becomes.
-    pub role: Role,
-}
-
-/// A one-time registration link.
-#[derive(Clone, Serialize, Deserialize, ToSchema)]
-pub struct Invite {
-    /// What the invited person becomes.
-    pub role: Role,
-    /// Where to register, once.
-    pub url: String,
-    /// Unix ms.
-    pub expires_at_ms: i64,
-}
-
 /// Pages.
-pub fn pages(passkeys: Passkeys) -> Router<AppState> {
-    pages::router().layer(Extension(passkeys))
+pub fn pages() -> Router<AppState> {
+    pages::router()
 }
 
 /// JSON.
 pub fn api(passkeys: Passkeys) -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
-        .routes(routes!(api::register_start))
-        .routes(routes!(api::register_finish))
-        .routes(routes!(api::login_start))
-        .routes(routes!(api::login_finish))
-        .routes(routes!(api::list_tokens, api::new_token))
-        .routes(routes!(api::revoke_token))
-        .routes(routes!(api::invite))
+        .routes(routes!(api::ceremonies::register_start))
+        .routes(routes!(api::ceremonies::register_finish))
+        .routes(routes!(api::ceremonies::login_start))
+        .routes(routes!(api::ceremonies::login_finish))
+        .routes(routes!(api::account::account))
+        .routes(routes!(api::account::passkey_start))
+        .routes(routes!(api::account::passkey_finish))
+        .routes(routes!(api::account::rename_passkey, api::account::remove_passkey))
+        .routes(routes!(api::account::end_session))
+        .routes(routes!(api::account::end_other_sessions))
+        .routes(routes!(api::people::list))
+        .routes(routes!(api::people::change_role, api::people::remove))
+        .routes(routes!(api::people::list_invites, api::people::invite))
+        .routes(routes!(api::people::withdraw_invite))
+        .routes(routes!(api::tokens::list, api::tokens::new))
+        .routes(routes!(api::tokens::revoke))
+        .routes(routes!(api::audit::list))
+        .routes(routes!(api::audit::export))
         .layer(Extension(passkeys))
 }

@@ -35,16 +35,25 @@ enum Ceremony {
     Login(Box<DiscoverableAuthentication>),
 }
 
-/// A registration under way: the invitation, who is to be, and the challenge.
+/// A registration under way.
 #[derive(Debug)]
 pub struct Registration {
-    /// Hash of the invitation.
-    pub invite: Vec<u8>,
-    /// The new person's id.
+    /// The person's id, of one who is there or is to be.
     pub user_id: Uuid,
-    /// The new person's name.
+    /// The person's name.
     pub name: String,
+    /// What lets the person do it.
+    pub by: By,
     state: PasskeyRegistration,
+}
+
+/// What lets somebody register a passkey.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The invitation with this hash.
+    Invite(Vec<u8>),
+    /// Being logged in.
+    Session,
 }
 
 impl Passkeys {
@@ -55,11 +64,16 @@ impl Passkeys {
         Ok(Self { webauthn: Arc::new(webauthn), open: Arc::default() })
     }
 
-    /// Starts the registration of a new person.
-    pub fn start_registration(&self, invite: Vec<u8>, name: &str) -> Result<(Uuid, CreationChallengeResponse)> {
-        let user_id = Uuid::new_v4();
+    /// Starts to register a passkey of a person, on a device that holds none of these already.
+    pub fn start_registration(
+        &self,
+        by: By,
+        user_id: Uuid,
+        name: &str,
+        there: Vec<Vec<u8>>,
+    ) -> Result<(Uuid, CreationChallengeResponse)> {
         let (mut options, state) =
-            self.webauthn.start_passkey_registration(user_id, name, name, None).map_err(Error::internal)?;
+            self.webauthn.start_passkey_registration(user_id, name, name, Some(there)).map_err(Error::internal)?;
         // webauthn-rs discourages resident keys; without one, login could not find the person.
         options.public_key.authenticator_selection = Some(AuthenticatorSelectionCriteria {
             resident_key: Some(ResidentKeyRequirement::Required),
@@ -67,7 +81,7 @@ impl Passkeys {
             user_verification: UserVerificationPolicy::Required,
             authenticator_attachment: None,
         });
-        let registration = Registration { invite, user_id, name: name.to_owned(), state };
+        let registration = Registration { user_id, name: name.to_owned(), by, state };
         Ok((self.keep(Ceremony::Register(Box::new(registration))), options))
     }
 
@@ -132,7 +146,8 @@ impl Passkeys {
     }
 }
 
-fn gone() -> Error {
+/// A ceremony that is not under way (any more).
+pub fn gone() -> Error {
     Error::Conflict("this took too long or was done already; start again".to_owned())
 }
 

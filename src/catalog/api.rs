@@ -11,7 +11,7 @@ use utoipa::IntoParams;
 
 use super::{MachineSize, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList, queries};
 use crate::{
-    auth::{Admin, Read, Submit, api::checked_name},
+    auth::{Admin, Caller, Read, Submit, api::checked_name, audit::Deed},
     db::Db,
     error::{Asked, Error, ErrorBody, Input, Result},
     state::AppState,
@@ -33,15 +33,15 @@ pub async fn sizes(_: Read, State(state): State<AppState>) -> Result<Json<SizeLi
 #[utoipa::path(post, path = "/api/v1/sizes", tag = "catalog",
     responses((status = 201, body = MachineSize), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn add_size(
-    _: Admin,
+    Admin(caller): Admin,
     State(state): State<AppState>,
     Input(size): Input<MachineSize>,
 ) -> Result<(StatusCode, Json<MachineSize>)> {
-    Ok((StatusCode::CREATED, Json(store_size(&state.db, size).await?)))
+    Ok((StatusCode::CREATED, Json(store_size(&state.db, size, &caller).await?)))
 }
 
 /// Stores a size that makes sense. A refusal names its field before a colon.
-pub async fn store_size(db: &Db, mut size: MachineSize) -> Result<MachineSize> {
+pub async fn store_size(db: &Db, mut size: MachineSize, by: &Caller) -> Result<MachineSize> {
     size.name = checked_name(&size.name)?.to_owned();
     if !(0.01..=4096.0).contains(&size.vcpus) {
         return Err(Error::Invalid(format!("vcpus: {} is not between 0.01 and 4096", size.vcpus)));
@@ -50,21 +50,25 @@ pub async fn store_size(db: &Db, mut size: MachineSize) -> Result<MachineSize> {
     if !(1024 * 1024..=1 << 60).contains(&size.memory_bytes) {
         return Err(Error::Invalid(format!("memory_bytes: {} is less than 1 MiB or absurd", size.memory_bytes)));
     }
-    queries::insert_size(&db.write, &size, now_ms()).await?;
+    queries::insert_size(&db.write, &size, now_ms(), &by.does(Deed::SizeAdded, &size.name)).await?;
     Ok(size)
 }
 
 /// Remove a machine size that no run has had.
 #[utoipa::path(delete, path = "/api/v1/sizes/{name}", tag = "catalog", params(("name" = String, Path)),
     responses((status = 204), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
-pub async fn delete_size(_: Admin, State(state): State<AppState>, Path(name): Path<String>) -> Result<StatusCode> {
-    remove_size(&state.db, &name).await?;
+pub async fn delete_size(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<StatusCode> {
+    remove_size(&state.db, &name, &caller).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Removes a size that no run has had.
-pub async fn remove_size(db: &Db, name: &str) -> Result<()> {
-    if queries::delete_size(&db.write, name).await? {
+pub async fn remove_size(db: &Db, name: &str, by: &Caller) -> Result<()> {
+    if queries::delete_size(&db.write, name, &by.does(Deed::SizeRemoved, name)).await? {
         return Ok(());
     }
     if queries::sizes(&db.read).await?.iter().any(|size| size.name == name) {
@@ -123,15 +127,15 @@ pub async fn revisions(_: Read, State(state): State<AppState>, Path(name): Path<
 #[utoipa::path(post, path = "/api/v1/scenarios", tag = "catalog",
     responses((status = 201, body = ScenarioInfo), (status = 422, body = ErrorBody)))]
 pub async fn add_scenario(
-    _: Submit,
+    Submit(caller): Submit,
     State(state): State<AppState>,
     Input(text): Input<ScenarioText>,
 ) -> Result<(StatusCode, Json<ScenarioInfo>)> {
-    Ok((StatusCode::CREATED, Json(store_scenario(&state.db, text).await?)))
+    Ok((StatusCode::CREATED, Json(store_scenario(&state.db, text, &caller).await?)))
 }
 
 /// Stores a scenario that makes sense, or another revision of one. A refusal names its field before a colon.
-pub async fn store_scenario(db: &Db, text: ScenarioText) -> Result<ScenarioInfo> {
+pub async fn store_scenario(db: &Db, text: ScenarioText, by: &Caller) -> Result<ScenarioInfo> {
     let ScenarioText { name, script, files, defaults } = text;
     let name = checked_name(&name)?.to_owned();
     if script.trim().is_empty() {
@@ -146,7 +150,7 @@ pub async fn store_scenario(db: &Db, text: ScenarioText) -> Result<ScenarioInfo>
         return Err(Error::Invalid(format!("defaults: {bad:?} is no parameter name: letters, digits and _ only")));
     }
     let scenario = Scenario { name: name.clone(), script, files, defaults };
-    queries::keep_scenario(&db.write, &scenario, now_ms()).await?;
+    queries::add_scenario(&db.write, &scenario, now_ms(), &by.does(Deed::ScenarioAdded, &name)).await?;
     let stored = queries::scenarios(&db.read).await?.into_iter().find(|stored| stored.name == name);
     stored.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))
 }

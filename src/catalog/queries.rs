@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use brewbench_agent::wire::{job::Scenario, messages::TargetOffer};
-use sqlx::SqlitePool;
+use serde_json::json;
+use sqlx::{SqliteConnection, SqlitePool};
 
 use super::{FIRST_SIZES, MachineSize, Revision, ScenarioInfo, Target, size_name};
 use crate::{
-    auth::queries::taken,
+    auth::{
+        audit::{self, Act},
+        queries::taken,
+    },
     error::Result,
     web::mark::{Mark, Marks},
 };
@@ -86,7 +90,8 @@ pub async fn sizes(pool: &SqlitePool) -> sqlx::Result<Vec<MachineSize>> {
 }
 
 /// Stores a size.
-pub async fn insert_size(pool: &SqlitePool, size: &MachineSize, now: i64) -> Result<()> {
+pub async fn insert_size(pool: &SqlitePool, size: &MachineSize, now: i64, act: &Act) -> Result<()> {
+    let mut transaction = pool.begin().await?;
     let MachineSize { name, vcpus, memory_bytes } = size;
     let memory = memory_bytes.cast_signed();
     sqlx::query!(
@@ -96,35 +101,51 @@ pub async fn insert_size(pool: &SqlitePool, size: &MachineSize, now: i64) -> Res
         memory,
         now
     )
-    .execute(pool)
+    .execute(&mut *transaction)
     .await
     .map_err(|fault| taken(fault, || format!("there is a size {name:?} already; choose another name")))?;
-    Ok(())
+    audit::note(&mut transaction, act).await?;
+    Ok(transaction.commit().await?)
 }
 
 /// Removes a size that no run has had, ended or not; false if there is none such.
-pub async fn delete_size(pool: &SqlitePool, name: &str) -> sqlx::Result<bool> {
+pub async fn delete_size(pool: &SqlitePool, name: &str, act: &Act) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "delete from machine_size where name = ?1 and not exists (select 1 from run where size_name = ?1)",
         name
     )
-    .execute(pool)
-    .await?;
-    Ok(done.rows_affected() > 0)
+    .execute(&mut *transaction)
+    .await?
+    .rows_affected()
+        > 0;
+    if done {
+        audit::note(&mut transaction, act).await?;
+    }
+    transaction.commit().await?;
+    Ok(done)
 }
 
 /// Stores the scenarios that came with the program, each revision once: what a user made of one since stays the newest.
 pub async fn first_scenarios(pool: &SqlitePool, bundled: &[Scenario], now: i64) -> Result<()> {
     for scenario in bundled {
         if revision(pool, &scenario.name, &scenario.sha256()).await?.is_none() {
-            keep_scenario(pool, scenario, now).await?;
+            keep_scenario(&mut *pool.acquire().await?, scenario, now).await?;
         }
     }
     Ok(())
 }
 
+/// Stores a revision that somebody brought.
+pub async fn add_scenario(pool: &SqlitePool, scenario: &Scenario, now: i64, act: &Act) -> Result<()> {
+    let mut transaction = pool.begin().await?;
+    let sha256 = keep_scenario(&mut transaction, scenario, now).await?;
+    audit::note(&mut transaction, &act.clone().with(json!({"sha256": sha256}))).await?;
+    Ok(transaction.commit().await?)
+}
+
 /// Stores a revision; gives its hash. What was stored last is the one that counts, also if it was there before.
-pub async fn keep_scenario(pool: &SqlitePool, scenario: &Scenario, now: i64) -> Result<String> {
+async fn keep_scenario(connection: &mut SqliteConnection, scenario: &Scenario, now: i64) -> Result<String> {
     let sha256 = scenario.sha256();
     let files = serde_json::to_string(&scenario.files).map_err(crate::error::Error::internal)?;
     let defaults = serde_json::to_string(&scenario.defaults).map_err(crate::error::Error::internal)?;
@@ -139,7 +160,7 @@ pub async fn keep_scenario(pool: &SqlitePool, scenario: &Scenario, now: i64) -> 
         defaults,
         now
     )
-    .execute(pool)
+    .execute(connection)
     .await?;
     Ok(sha256)
 }

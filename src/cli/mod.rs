@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod agent_key;
+pub mod audit;
 pub mod compare;
 pub mod connection;
 pub mod duration;
@@ -16,6 +17,7 @@ pub mod size;
 pub mod table;
 pub mod target;
 pub mod token;
+pub mod user;
 
 use std::process::ExitCode;
 
@@ -50,7 +52,7 @@ enum Command {
     Agent(agent::Agent),
     /// Try it: server, agent and a finished comparison in one process
     Demo(crate::demo::Demo),
-    /// Make a one-time registration link
+    /// Make a one-time registration link; `invite list` and `invite withdraw`
     Invite(invite::Invite),
     /// Keep a server's address and a token for the other commands
     Login(login::Login),
@@ -77,6 +79,12 @@ enum Command {
     /// API tokens
     #[command(subcommand)]
     Token(token::Token),
+    /// People and their roles
+    #[command(subcommand)]
+    User(user::User),
+    /// Who did what
+    #[command(subcommand)]
+    Audit(audit::Audit),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -132,6 +140,8 @@ impl Cli {
             Command::Scenario(scenario) => scenario.run().await?,
             Command::AgentKey(key) => key.run().await?,
             Command::Token(token) => token.run().await?,
+            Command::User(user) => user.run().await?,
+            Command::Audit(audit) => audit.run().await?,
             Command::Completions { shell } => {
                 clap_complete::generate(shell, &mut Self::command(), "brewbench", &mut std::io::stdout());
             }

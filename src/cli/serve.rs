@@ -22,6 +22,9 @@ pub struct Serve {
     /// How browsers reach it [default: http://localhost:PORT]
     #[arg(long, env = "BREWBENCH_PUBLIC_URL")]
     public_url: Option<Url>,
+    /// Callers' addresses are what the proxy before it adds to X-Forwarded-For
+    #[arg(long, env = "BREWBENCH_BEHIND_PROXY")]
+    behind_proxy: bool,
     /// The largest summary that is taken, in bytes
     #[arg(long, default_value_t = 16 * 1024 * 1024)]
     max_summary_bytes: usize,
@@ -35,8 +38,8 @@ pub struct Serve {
 impl Serve {
     /// Serves until it is told to end.
     pub async fn run(self) -> anyhow::Result<()> {
-        let Self { listen, data, public_url, max_summary_bytes, local_agent, tools } = self;
-        let config = Config { public_url, max_summary_bytes, ..Config::new(listen, data) };
+        let Self { listen, data, public_url, behind_proxy, max_summary_bytes, local_agent, tools } = self;
+        let config = Config { public_url, max_summary_bytes, behind_proxy, ..Config::new(listen, data) };
         let end = signal::end();
         let server = Server::start(config, CancellationToken::new()).await?;
         eprintln!("brewbench listens on {}, open {}", server.address, server.state.public_url);

@@ -104,6 +104,15 @@ pub fn short_size(vcpus: f64, memory_bytes: u64) -> String {
     }
 }
 
+/// A stretch of time in one unit, e.g. `47 h`; none of less than nothing.
+pub fn left(ms: i64) -> String {
+    match ms.max(0) / 60_000 {
+        minutes if minutes < 60 => format!("{minutes} min"),
+        minutes if minutes < 48 * 60 => format!("{} h", minutes / 60),
+        minutes => format!("{} days", minutes / (24 * 60)),
+    }
+}
+
 /// At most so many characters; the end shows that some are missing.
 pub fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {

@@ -8,7 +8,7 @@ use clap::Subcommand;
 use super::{
     Common,
     scenario::encoded,
-    table::{Align, cut, table},
+    table::{Align, cut, left, table},
 };
 use crate::{
     auth::{MadeSecret, NewToken, Scope, TokenList},
@@ -77,8 +77,28 @@ impl Token {
 }
 
 fn rows(list: &TokenList) -> String {
-    let head = [("name", Align::Left), ("scope", Align::Left), ("state", Align::Left)];
-    let row =
-        |token: &crate::auth::Token| vec![cut(&token.name, 50), token.scope.clone(), token.state(now_ms()).to_owned()];
+    if list.tokens.is_empty() {
+        return "no tokens yet; `brewbench token new NAME` makes one\n".to_owned();
+    }
+    let head = [
+        ("name", Align::Left),
+        ("scope", Align::Left),
+        ("whose", Align::Left),
+        ("last used", Align::Right),
+        ("ends in", Align::Right),
+        ("state", Align::Left),
+    ];
+    let now = now_ms();
+    let row = |token: &crate::auth::Token| {
+        let used = token.last_used_at_ms.map_or("never".to_owned(), |at| format!("{} ago", left(now - at)));
+        vec![
+            cut(&token.name, 40),
+            token.scope.clone(),
+            cut(token.owner.as_deref().unwrap_or("–"), 24),
+            used,
+            token.expires_at_ms.map_or("–".to_owned(), |end| left(end - now)),
+            token.state(now).to_owned(),
+        ]
+    };
     table(&head, &list.tokens.iter().map(row).collect::<Vec<_>>())
 }

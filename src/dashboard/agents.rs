@@ -200,7 +200,7 @@ pub async fn add(
 ) -> Result<Response> {
     let name = form_urlencoded::parse(&body).find(|(field, _)| field == "name");
     let typed = name.map_or_else(String::new, |(_, name)| name.into_owned());
-    match make_key(&state.db, &typed).await {
+    match make_key(&state.db, &typed, &caller).await {
         Ok(made) => {
             let page = page(&state, &presence, &caller).await?;
             Ok((StatusCode::CREATED, AgentsPage { made: Some(MadeKey(made)), ..page }).into_response())
@@ -265,11 +265,11 @@ pub async fn ask_revoke(
 
 /// `POST /agents/{name}/revoke`
 pub async fn revoke(
-    _: Admin,
+    Admin(caller): Admin,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
 ) -> Result<Redirect> {
-    fleet::api::revoke(&state.db, &presence, &name).await?;
+    fleet::api::revoke(&state.db, &presence, &name, &caller).await?;
     Ok(Redirect::to(&format!("/agents/{}", address::segment(&name))))
 }

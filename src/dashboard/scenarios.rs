@@ -179,7 +179,7 @@ pub async fn add(Submit(caller): Submit, State(state): State<AppState>, form: Mu
     let upload = Upload::read(form).await?;
     let old = catalog::queries::scenario(&state.db.read, &upload.name).await?;
     let stored = match upload.text(old) {
-        Ok(text) => store_scenario(&state.db, text).await,
+        Ok(text) => store_scenario(&state.db, text, &caller).await,
         Err(fault) => Err(fault),
     };
     match stored {

@@ -146,7 +146,7 @@ pub async fn add(
 ) -> Result<Response> {
     let typed = Typed::read(&body);
     let stored = match typed.size() {
-        Ok(size) => store_size(&state.db, size).await,
+        Ok(size) => store_size(&state.db, size, &caller).await,
         Err(fault) => Err(fault),
     };
     match stored {
@@ -184,7 +184,7 @@ pub async fn ask_remove(
 }
 
 /// `POST /sizes/{name}/remove`
-pub async fn remove(_: Admin, State(state): State<AppState>, Path(name): Path<String>) -> Result<Redirect> {
-    remove_size(&state.db, &name).await?;
+pub async fn remove(Admin(caller): Admin, State(state): State<AppState>, Path(name): Path<String>) -> Result<Redirect> {
+    remove_size(&state.db, &name, &caller).await?;
     Ok(Redirect::to("/sizes"))
 }

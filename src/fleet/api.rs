@@ -10,9 +10,10 @@ use brewbench_agent::wire::now_ms;
 use super::{Agent, AgentList, NewAgentKey, Presence, queries};
 use crate::{
     auth::{
-        Admin, MadeSecret, Read,
+        Admin, Caller, MadeSecret, Read,
         api::checked_name,
-        caller::bearer,
+        audit::Deed,
+        caller::{address, bearer},
         secret::{self, Kind},
     },
     db::Db,
@@ -32,8 +33,11 @@ impl FromRequestParts<AppState> for AgentCaller {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
         let key = bearer(&parts.headers).ok_or(Error::Unauthenticated)?;
-        let name = queries::agent_by_key(&state.db.read, &secret::hash(key)).await?;
-        name.map(|name| Self { name }).ok_or(Error::Unauthenticated)
+        if let Some(name) = queries::agent_by_key(&state.db.read, &secret::hash(key)).await? {
+            return Ok(Self { name });
+        }
+        state.limits.wrong_secret(address(parts, state))?;
+        Err(Error::Unauthenticated)
     }
 }
 
@@ -60,18 +64,19 @@ pub async fn all(db: &Db, presence: &Presence) -> Result<Vec<Agent>> {
 #[utoipa::path(post, path = "/api/v1/agent-keys", tag = "fleet",
     responses((status = 201, body = MadeSecret), (status = 409, body = ErrorBody)))]
 pub async fn new_key(
-    _: Admin,
+    Admin(caller): Admin,
     State(state): State<AppState>,
     Input(asked): Input<NewAgentKey>,
 ) -> Result<(StatusCode, Json<MadeSecret>)> {
-    Ok((StatusCode::CREATED, Json(make_key(&state.db, &asked.name).await?)))
+    Ok((StatusCode::CREATED, Json(make_key(&state.db, &asked.name, &caller).await?)))
 }
 
 /// Makes and stores the key of a new agent.
-pub async fn make_key(db: &Db, name: &str) -> Result<MadeSecret> {
+pub async fn make_key(db: &Db, name: &str, by: &Caller) -> Result<MadeSecret> {
     let name = checked_name(name)?;
     let made = secret::make(Kind::AgentKey);
-    queries::insert_agent(&db.write, name, &secret::hash(&made), now_ms()).await?;
+    let act = by.does(Deed::AgentKeyMade, name);
+    queries::insert_agent(&db.write, name, &secret::hash(&made), now_ms(), &act).await?;
     Ok(MadeSecret { name: name.to_owned(), secret: made })
 }
 
@@ -79,18 +84,18 @@ pub async fn make_key(db: &Db, name: &str) -> Result<MadeSecret> {
 #[utoipa::path(delete, path = "/api/v1/agent-keys/{name}", tag = "fleet",
     params(("name" = String, Path)), responses((status = 204), (status = 404, body = ErrorBody)))]
 pub async fn revoke_key(
-    _: Admin,
+    Admin(caller): Admin,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
 ) -> Result<StatusCode> {
-    revoke(&state.db, &presence, &name).await?;
+    revoke(&state.db, &presence, &name, &caller).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Ends the key of an agent and its connection.
-pub async fn revoke(db: &Db, presence: &Presence, name: &str) -> Result<()> {
-    if !queries::revoke(&db.write, name, now_ms()).await? {
+pub async fn revoke(db: &Db, presence: &Presence, name: &str, by: &Caller) -> Result<()> {
+    if !queries::revoke(&db.write, name, now_ms(), &by.does(Deed::AgentKeyRevoked, name)).await? {
         return Err(Error::NotFound(format!("agent {name:?} with a key that could be revoked")));
     }
     presence.close(name);

@@ -4,15 +4,23 @@ use brewbench_agent::wire::messages::Hello;
 use sqlx::SqlitePool;
 
 use super::{About, Agent};
-use crate::{auth::queries::taken, error::Result};
+use crate::{
+    auth::{
+        audit::{self, Act},
+        queries::taken,
+    },
+    error::Result,
+};
 
 /// Stores an agent with its key.
-pub async fn insert_agent(pool: &SqlitePool, name: &str, key_hash: &[u8], now: i64) -> Result<()> {
+pub async fn insert_agent(pool: &SqlitePool, name: &str, key_hash: &[u8], now: i64, act: &Act) -> Result<()> {
+    let mut transaction = pool.begin().await?;
     sqlx::query!("insert into agent (name, key_hash, created_at) values (?, ?, ?)", name, key_hash, now)
-        .execute(pool)
+        .execute(&mut *transaction)
         .await
         .map_err(|fault| taken(fault, || format!("there is an agent {name:?} already; choose another name")))?;
-    Ok(())
+    audit::note(&mut transaction, act).await?;
+    Ok(transaction.commit().await?)
 }
 
 /// Gives an agent a new key, whether it exists or not: for the agent that lives in the server's own process.
@@ -84,9 +92,15 @@ pub async fn agents(pool: &SqlitePool) -> sqlx::Result<Vec<Agent>> {
 }
 
 /// Ends an agent's key for good; false if there is none of this name that goes on.
-pub async fn revoke(pool: &SqlitePool, name: &str, now: i64) -> sqlx::Result<bool> {
+pub async fn revoke(pool: &SqlitePool, name: &str, now: i64, act: &Act) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
     let done = sqlx::query!("update agent set revoked_at = ? where name = ? and revoked_at is null", now, name)
-        .execute(pool)
+        .execute(&mut *transaction)
         .await?;
-    Ok(done.rows_affected() > 0)
+    if done.rows_affected() == 0 {
+        return Ok(false);
+    }
+    audit::note(&mut transaction, act).await?;
+    transaction.commit().await?;
+    Ok(true)
 }

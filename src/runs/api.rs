@@ -17,7 +17,7 @@ use super::{
     queries::{self, Filter, endings},
 };
 use crate::{
-    auth::{Read, Submit, api::checked_name},
+    auth::{Read, Submit, api::checked_name, audit::Deed},
     catalog::{self, find_size},
     error::{Asked, Error, ErrorBody, Result},
     state::{AppState, RunChanged},
@@ -150,9 +150,13 @@ pub async fn cancel(
 /// Delete a run that has ended, with all its figures.
 #[utoipa::path(delete, path = "/api/v1/runs/{id}", tag = "runs", params(("id" = String, Path)),
     responses((status = 204), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
-pub async fn delete(_: Submit, State(state): State<AppState>, Path(id): Path<String>) -> Result<StatusCode> {
+pub async fn delete(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+) -> Result<StatusCode> {
     let run = found(&state, &id).await?;
-    if !endings::delete(&state.db.write, &id).await? {
+    if !endings::delete(&state.db.write, &id, &caller.does(Deed::RunDeleted, &id)).await? {
         return Err(Error::Conflict(format!("the run is {}: cancel it first", run.phase)));
     }
     tell(&state, &run);

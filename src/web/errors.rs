@@ -33,7 +33,7 @@ impl ErrorPage {
         match self.status {
             StatusCode::NOT_FOUND => "Not here",
             StatusCode::FORBIDDEN => "Not allowed",
-            StatusCode::CONFLICT => "Not now",
+            StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS => "Not now",
             status if status.is_server_error() => "Something went wrong",
             _ => "That did not work",
         }
@@ -44,6 +44,10 @@ impl ErrorPage {
 pub fn not_found(OriginalUri(uri): OriginalUri) -> Ready<Error> {
     let what = if is_api(&uri) { "endpoint" } else { "page" };
     ready(Error::NotFound(format!("{what} at {}", uri.path())))
+}
+
+fn is_html(response: &Response) -> bool {
+    response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
 }
 
 fn is_api(uri: &Uri) -> bool {
@@ -62,11 +66,20 @@ pub async fn error_pages(request: Request, next: Next) -> Response {
         return response;
     }
     let response = match response.extensions().get::<Told>() {
-        None if status.is_client_error() || status.is_server_error() => in_our_words(response, &method).await,
+        // A page of ours that says itself what is wrong, such as a form with what was typed, stays as it is.
+        None if (status.is_client_error() || status.is_server_error()) && !is_html(&response) => {
+            in_our_words(response, &method).await
+        }
         _ => response,
     };
     match response.extensions().get::<Told>() {
-        Some(Told(told)) if reads_pages => page(status, told.clone(), &method, &uri),
+        Some(Told(told)) if reads_pages => {
+            let mut page = page(status, told.clone(), &method, &uri);
+            if let Some(wait) = response.headers().get(header::RETRY_AFTER) {
+                page.headers_mut().insert(header::RETRY_AFTER, wait.clone());
+            }
+            page
+        }
         _ => response,
     }
 }

@@ -2,7 +2,10 @@
 
 use brewbench::auth::{
     Role,
-    queries::{self, NewPasskey, User},
+    queries::{
+        self, User,
+        invites::{InviteRow, insert_invite, spend_invite},
+    },
     secret::{self, Kind},
 };
 use brewbench_agent::wire::now_ms;
@@ -85,8 +88,10 @@ async fn invite(admin: &Actor, role: &str) -> String {
 
 async fn register(app: &App, invite: &str, name: &str) -> brewbench::error::Result<()> {
     let user = User { id: uuid::Uuid::now_v7().to_string(), name: name.to_owned(), role: Role::Member };
-    let passkey = NewPasskey { credential_id: user.id.as_bytes(), name: "k", credential: "{}" };
-    queries::register(&app.state.db.write, &secret::hash(invite), &user, &passkey, now_ms()).await
+    let mut transaction = app.state.db.write.begin().await?;
+    spend_invite(&mut transaction, &secret::hash(invite), now_ms()).await?;
+    queries::insert_user(&mut transaction, &user, now_ms()).await?;
+    Ok(transaction.commit().await?)
 }
 
 #[tokio::test]
@@ -113,7 +118,17 @@ async fn a_registration_link_expires_and_a_made_up_one_opens_nothing() {
     let app = App::start().await;
     let made = secret::make(Kind::Invite);
     let (hash, now) = (secret::hash(&made), now_ms());
-    queries::insert_invite(&app.state.db.write, &hash, Role::Admin, now - 2, now - 1).await.expect("an invitation");
+    let row = InviteRow {
+        hash: &hash,
+        role: Role::Admin,
+        user_id: None,
+        ends_passkeys: false,
+        created_by: None,
+        expires_at_ms: now - 1,
+    };
+    let mut connection = app.state.db.write.acquire().await.expect("a connection");
+    insert_invite(&mut connection, &row, now - 2).await.expect("an invitation");
+    drop(connection);
     for token in [made.as_str(), "", "bbi_made_up"] {
         let body = json!({"token": token, "name": "Eve"});
         app.nobody().post("/api/v1/auth/register/start", &body).await.refused(403);

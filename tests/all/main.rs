@@ -12,6 +12,7 @@ mod harness;
 mod import;
 mod migrations;
 mod new_run;
+mod people;
 mod processes;
 mod routes;
 mod runs;

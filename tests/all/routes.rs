@@ -15,13 +15,17 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Needs {
     Nothing,
+    /// A person who is logged in, of any role; no token.
+    Person,
+    /// A person who is logged in, of any role, or a token that manages.
+    Keeper,
     Read,
     Submit,
     Admin,
     AgentKey,
 }
 
-use Needs::{Admin, AgentKey, Nothing, Read, Submit};
+use Needs::{Admin, AgentKey, Keeper, Nothing, Person, Read, Submit};
 
 /// All there is besides static files. Who adds a route says here who may call it.
 const ROUTES: &[(&str, &str, Needs)] = &[
@@ -29,7 +33,28 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/healthz", Nothing),
     ("GET", "/login", Nothing),
     ("GET", "/register", Nothing),
-    ("POST", "/logout", Read),
+    ("POST", "/logout", Person),
+    ("GET", "/account", Person),
+    ("POST", "/account/passkeys/{id}/rename", Person),
+    ("GET", "/account/passkeys/{id}/remove", Person),
+    ("POST", "/account/passkeys/{id}/remove", Person),
+    ("POST", "/account/sessions/{id}/end", Person),
+    ("GET", "/account/sessions/end-others", Person),
+    ("POST", "/account/sessions/end-others", Person),
+    ("GET", "/tokens", Keeper),
+    ("POST", "/tokens", Keeper),
+    ("GET", "/tokens/{name}/revoke", Keeper),
+    ("POST", "/tokens/{name}/revoke", Keeper),
+    ("GET", "/people", Admin),
+    ("POST", "/people/invites", Admin),
+    ("GET", "/people/invites/{id}/withdraw", Admin),
+    ("POST", "/people/invites/{id}/withdraw", Admin),
+    ("POST", "/people/{name}/role", Admin),
+    ("GET", "/people/{name}/remove", Admin),
+    ("POST", "/people/{name}/remove", Admin),
+    ("GET", "/people/{name}/mend", Admin),
+    ("POST", "/people/{name}/mend", Admin),
+    ("GET", "/audit", Admin),
     ("GET", "/runs", Read),
     ("GET", "/runs/live", Read),
     ("GET", "/runs/{id}", Read),
@@ -71,10 +96,24 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("POST", "/api/v1/auth/register/finish", Nothing),
     ("POST", "/api/v1/auth/login/start", Nothing),
     ("POST", "/api/v1/auth/login/finish", Nothing),
-    ("GET", "/api/v1/tokens", Admin),
-    ("POST", "/api/v1/tokens", Admin),
-    ("DELETE", "/api/v1/tokens/{name}", Admin),
+    ("GET", "/api/v1/account", Person),
+    ("POST", "/api/v1/account/passkeys/start", Person),
+    ("POST", "/api/v1/account/passkeys/finish", Person),
+    ("PUT", "/api/v1/account/passkeys/{id}", Person),
+    ("DELETE", "/api/v1/account/passkeys/{id}", Person),
+    ("DELETE", "/api/v1/account/sessions", Person),
+    ("DELETE", "/api/v1/account/sessions/{id}", Person),
+    ("GET", "/api/v1/tokens", Keeper),
+    ("POST", "/api/v1/tokens", Keeper),
+    ("DELETE", "/api/v1/tokens/{name}", Keeper),
+    ("GET", "/api/v1/people", Admin),
+    ("PUT", "/api/v1/people/{name}", Admin),
+    ("DELETE", "/api/v1/people/{name}", Admin),
+    ("GET", "/api/v1/invites", Admin),
     ("POST", "/api/v1/invites", Admin),
+    ("DELETE", "/api/v1/invites/{id}", Admin),
+    ("GET", "/api/v1/audit", Admin),
+    ("GET", "/api/v1/audit/export", Admin),
     ("GET", "/api/v1/targets", Read),
     ("GET", "/api/v1/sizes", Read),
     ("POST", "/api/v1/sizes", Admin),
@@ -327,12 +366,18 @@ async fn a_scope_reaches_as_far_as_it_says() {
                     // The login itself may refuse what makes no sense.
                     Nothing => assert_ne!(status, StatusCode::UNAUTHORIZED, "{what}"),
                     AgentKey => assert_eq!(status, StatusCode::UNAUTHORIZED, "{what}"),
+                    Person if kind == "token" => assert_eq!(status, StatusCode::FORBIDDEN, "{what}"),
+                    Keeper if kind == "token" && scope < Scope::Admin => {
+                        assert_eq!(status, StatusCode::FORBIDDEN, "{what}");
+                    }
                     needs if *needs <= reach => assert!(let_in(status), "{what}"),
                     _ => assert_eq!(status, StatusCode::FORBIDDEN, "{what}"),
                 }
             }
         }
     }
+    let sentence = app.admin().await.get("/api/v1/account").await.refused(403);
+    assert_eq!(sentence, "this needs a person who is logged in; a token does not do");
     let sentence = app.reader().await.post("/api/v1/experiments", &()).await.refused(403);
     assert_eq!(sentence, "this needs the scope submit; yours is read");
 }

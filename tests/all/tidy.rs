@@ -11,7 +11,7 @@ const FOLDERS: [&str; 3] = ["src", "agents", "tests"];
 /// The slices of the server, and the tables that each writes.
 const SLICES: [(&str, &[&str]); 9] = [
     ("web", &[]),
-    ("auth", &["user", "passkey", "invite", "session", "token"]),
+    ("auth", &["user", "passkey", "invite", "session", "token", "audit"]),
     ("catalog", &["target", "target_colour", "machine_size", "scenario_revision"]),
     ("fleet", &["agent"]),
     ("runs", &["run", "run_phase", "run_summary", "run_evidence"]),

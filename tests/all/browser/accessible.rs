@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brewbench::auth::{Role, api::make_invite};
+use brewbench::auth::Role;
 use chromiumoxide::cdp::browser_protocol::accessibility::{AxNode, AxValue, GetFullAxTreeParams};
 use serde_json::{Value, json};
 
@@ -40,10 +40,16 @@ async fn every_page_fits_a_narrow_window_in_both_schemes_and_names_its_controls(
         let job = agent.job().await;
         agent.finish(&job, &good()).await;
     }
-    let link = make_invite(&app.state.db, &app.state.public_url, Role::Viewer).await.expect("an invitation").url;
+    let link = app.invite(Role::Viewer).await;
     let stranger = Tab::open(&app).await;
     for path in ["/login", &link] {
         look_at(&stranger, path).await;
+    }
+    let admin = Tab::of(&app, Role::Admin).await;
+    app.named(&"x".repeat(80), Role::Member, i64::MAX).await;
+    app.invite(Role::Viewer).await;
+    for path in ["/account", "/tokens", "/people", "/people/invites/1/withdraw", "/audit"] {
+        look_at(&admin, path).await;
     }
     let member = Tab::of(&app, Role::Member).await;
     for path in [

@@ -9,6 +9,7 @@ mod hostile;
 mod new_run;
 mod page;
 mod passkeys;
+mod people;
 mod scriptless;
 mod told;
 

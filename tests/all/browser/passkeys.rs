@@ -1,6 +1,6 @@
 //! Registration and login, the whole ceremony.
 
-use brewbench::auth::{Role, api::make_invite, caller::SESSION_COOKIE};
+use brewbench::auth::{Role, caller::SESSION_COOKIE};
 use chromiumoxide::cdp::browser_protocol::network::ClearBrowserCookiesParams;
 use chromiumoxide::cdp::browser_protocol::web_authn::{
     AddVirtualAuthenticatorParams, AuthenticatorId, AuthenticatorProtocol, AuthenticatorTransport, EnableParams,
@@ -11,10 +11,11 @@ use chromiumoxide::cdp::browser_protocol::web_authn::{
 use super::Tab;
 use crate::harness::App;
 
-const ALERT: &str = "[data-passkey-alert]:not([hidden])";
+/// What went wrong with a passkey.
+pub const ALERT: &str = "[data-passkey-alert]:not([hidden])";
 
 /// A device that holds passkeys and knows its owner.
-async fn device(tab: &Tab) -> AuthenticatorId {
+pub async fn device(tab: &Tab) -> AuthenticatorId {
     tab.ask(EnableParams::default()).await;
     let mut options = VirtualAuthenticatorOptions::new(AuthenticatorProtocol::Ctap2, AuthenticatorTransport::Internal);
     options.has_resident_key = Some(true);
@@ -25,10 +26,11 @@ async fn device(tab: &Tab) -> AuthenticatorId {
 }
 
 async fn link(app: &App) -> String {
-    make_invite(&app.state.db, &app.state.public_url, Role::Member).await.expect("an invitation").url
+    app.invite(Role::Member).await
 }
 
-async fn registers(tab: &Tab, link: &str, name: &str) {
+/// Somebody registers by a link.
+pub async fn registers(tab: &Tab, link: &str, name: &str) {
     tab.go(link).await;
     tab.click("input[name=name]").await;
     tab.write(name).await;

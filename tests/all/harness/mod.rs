@@ -10,11 +10,14 @@ use std::{net::SocketAddr, time::Duration};
 
 use brewbench::{
     auth::{
-        NewToken, Role, Scope, api,
-        queries::{self, NewPasskey, User},
+        Caller, NewInvite, NewToken, Role, Scope, api,
+        queries::{
+            self, User,
+            sessions::{self, NewPasskey, NewSession},
+        },
         secret::{self, Kind},
     },
-    config::Config,
+    config::{Config, Rate, Rates},
     fleet,
     server::Server,
     state::AppState,
@@ -63,6 +66,9 @@ impl App {
     pub async fn on(folder: TempDir, change: impl FnOnce(&mut Config)) -> Self {
         prepare_tls();
         let mut config = Config::new(SocketAddr::from(([127, 0, 0, 1], 0)), folder.path());
+        // Tests are many who try from one address.
+        let rate = Rate::new(100_000, 100_000);
+        config.rates = Rates { sign_in: rate, wrong_secrets: rate };
         change(&mut config);
         let end = CancellationToken::new();
         let server = Server::start(config, end.clone()).await.expect("a server starts");
@@ -112,7 +118,7 @@ impl App {
     pub async fn token_secret(&self, scope: Scope, expires_in_days: Option<u32>) -> String {
         let name = format!("{} {}", scope.as_str(), Uuid::now_v7());
         let asked = NewToken { name, scope, expires_in_days };
-        api::make_token(&self.state.db, &asked).await.expect("a token").secret
+        api::make_token(&self.state.db, &asked, &Caller::owner()).await.expect("a token").secret
     }
 
     /// A person who has logged in with a browser.
@@ -122,22 +128,44 @@ impl App {
 
     /// A person whose session ends at a time, unix ms.
     pub async fn person_until(&self, role: Role, expires_at_ms: i64) -> Actor {
-        let (invite, now) = (secret::hash(&secret::make(Kind::Invite)), now_ms());
-        let write = &self.state.db.write;
-        queries::insert_invite(write, &invite, role, now, now + DAY_MS).await.expect("an invitation");
         let id = Uuid::now_v7().to_string();
-        let user = User { name: format!("{} {id}", role.as_str()), id, role };
+        let name = format!("{} {id}", role.as_str());
+        self.named(&name, role, expires_at_ms).await
+    }
+
+    /// A person of a name who has logged in with a browser.
+    pub async fn named(&self, name: &str, role: Role, expires_at_ms: i64) -> Actor {
+        let user = User { id: Uuid::now_v7().to_string(), name: name.to_owned(), role };
         let passkey = NewPasskey { credential_id: user.id.as_bytes(), name: "none", credential: "{}" };
-        queries::register(write, &invite, &user, &passkey, now).await.expect("a person");
+        let now = now_ms();
+        let mut transaction = self.state.db.write.begin().await.expect("a transaction");
+        queries::insert_user(&mut transaction, &user, now).await.expect("a person");
+        sessions::insert_passkey(&mut transaction, &user.id, &passkey, now).await.expect("a passkey");
+        transaction.commit().await.expect("a person");
+        self.session_of(&user.id, expires_at_ms).await
+    }
+
+    /// Another session of a person.
+    pub async fn session_of(&self, user_id: &str, expires_at_ms: i64) -> Actor {
         let session = secret::make(Kind::Session);
         let hash = secret::hash(&session);
-        queries::insert_session(write, &hash, &user.id, "a test", now, expires_at_ms).await.expect("a session");
+        let row = NewSession { hash: &hash, user_id, device: "a test", expires_at_ms };
+        let mut connection = self.state.db.write.acquire().await.expect("a connection");
+        sessions::insert_session(&mut connection, &row, now_ms()).await.expect("a session");
+        drop(connection);
         self.nobody().with_session(&session, &self.state.public_url)
+    }
+
+    /// A registration link for somebody new.
+    pub async fn invite(&self, role: Role) -> String {
+        let asked = NewInvite { role, ..NewInvite::default() };
+        let (db, site) = (&self.state.db, &self.state.public_url);
+        api::make_invite(db, site, &asked, &Caller::owner()).await.expect("an invitation").url
     }
 
     /// The key of a new agent.
     pub async fn key(&self, name: &str) -> String {
-        fleet::api::make_key(&self.state.db, name).await.expect("a key").secret
+        fleet::api::make_key(&self.state.db, name, &Caller::owner()).await.expect("a key").secret
     }
 
     /// Waits until something can be seen, looking whenever something happens.

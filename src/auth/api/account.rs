@@ -1,0 +1,127 @@
+//! JSON of one's own account: passkeys and sessions. All of it needs a person who is logged in; tokens are refused.
+
+use axum::{
+    Extension, Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use brewbench_agent::wire::now_ms;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{
+    ceremonies::{RegisterFinish, Started, passkey_name},
+    checked_name,
+};
+use crate::{
+    auth::{
+        Account, Passkeys, Renamed, SignedIn,
+        audit::{Deed, note},
+        passkeys::{By, gone},
+        queries::{self, sessions},
+    },
+    error::{Error, ErrorBody, Input, Result},
+    state::AppState,
+};
+
+/// The person who asks, with passkeys and sessions.
+#[utoipa::path(get, path = "/api/v1/account", tag = "account",
+    responses((status = 200, body = Account), (status = 403, body = ErrorBody, description = "a token asks")))]
+pub async fn account(person: SignedIn, State(state): State<AppState>) -> Result<Json<Account>> {
+    let user = queries::user(&state.db.read, &person.caller.name).await?;
+    let passkeys = sessions::passkeys(&state.db.read, &person.user_id).await?;
+    let sessions = sessions::sessions(&state.db.read, &person.user_id, &person.session, now_ms()).await?;
+    Ok(Json(Account { name: user.name, role: user.role, passkeys, sessions }))
+}
+
+/// Start to add a passkey. The options exclude devices that hold one of this person already.
+#[utoipa::path(post, path = "/api/v1/account/passkeys/start", tag = "account",
+    responses((status = 200, body = Started), (status = 403, body = ErrorBody, description = "a token asks")))]
+pub async fn passkey_start(
+    person: SignedIn,
+    State(state): State<AppState>,
+    Extension(passkeys): Extension<Passkeys>,
+) -> Result<Json<Started>> {
+    let there = sessions::credential_ids(&state.db.read, &person.user_id).await?;
+    let id = Uuid::parse_str(&person.user_id).map_err(Error::internal)?;
+    let (ceremony, options) = passkeys.start_registration(By::Session, id, &person.caller.name, there)?;
+    Ok(Json(Started { ceremony, options: serde_json::to_value(options).map_err(Error::internal)? }))
+}
+
+/// End the ceremony: the person has another passkey.
+#[utoipa::path(post, path = "/api/v1/account/passkeys/finish", tag = "account", responses((status = 204),
+    (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
+pub async fn passkey_finish(
+    person: SignedIn,
+    State(state): State<AppState>,
+    Extension(passkeys): Extension<Passkeys>,
+    Input(asked): Input<RegisterFinish>,
+) -> Result<StatusCode> {
+    let (registration, passkey) = passkeys.finish_registration(asked.ceremony, &asked.credential)?;
+    if registration.by != By::Session || registration.user_id.to_string() != person.user_id {
+        return Err(gone());
+    }
+    let credential = serde_json::to_string(&passkey).map_err(Error::internal)?;
+    let name = passkey_name(asked.passkey_name.as_deref())?;
+    let stored = sessions::NewPasskey { credential_id: passkey.cred_id(), name, credential: &credential };
+    let mut transaction = state.db.write.begin().await?;
+    sessions::insert_passkey(&mut transaction, &person.user_id, &stored, now_ms()).await?;
+    note(&mut transaction, &person.caller.does(Deed::PasskeyAdded, name)).await?;
+    transaction.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Give one's passkey another name.
+#[utoipa::path(put, path = "/api/v1/account/passkeys/{id}", tag = "account", params(("id" = i64, Path)),
+    responses((status = 204), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
+pub async fn rename_passkey(
+    person: SignedIn,
+    State(state): State<AppState>,
+    Path(id): Path<i64>,
+    Input(asked): Input<Renamed>,
+) -> Result<StatusCode> {
+    let name = checked_name(&asked.name)?;
+    let mut transaction = state.db.write.begin().await?;
+    let before = sessions::rename_passkey(&mut transaction, &person.user_id, id, name).await?;
+    note(&mut transaction, &person.caller.does(Deed::PasskeyRenamed, name).with(json!({"before": before}))).await?;
+    transaction.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Remove one's passkey, but never the last one.
+#[utoipa::path(delete, path = "/api/v1/account/passkeys/{id}", tag = "account", params(("id" = i64, Path)),
+    responses((status = 204), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
+    (status = 409, body = ErrorBody, description = "it is the last one")))]
+pub async fn remove_passkey(
+    person: SignedIn,
+    State(state): State<AppState>,
+    Path(id): Path<i64>,
+) -> Result<StatusCode> {
+    let mut transaction = state.db.write.begin().await?;
+    let name = sessions::remove_passkey(&mut transaction, &person.user_id, id).await?;
+    note(&mut transaction, &person.caller.does(Deed::PasskeyRemoved, &name)).await?;
+    transaction.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// End one of one's sessions.
+#[utoipa::path(delete, path = "/api/v1/account/sessions/{id}", tag = "account", params(("id" = i64, Path)),
+    responses((status = 204), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
+pub async fn end_session(person: SignedIn, State(state): State<AppState>, Path(id): Path<i64>) -> Result<StatusCode> {
+    let mut transaction = state.db.write.begin().await?;
+    let device = sessions::end_session(&mut transaction, &person.user_id, id).await?;
+    note(&mut transaction, &person.caller.does(Deed::SessionEnded, &device)).await?;
+    transaction.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// End all of one's sessions but the one that asks.
+#[utoipa::path(delete, path = "/api/v1/account/sessions", tag = "account",
+    responses((status = 204), (status = 403, body = ErrorBody)))]
+pub async fn end_other_sessions(person: SignedIn, State(state): State<AppState>) -> Result<StatusCode> {
+    let mut transaction = state.db.write.begin().await?;
+    let count = sessions::end_other_sessions(&mut transaction, &person.user_id, &person.session).await?;
+    note(&mut transaction, &person.caller.does(Deed::SessionsEnded, "").with(json!({"sessions": count}))).await?;
+    transaction.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,115 @@
+//! JSON of the audit log, and its export whole.
+
+use axum::{
+    Json,
+    body::Body,
+    extract::State,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use futures_util::{Stream, TryStreamExt, stream};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::{
+    auth::{
+        Admin,
+        audit::{CSV_HEAD, Entry, EntryList, Range, Wanted, csv_line},
+        queries::audit::entries,
+    },
+    db::Db,
+    error::{Asked, Error, ErrorBody, Result},
+    state::AppState,
+};
+
+/// How much of an export is read at once.
+const CHUNK: i64 = 1_000;
+
+/// A page of the audit log, the newest entries first.
+#[utoipa::path(get, path = "/api/v1/audit", tag = "audit", params(Wanted),
+    responses((status = 200, body = EntryList), (status = 422, body = ErrorBody)))]
+pub async fn list(_: Admin, State(state): State<AppState>, Asked(wanted): Asked<Wanted>) -> Result<Json<EntryList>> {
+    Ok(Json(page(&state.db, &wanted.range()?).await?))
+}
+
+/// A page of the log.
+pub async fn page(db: &Db, range: &Range) -> Result<EntryList> {
+    // One more than is shown: whether there are more is seen without counting.
+    let mut entries = entries(&db.read, &Range { limit: range.limit + 1, ..range.clone() }).await?;
+    let shown = usize::try_from(range.limit).unwrap_or(usize::MAX);
+    let more = entries.len() > shown;
+    entries.truncate(shown);
+    let next = entries.last().map(|entry| entry.id).filter(|_| more);
+    Ok(EntryList { entries, next })
+}
+
+/// How an export is written.
+#[derive(Clone, Copy, Debug, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// For spreadsheets; what begins like a formula is marked as text by an apostrophe.
+    Csv,
+    /// An array of entries.
+    Json,
+}
+
+/// How an export is written.
+#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct As {
+    /// `csv` or `json`.
+    format: Format,
+}
+
+/// The whole audit log, or what of it is wanted, as a file.
+#[utoipa::path(get, path = "/api/v1/audit/export", tag = "audit", params(As, Wanted),
+    responses((status = 200, body = String, content_type = "text/csv"), (status = 422, body = ErrorBody)))]
+pub async fn export(
+    _: Admin,
+    State(state): State<AppState>,
+    Asked(As { format }): Asked<As>,
+    Asked(wanted): Asked<Wanted>,
+) -> Result<Response> {
+    let range = Range { limit: CHUNK, ..wanted.range()? };
+    let (kind, name) = match format {
+        Format::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"brewbench-audit.csv\""),
+        Format::Json => ("application/json", "attachment; filename=\"brewbench-audit.json\""),
+    };
+    let chunks = chunks(state.db, range).map_ok(move |(first, entries)| text(format, first, &entries));
+    let end = stream::iter([Ok(if matches!(format, Format::Json) { "]\n".to_owned() } else { String::new() })]);
+    let body = Body::from_stream(futures_util::StreamExt::chain(chunks, end));
+    Ok(([(header::CONTENT_TYPE, kind), (header::CONTENT_DISPOSITION, name)], body).into_response())
+}
+
+/// All that is wanted, bit by bit, each with whether it is the first.
+fn chunks(db: Db, range: Range) -> impl Stream<Item = Result<(bool, Vec<Entry>)>> {
+    stream::try_unfold((true, Some(range)), move |(first, range)| {
+        let db = db.clone();
+        async move {
+            let Some(range) = range else { return Ok::<_, Error>(None) };
+            let entries = entries(&db.read, &range).await?;
+            let whole = i64::try_from(entries.len()).is_ok_and(|count| count == range.limit);
+            let before = entries.last().map(|entry| entry.id).filter(|_| whole);
+            let rest = before.map(|before| Range { before, ..range });
+            Ok(Some(((first, entries), (false, rest))))
+        }
+    })
+}
+
+fn text(format: Format, first: bool, entries: &[Entry]) -> String {
+    match format {
+        Format::Csv => {
+            let lines: String = entries.iter().map(csv_line).collect();
+            if first { format!("{CSV_HEAD}{lines}") } else { lines }
+        }
+        Format::Json => {
+            let written = entries.iter().map(|entry| serde_json::to_string(entry).unwrap_or_default());
+            let rows: Vec<_> = written.collect();
+            match (first, rows.is_empty()) {
+                (true, _) => format!("[{}", rows.join(",\n")),
+                (false, true) => String::new(),
+                (false, false) => format!(",\n{}", rows.join(",\n")),
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The account: one's own passkeys and sessions.
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    Form,
+    extract::{Path, State},
+    response::Redirect,
+};
+
+use super::{Places, shell};
+use crate::{
+    auth::{Account, OwnPasskey, Renamed, SignedIn, api::account as api, queries::sessions::last_passkey},
+    error::{Error, Input, Result},
+    state::AppState,
+    web::{confirm::Confirm, format::plural, shell::Shell},
+};
+
+const HERE: &str = "/account";
+
+/// The account.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "auth/account.html")]
+pub struct Page {
+    shell: Shell,
+    places: Places,
+    account: Account,
+}
+
+/// `GET /account`
+pub async fn show(person: SignedIn, state: State<AppState>) -> Result<Page> {
+    let account = api::account(person.clone(), state).await?.0;
+    Ok(Page { shell: shell("Account", &person.caller), places: Places::new(HERE, &person.caller), account })
+}
+
+/// `POST /account/passkeys/{id}/rename`
+pub async fn rename(
+    person: SignedIn,
+    state: State<AppState>,
+    id: Path<i64>,
+    Form(asked): Form<Renamed>,
+) -> Result<Redirect> {
+    api::rename_passkey(person, state, id, Input(asked)).await?;
+    Ok(Redirect::to(HERE))
+}
+
+/// `GET /account/passkeys/{id}/remove`
+pub async fn ask_remove(person: SignedIn, state: State<AppState>, Path(id): Path<i64>) -> Result<Confirm> {
+    let account = api::account(person.clone(), state).await?.0;
+    let found = account.passkeys.iter().find(|passkey| passkey.id == id);
+    let OwnPasskey { name, .. } = found.ok_or_else(|| Error::NotFound("such passkey of yours".to_owned()))?;
+    if account.passkeys.len() < 2 {
+        return Err(last_passkey());
+    }
+    let left = plural(account.passkeys.len() - 1, "other passkey");
+    Ok(Confirm {
+        shell: shell("Remove this passkey", &person.caller),
+        deed: "Remove this passkey",
+        what: name.clone(),
+        consequences: vec![
+            format!("It no longer opens this site; your {left} still will."),
+            "The device keeps its half: remove it there as well, so that it is not offered at the login.".to_owned(),
+            "Sessions go on. End those that are not yours.".to_owned(),
+        ],
+        back: HERE.to_owned(),
+    })
+}
+
+/// `POST /account/passkeys/{id}/remove`
+pub async fn remove(person: SignedIn, state: State<AppState>, id: Path<i64>) -> Result<Redirect> {
+    api::remove_passkey(person, state, id).await?;
+    Ok(Redirect::to(HERE))
+}
+
+/// `POST /account/sessions/{id}/end`
+pub async fn end(person: SignedIn, state: State<AppState>, id: Path<i64>) -> Result<Redirect> {
+    api::end_session(person, state, id).await?;
+    Ok(Redirect::to(HERE))
+}
+
+/// `GET /account/sessions/end-others`
+pub async fn ask_end_others(person: SignedIn, state: State<AppState>) -> Result<Confirm> {
+    let others = api::account(person.clone(), state).await?.0.sessions.len().saturating_sub(1);
+    if others == 0 {
+        return Err(Error::Conflict("this is your only session".to_owned()));
+    }
+    Ok(Confirm {
+        shell: shell("End all other sessions", &person.caller),
+        deed: "End all other sessions",
+        what: plural(others, "session"),
+        consequences: vec![
+            "Whoever is there has to log in again with a passkey of yours.".to_owned(),
+            "This session and your tokens go on.".to_owned(),
+        ],
+        back: HERE.to_owned(),
+    })
+}
+
+/// `POST /account/sessions/end-others`
+pub async fn end_others(person: SignedIn, state: State<AppState>) -> Result<Redirect> {
+    api::end_other_sessions(person, state).await?;
+    Ok(Redirect::to(HERE))
+}

@@ -1,0 +1,67 @@
+//! The audit log, for administrators.
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::extract::State;
+use url::form_urlencoded::Serializer;
+
+use super::{Places, shell};
+use crate::{
+    auth::{
+        Admin,
+        api::audit::page,
+        audit::{EntryList, Wanted},
+    },
+    error::{Asked, Result},
+    state::AppState,
+    web::shell::Shell,
+};
+
+const HERE: &str = "/audit";
+
+/// The log.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "auth/audit.html")]
+pub struct Page {
+    shell: Shell,
+    places: Places,
+    list: EntryList,
+    wanted: Wanted,
+}
+
+impl Page {
+    fn is_filtered(&self) -> bool {
+        !self.query(&[]).is_empty()
+    }
+
+    fn next(&self) -> Option<String> {
+        let before = self.list.next?.to_string();
+        Some(format!("{HERE}?{}", self.query(&[("before", &before)])))
+    }
+
+    fn export(&self, format: &str) -> String {
+        format!("/api/v1/audit/export?{}", self.query(&[("format", format)]))
+    }
+
+    /// The filters, and what else an address says.
+    fn query(&self, more: &[(&str, &str)]) -> String {
+        let Wanted { who, what, from, to, .. } = &self.wanted;
+        let mut query = Serializer::new(String::new());
+        for (name, value) in [("who", who), ("what", what), ("from", from), ("to", to)] {
+            if let Some(value) = value.as_deref().filter(|value| !value.is_empty()) {
+                query.append_pair(name, value);
+            }
+        }
+        for (name, value) in more {
+            query.append_pair(name, value);
+        }
+        query.finish()
+    }
+}
+
+/// `GET /audit`
+pub async fn show(Admin(caller): Admin, State(state): State<AppState>, Asked(wanted): Asked<Wanted>) -> Result<Page> {
+    let list = page(&state.db, &wanted.range()?).await?;
+    let (shell, places) = (shell("Audit log", &caller), Places::new(HERE, &caller));
+    Ok(Page { shell, places, list, wanted })
+}

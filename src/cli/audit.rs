@@ -1,0 +1,74 @@
+//! `brewbench audit …`
+
+use clap::Subcommand;
+use jiff::Timestamp;
+use reqwest::Method;
+
+use super::{
+    Common,
+    table::{Align, cut, table},
+};
+use crate::auth::audit::{Entry, EntryList, Wanted};
+
+/// Commands about the audit log.
+#[derive(Debug, Subcommand)]
+pub enum Audit {
+    /// List who did what, the newest first
+    List {
+        /// Which server, and how to print
+        #[command(flatten)]
+        common: Common,
+        /// Only of this person; a token is "token NAME"
+        #[arg(long)]
+        who: Option<String>,
+        /// Only this, e.g. "login refused"
+        #[arg(long)]
+        what: Option<String>,
+        /// From this day on, e.g. 2026-03-04 (UTC)
+        #[arg(long, value_name = "DAY")]
+        from: Option<String>,
+        /// Up to and with this day (UTC)
+        #[arg(long, value_name = "DAY")]
+        to: Option<String>,
+        /// Only what was before the entry with this id
+        #[arg(long, value_name = "ID")]
+        before: Option<i64>,
+        /// At most so many, up to 1000
+        #[arg(long, default_value_t = 100)]
+        limit: i64,
+    },
+}
+
+impl Audit {
+    /// Does what was asked for.
+    pub async fn run(self) -> anyhow::Result<()> {
+        let Self::List { common, who, what, from, to, before, limit } = self;
+        let wanted = Wanted { who, what, from, to, before, limit: Some(limit) };
+        let client = common.connect()?.client;
+        let list: EntryList = client.json(client.request(Method::GET, "api/v1/audit").query(&wanted)).await?;
+        common.print(&list, |list| rows(&list.entries))
+    }
+}
+
+fn rows(entries: &[Entry]) -> String {
+    let head = [
+        ("time", Align::Left),
+        ("who", Align::Left),
+        ("what", Align::Left),
+        ("to what", Align::Left),
+        ("details", Align::Left),
+        ("from", Align::Left),
+    ];
+    let row = |entry: &Entry| {
+        let at = Timestamp::from_millisecond(entry.at_ms);
+        vec![
+            at.map(|at| at.strftime("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default(),
+            cut(&entry.who, 24),
+            entry.what.clone(),
+            cut(&entry.object, 36),
+            cut(&entry.told(), 40),
+            entry.address.clone().unwrap_or_else(|| "–".to_owned()),
+        ]
+    };
+    table(&head, &entries.iter().map(row).collect::<Vec<_>>())
+}

@@ -1,0 +1,370 @@
+//! People, invitations, tokens of their own, sessions and the audit log, as programs and plain forms see them.
+
+use std::net::SocketAddr;
+
+use brewbench::{
+    auth::{Role, Scope, caller::SECURE_SESSION_COOKIE},
+    config::{Rate, Rates},
+};
+use brewbench_agent::wire::now_ms;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{Actor, Answer, App, program::as_user, submit::text, summaries::good};
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+async fn named(app: &App, name: &str, role: Role) -> Actor {
+    app.named(name, role, now_ms() + DAY_MS).await
+}
+
+async fn form(who: &Actor, path: &str, fields: &[(&str, &str)]) -> Answer {
+    let body: String = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+    let request = who.request(&Method::POST, path).header("content-type", "application/x-www-form-urlencoded");
+    Answer::of(request.body(body)).await
+}
+
+/// The audit log as (who, what, object), the newest first.
+async fn log(app: &App, query: &str) -> Vec<(String, String, String)> {
+    let list = app.admin().await.get(&format!("/api/v1/audit?{query}")).await.ok().json();
+    let entries = list["entries"].as_array().expect("a list");
+    entries.iter().map(|entry| (text(&entry["who"]), text(&entry["what"]), text(&entry["object"]))).collect()
+}
+
+fn entry(who: &str, what: &str, object: &str) -> (String, String, String) {
+    (who.to_owned(), what.to_owned(), object.to_owned())
+}
+
+#[tokio::test]
+async fn a_changed_role_holds_at_once_and_the_last_administrator_stays_one() {
+    let app = App::start().await;
+    let (ada, eve) = (named(&app, "Ada", Role::Admin).await, named(&app, "Eve", Role::Viewer).await);
+    eve.post("/api/v1/experiments", &json!({})).await.refused(403);
+    ada.put("/api/v1/people/Eve", &json!({"role": "member"})).await.ok();
+    eve.post("/api/v1/experiments", &json!({})).await.refused(422);
+
+    let told = ada.put("/api/v1/people/Ada", &json!({"role": "member"})).await.refused(409);
+    assert!(told.starts_with("Ada is the last administrator"), "{told}");
+    assert_eq!(ada.delete("/api/v1/people/Ada").await.refused(409), told);
+    ada.put("/api/v1/people/Eve", &json!({"role": "admin"})).await.ok();
+    ada.put("/api/v1/people/Ada", &json!({"role": "viewer"})).await.ok();
+    ada.get("/api/v1/people").await.refused(403);
+    assert_eq!(log(&app, "what=role+changed&who=Ada").await.len(), 3);
+}
+
+#[tokio::test]
+async fn who_is_removed_is_out_with_sessions_and_tokens_and_the_runs_stay() {
+    let app = App::start().await;
+    let (ada, eve) = (named(&app, "Ada", Role::Admin).await, named(&app, "Eve / <b>", Role::Member).await);
+    let token =
+        text(&eve.post("/api/v1/tokens", &json!({"name": "eve", "scope": "submit"})).await.ok().json()["secret"]);
+    let program = app.nobody().with_secret(&token);
+    program.import(good()).await.ok();
+    let pages = ada.clone().at_pages();
+    let asked = pages.get("/people/Eve%20%2F%20%3Cb%3E/remove").await.ok().text();
+    assert!(asked.contains("Eve / &#60;b&#62;, member"), "{asked}");
+    let done = form(&pages, "/people/Eve%20%2F%20%3Cb%3E/remove", &[]).await;
+    assert_eq!((done.status.as_u16(), done.header("location")), (303, "/people"));
+    eve.get("/api/v1/runs").await.refused(401);
+    program.get("/api/v1/runs").await.refused(401);
+    assert_eq!(ada.count_runs().await, 1);
+    let told = ada.delete("/api/v1/people/Eve").await.refused(404);
+    assert_eq!(told, "there is no person \"Eve\"");
+}
+
+#[tokio::test]
+async fn a_person_keeps_tokens_of_her_own_that_reach_no_farther_than_she_does() {
+    let app = App::start().await;
+    let (ada, eve) = (named(&app, "Ada", Role::Admin).await, named(&app, "Eve", Role::Member).await);
+    let told = eve.post("/api/v1/tokens", &json!({"name": "big", "scope": "admin"})).await.refused(403);
+    assert_eq!(told, "a token of yours reaches at most as far as you: submit");
+    let secret =
+        text(&eve.post("/api/v1/tokens", &json!({"name": "hers", "scope": "submit"})).await.ok().json()["secret"]);
+    let program = app.nobody().with_secret(&secret);
+    program.get("/api/v1/tokens").await.refused(403);
+    program.post("/api/v1/tokens", &json!({"name": "child", "scope": "read"})).await.refused(403);
+    program.import(good()).await.ok();
+
+    ada.post("/api/v1/tokens", &json!({"name": "adas", "scope": "read"})).await.ok();
+    let names = async |who: &Actor| -> Vec<Value> {
+        let list = who.get("/api/v1/tokens").await.ok().json();
+        list["tokens"].as_array().expect("a list").iter().map(|token| json!([token["name"], token["owner"]])).collect()
+    };
+    assert_eq!(names(&eve).await, [json!(["hers", "Eve"])]);
+    assert_eq!(names(&ada).await, [json!(["adas", "Ada"]), json!(["hers", "Eve"])]);
+    eve.delete("/api/v1/tokens/adas").await.refused(404);
+
+    ada.put("/api/v1/people/Eve", &json!({"role": "viewer"})).await.ok();
+    program.get("/api/v1/runs").await.ok();
+    assert_eq!(program.import(good()).await.refused(403), "this needs the scope submit; yours is read");
+    ada.delete("/api/v1/tokens/hers").await.ok();
+    program.get("/api/v1/runs").await.refused(401);
+}
+
+#[tokio::test]
+async fn a_token_is_made_by_a_plain_form_shown_once_and_what_was_typed_stays_where_it_was_wrong() {
+    let app = App::start().await;
+    let eve = named(&app, "Eve", Role::Member).await.at_pages();
+    let page = eve.get("/tokens").await.ok().text();
+    assert!(page.contains(r#"value="submit""#) && !page.contains(r#"value="admin""#));
+    let made = form(&eve, "/tokens", &[("name", "ci"), ("scope", "read"), ("days", "7")]).await;
+    assert_eq!((made.status.as_u16(), made.header("cache-control")), (201, "no-store"));
+    let html = made.text();
+    let secret = html.split("bbt_").nth(1).and_then(|rest| rest.split('"').next()).expect("the secret");
+    app.nobody().with_secret(&format!("bbt_{secret}")).get("/api/v1/runs").await.ok();
+    assert!(!eve.get("/tokens").await.ok().text().contains(secret));
+    let again = form(&eve, "/tokens", &[("name", "ci"), ("scope", "submit"), ("days", "0")]).await;
+    assert_eq!(again.status.as_u16(), 409);
+    let html = again.text();
+    assert!(html.contains("there is a token") && html.contains(r#"value="ci""#), "{html}");
+    assert!(html.contains(r#"<option value="submit" selected>"#) && html.contains(r#"<option value="0" selected>"#));
+}
+
+#[tokio::test]
+async fn an_invitation_can_be_seen_without_its_secret_and_withdrawn() {
+    let app = App::start().await;
+    let ada = named(&app, "Ada", Role::Admin).await;
+    let made = ada.post("/api/v1/invites", &json!({"role": "viewer"})).await.ok().json();
+    let link = text(&made["url"]).replacen(app.state.public_url.as_str(), "/", 1);
+    let secret = link.split('=').nth(1).expect("a secret").to_owned();
+    let list = ada.get("/api/v1/invites").await.ok();
+    assert!(!list.text().contains(&secret[4..]));
+    let invites = &list.json()["invites"];
+    assert_eq!((&invites[0]["role"], &invites[0]["created_by"]), (&json!("viewer"), &json!("Ada")));
+    let page = ada.clone().at_pages().get("/people").await.ok().text();
+    assert!(page.contains("Somebody new") && !page.contains(&secret[4..]));
+    app.nobody().at_pages().get(&link).await.ok();
+    ada.delete(&format!("/api/v1/invites/{}", invites[0]["id"])).await.ok();
+    app.nobody().get(&link).await.refused(403);
+    assert_eq!(ada.get("/api/v1/invites").await.ok().json(), json!({"invites": []}));
+
+    let nobody = ada.post("/api/v1/invites", &json!({"person": "Nobody"})).await.refused(404);
+    assert_eq!(nobody, "there is no person \"Nobody\"");
+    let senseless = ada.post("/api/v1/invites", &json!({"ends_passkeys": true})).await.refused(422);
+    assert!(senseless.contains("name a person"), "{senseless}");
+}
+
+#[tokio::test]
+async fn nobody_takes_a_name_that_the_log_has_for_somebody_else() {
+    let app = App::start().await;
+    let link = app.invite(Role::Viewer).await;
+    let token = link.split('=').nth(1).expect("a secret");
+    for name in ["token ci", "Token ci", "owner of the data folder", "Somebody"] {
+        let body = json!({"token": token, "name": name});
+        let told = app.nobody().post("/api/v1/auth/register/start", &body).await.refused(422);
+        assert!(told.contains("the audit log"), "{told}");
+    }
+    app.nobody().post("/api/v1/auth/register/start", &json!({"token": token, "name": "tokenist"})).await.ok();
+}
+
+#[tokio::test]
+async fn sessions_of_other_devices_can_be_ended_and_only_ones_own() {
+    let app = App::start().await;
+    let eve = named(&app, "Eve", Role::Viewer).await;
+    let ada = named(&app, "Ada", Role::Admin).await;
+    let id: String = sqlx::query_scalar("select id from user where name = 'Eve'")
+        .fetch_one(&app.state.db.read)
+        .await
+        .expect("an id");
+    let (phone, tablet, desk) = (
+        app.session_of(&id, now_ms() + DAY_MS).await,
+        app.session_of(&id, now_ms() + DAY_MS).await,
+        app.session_of(&id, now_ms() + DAY_MS).await,
+    );
+    let account = phone.get("/api/v1/account").await.ok().json();
+    assert_eq!((&account["name"], &account["sessions"][0]["this"]), (&json!("Eve"), &json!(true)));
+    assert_eq!(account["sessions"].as_array().map(Vec::len), Some(4));
+    let own = tablet.get("/api/v1/account").await.ok().json()["sessions"][0]["id"].clone();
+    ada.delete(&format!("/api/v1/account/sessions/{own}")).await.refused(404);
+    phone.delete(&format!("/api/v1/account/sessions/{own}")).await.ok();
+    tablet.get("/api/v1/runs").await.refused(401);
+    let done = form(&phone.clone().at_pages(), "/account/sessions/end-others", &[]).await;
+    assert_eq!(done.status.as_u16(), 303);
+    eve.get("/api/v1/runs").await.refused(401);
+    desk.get("/api/v1/runs").await.refused(401);
+    phone.get("/api/v1/runs").await.ok();
+    ada.get("/api/v1/runs").await.ok();
+    phone.delete("/api/v1/account/passkeys/1").await.refused(409);
+}
+
+#[tokio::test]
+async fn who_is_logged_in_stays_so_when_the_server_starts_anew() {
+    let app = App::start().await;
+    let eve = named(&app, "Eve", Role::Member).await;
+    eve.get("/api/v1/runs").await.ok();
+    let again = App::on(app.stop().await, |_| ()).await;
+    let account = eve.at(&again.url).get("/api/v1/account").await.ok().json();
+    assert_eq!((&account["name"], &account["role"]), (&json!("Eve"), &json!("member")));
+}
+
+#[tokio::test]
+async fn over_tls_only_the_cookie_that_is_bound_to_the_host_counts() {
+    let app = App::with(|config| config.public_url = "https://bench.example.com/".parse().ok()).await;
+    let eve = named(&app, "Eve", Role::Viewer).await;
+    eve.get("/api/v1/runs").await.refused(401);
+    let secure = |request: reqwest::RequestBuilder| {
+        request.header("cookie", format!("{SECURE_SESSION_COOKIE}={}", eve.session()))
+    };
+    let nobody = app.nobody().at_origin("https://bench.example.com");
+    Answer::of(secure(nobody.request(&Method::GET, "/api/v1/runs"))).await.ok();
+    let out = Answer::of(secure(nobody.request(&Method::POST, "/logout"))).await;
+    let cookie = out.header("set-cookie");
+    assert!(cookie.starts_with("__Host-brewbench_session=;") && cookie.contains("Max-Age=0"), "{cookie}");
+    assert!(cookie.contains("; Secure") && cookie.contains("; Path=/"), "browsers would not take it out: {cookie}");
+}
+
+#[tokio::test]
+async fn the_log_knows_who_did_what_and_is_written_with_the_deed() {
+    let app = App::start().await;
+    let ada = named(&app, "Ada", Role::Admin).await;
+    ada.post("/api/v1/tokens", &json!({"name": "ci", "scope": "read"})).await.ok();
+    ada.post("/api/v1/tokens", &json!({"name": "ci", "scope": "read"})).await.refused(409);
+    ada.delete("/api/v1/tokens/ci").await.ok();
+    ada.post("/api/v1/agent-keys", &json!({"name": "rack"})).await.ok();
+    ada.delete("/api/v1/agent-keys/rack").await.ok();
+    ada.delete("/api/v1/agent-keys/rack").await.refused(404);
+    ada.post("/api/v1/sizes", &json!({"name": "odd", "vcpus": 3.0, "memory_bytes": 1 << 30})).await.ok();
+    let scenario = json!({"name": "mine", "script": "export default () => {}", "files": {}, "defaults": {}});
+    ada.post("/api/v1/scenarios", &scenario).await.ok();
+    let run = text(&ada.import(good()).await.ok().json()["runs"][0]["id"]);
+    ada.delete(&format!("/api/v1/runs/{run}")).await.ok();
+    ada.post("/logout", &()).await;
+    let expected = [
+        entry("Ada", "logged out", ""),
+        entry("Ada", "run deleted", &run),
+        entry("Ada", "scenario added", "mine"),
+        entry("Ada", "size added", "odd"),
+        entry("Ada", "agent key revoked", "rack"),
+        entry("Ada", "agent key made", "rack"),
+        entry("Ada", "token revoked", "ci"),
+        entry("Ada", "token made", "ci"),
+    ];
+    assert_eq!(log(&app, "who=Ada").await, expected);
+    assert_eq!(log(&app, "who=Ada&what=size+added").await.len(), 1);
+    assert_eq!(log(&app, "who=Ada&to=2020-01-01").await, []);
+    assert_eq!(log(&app, "who=ada").await, []);
+    let list = app.admin().await.get("/api/v1/audit?who=Ada&limit=1").await.ok().json();
+    assert_eq!(list["entries"][0]["address"], "127.0.0.1");
+    let bad = app.admin().await.get("/api/v1/audit?from=soon").await.refused(422);
+    assert_eq!(bad, "from: \"soon\" is no day such as 2026-03-04");
+}
+
+#[tokio::test]
+async fn a_refused_login_is_in_the_log_without_a_name() {
+    let app = App::start().await;
+    let nobody = app.nobody();
+    let started = nobody.post("/api/v1/auth/login/start", &json!({})).await.ok().json();
+    let made_up = json!({"ceremony": started["ceremony"], "credential": {"id": "AAAA", "rawId": "AAAA",
+        "type": "public-key", "extensions": {}, "response": {"authenticatorData": "AAAA", "clientDataJSON": "AAAA",
+        "signature": "AAAA", "userHandle": "AAAAAAAAAAAAAAAAAAAAAA"}}});
+    nobody.post("/api/v1/auth/login/finish", &made_up).await.refused(403);
+    assert_eq!(log(&app, "what=login+refused").await, [entry("somebody", "login refused", "")]);
+}
+
+#[tokio::test]
+async fn the_log_is_read_page_by_page_and_exported_whole_and_safe_for_spreadsheets() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    for name in ["=cmd|' /C calc'!A0", "<script>", "c"] {
+        admin.post("/api/v1/agent-keys", &json!({"name": name})).await.ok();
+    }
+    let mut seen = Vec::new();
+    let mut query = "what=agent+key+made&limit=2".to_owned();
+    loop {
+        let list = admin.get(&format!("/api/v1/audit?{query}")).await.ok().json();
+        seen.extend(list["entries"].as_array().expect("a list").iter().map(|entry| text(&entry["object"])));
+        let Some(next) = list["next"].as_i64() else { break };
+        query = format!("what=agent+key+made&limit=2&before={next}");
+    }
+    assert_eq!(seen, ["c", "<script>", "=cmd|' /C calc'!A0"]);
+    let csv = admin.get("/api/v1/audit/export?format=csv&what=agent+key+made").await.ok();
+    assert!(csv.header("content-disposition").contains("brewbench-audit.csv"));
+    let lines: Vec<_> = csv.text().lines().map(str::to_owned).collect();
+    assert_eq!((lines.len(), lines[0].as_str()), (4, "time,who,what,object,detail,address"));
+    assert!(lines[3].contains(",'=cmd|' /C calc'!A0,"), "{}", lines[3]);
+    let all = admin.get("/api/v1/audit/export?format=json").await.ok().json();
+    assert!(all.as_array().is_some_and(|entries| entries.len() >= 4), "{all}");
+    let none = admin.get("/api/v1/audit/export?format=json&who=nobody").await.ok().json();
+    assert_eq!(none, json!([]));
+    let page = admin.at_pages().get("/audit?what=agent+key+made").await.ok().text();
+    assert!(page.contains("&#60;script&#62;") && page.contains("format=csv"), "{page}");
+}
+
+#[tokio::test]
+async fn whoever_tries_too_often_is_told_to_wait_and_the_others_go_on() {
+    let app = App::with(|config| {
+        config.behind_proxy = true;
+        config.rates = Rates { sign_in: Rate::new(3, 1), wrong_secrets: Rate::new(3, 1) };
+    })
+    .await;
+    let good = app.reader().await;
+    let from = |who: &Actor, method: Method, path: &str, address: &str| {
+        Answer::of(who.request(&method, path).header("x-forwarded-for", format!("203.0.113.9, {address}")).json(&()))
+    };
+    let nobody = app.nobody();
+    let start = "/api/v1/auth/login/start";
+    for _ in 0..3 {
+        from(&nobody, Method::POST, start, "192.0.2.1").await.ok();
+    }
+    let refused = from(&nobody, Method::POST, start, "192.0.2.1").await;
+    let seconds: u64 = refused.header("retry-after").parse().expect("seconds");
+    assert!((1..=61).contains(&seconds), "{seconds}");
+    assert_eq!(refused.refused(429), format!("too many tries; wait {seconds} s and try again"));
+    from(&nobody, Method::POST, "/api/v1/auth/register/start", "192.0.2.1").await.refused(429);
+    from(&nobody, Method::POST, start, "192.0.2.2").await.ok();
+
+    let wrong = app.nobody().with_secret("bbt_wrong");
+    for _ in 0..3 {
+        from(&wrong, Method::GET, "/api/v1/runs", "192.0.2.1").await.refused(401);
+    }
+    from(&wrong, Method::GET, "/api/v1/runs", "192.0.2.1").await.refused(429);
+    from(&wrong, Method::GET, "/api/v1/agent/channel", "192.0.2.1").await.refused(429);
+    let page = from(&wrong.clone().at_pages(), Method::GET, "/runs", "192.0.2.1").await;
+    assert!(page.text().contains("Too many tries") || page.text().contains("too many tries"), "{}", page.text());
+    assert!(!page.header("retry-after").is_empty());
+    from(&wrong, Method::GET, "/api/v1/runs", "192.0.2.2").await.refused(401);
+    from(&good, Method::GET, "/api/v1/runs", "192.0.2.1").await.ok();
+}
+
+#[tokio::test]
+async fn nobody_can_write_an_address_of_his_own_unless_a_proxy_stands_before_the_server() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let request = admin.request(&Method::POST, "/api/v1/agent-keys").header("x-forwarded-for", "203.0.113.9");
+    Answer::of(request.json(&json!({"name": "rack"}))).await.ok();
+    let list = admin.get("/api/v1/audit?what=agent+key+made").await.ok().json();
+    let local = SocketAddr::from(([127, 0, 0, 1], 0)).ip().to_string();
+    assert_eq!(list["entries"][0]["address"], local);
+}
+
+#[tokio::test]
+async fn commands_manage_people_invitations_and_the_log() {
+    let app = App::start().await;
+    named(&app, "Ada", Role::Admin).await;
+    named(&app, "Eve", Role::Viewer).await;
+    let token = app.token_secret(Scope::Admin, None).await;
+    let run = async |arguments: &[&str]| as_user(&app, &token, arguments).await;
+    let list = run(&["user", "list"]).await.ok();
+    assert!(list.lines().any(|line| line.split_whitespace().take(3).eq(["Eve", "viewer", "1"])), "{list}");
+    run(&["user", "role", "Eve", "member"]).await.ok();
+    assert_eq!(run(&["user", "list", "--json"]).await.json()["people"][1]["role"], "member");
+    let refused = run(&["user", "remove", "Ada"]).await.refused(1);
+    assert!(refused.contains("the last administrator"), "{refused}");
+
+    let link = run(&["invite", "--for", "Eve", "--end-passkeys"]).await.ok();
+    let page = app.nobody().at_pages().get(&link.trim().replacen(app.state.public_url.as_str(), "/", 1)).await.ok();
+    assert!(page.text().contains("You are <b class=\"break\">Eve</b>") && page.text().contains("end with it"));
+    let open = run(&["invite", "list", "--json"]).await.json();
+    assert_eq!((&open["invites"][0]["person"], &open["invites"][0]["ends_passkeys"]), (&json!("Eve"), &json!(true)));
+    let id = open["invites"][0]["id"].to_string();
+    run(&["invite", "withdraw", &id]).await.ok();
+    assert!(run(&["invite", "list"]).await.ok().contains("no invitation is open"));
+    let both = run(&["invite", "--for", "Eve", "--role", "admin"]).await.refused(2);
+    assert!(both.contains("--for"), "{both}");
+
+    run(&["user", "remove", "Eve"]).await.ok();
+    let log = run(&["audit", "list", "--what", "person removed"]).await.ok();
+    assert!(log.contains("person removed") && log.contains("Eve") && log.contains("127.0.0.1"), "{log}");
+    let log = run(&["audit", "list", "--json", "--limit", "1"]).await.json();
+    assert_eq!(log["entries"][0]["what"], "person removed");
+}
