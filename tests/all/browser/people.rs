@@ -1,6 +1,6 @@
 //! Several passkeys, invitations with roles, sessions of other devices, and a token from the page to a command.
 
-use brewbench::auth::{Caller, NewInvite, Role, api::make_invite};
+use brewbench::auth::{Caller, NewInvite, Role, api::make_invite, caller::SESSION_COOKIE};
 use chromiumoxide::cdp::browser_protocol::{
     network::ClearBrowserCookiesParams,
     web_authn::{
@@ -35,7 +35,7 @@ async fn a_second_passkey_opens_the_site_and_the_last_one_stays() {
     let tab = Tab::open(&app).await;
     let first = device(&tab).await;
     registers(&tab, &app.invite(Role::Viewer).await, "Ada").await;
-    tab.lands_at("/runs").await;
+    tab.lands_at("/").await;
     tab.click(".who .name").await;
     tab.lands_at("/account").await;
     tab.says(".note", "You have one passkey").await;
@@ -54,7 +54,7 @@ async fn a_second_passkey_opens_the_site_and_the_last_one_stays() {
     tab.click("form[action='/logout'] button").await;
     tab.lands_at("/login").await;
     tab.click("[data-passkey=login]").await;
-    tab.lands_at("/runs").await;
+    tab.lands_at("/").await;
     tab.go("/account").await;
     tab.click("section[aria-labelledby=passkeys] tbody tr:first-child a[href$='/remove']").await;
     tab.says("main", "your 1 other passkey still will").await;
@@ -83,7 +83,7 @@ async fn an_invitation_makes_what_it_says_and_no_more() {
         let tab = Tab::open(&app).await;
         device(&tab).await;
         registers(&tab, &app.invite(role).await, role.as_str()).await;
-        tab.lands_at("/runs").await;
+        tab.lands_at("/").await;
         tab.go("/account").await;
         let shown: Vec<String> = tab.eval("[...document.querySelectorAll('.places a')].map((a) => a.innerText)").await;
         assert_eq!(shown, places);
@@ -102,7 +102,7 @@ async fn an_administrator_mends_a_lost_passkey() {
     let tab = Tab::open(&app).await;
     let lost = device(&tab).await;
     registers(&tab, &app.invite(Role::Member).await, "Ada").await;
-    tab.lands_at("/runs").await;
+    tab.lands_at("/").await;
     let thief = tab.page.get_cookies().await.expect("cookies").remove(0).value;
     tab.ask(ClearBrowserCookiesParams::default()).await;
     tab.ask(RemoveVirtualAuthenticatorParams::new(lost)).await;
@@ -120,7 +120,7 @@ async fn an_administrator_mends_a_lost_passkey() {
     tab.go(&link).await;
     tab.says("main", "You are Ada").await;
     tab.click("form[data-passkey] button").await;
-    tab.lands_at("/runs").await;
+    tab.lands_at("/").await;
     tab.go("/account").await;
     tab.until(&format!("{PASSKEYS} === 1")).await;
     tab.says(".lead", "You are a member").await;
@@ -135,7 +135,7 @@ async fn a_ceremony_counts_once_and_only_on_our_own_pages() {
     let tab = Tab::open(&app).await;
     let device = device(&tab).await;
     registers(&tab, &app.invite(Role::Viewer).await, "Ada").await;
-    tab.lands_at("/runs").await;
+    tab.lands_at("/").await;
     tab.go("/login").await;
     // What the page sends at the end of the ceremony is sent once more, word for word.
     let replayed: Vec<u16> = tab
@@ -192,14 +192,15 @@ async fn a_session_is_ended_from_another_device() {
     let tab = Tab::open(&app).await;
     device(&tab).await;
     registers(&tab, &app.invite(Role::Viewer).await, "Ada").await;
-    tab.lands_at("/runs").await;
-    let phone = tab.page.get_cookies().await.expect("cookies").remove(0).value;
+    tab.lands_at("/").await;
+    let cookies = tab.page.get_cookies().await.expect("cookies");
+    let phone = cookies.into_iter().find(|cookie| cookie.name == SESSION_COOKIE).expect("a session").value;
     let phone = app.nobody().with_session(&phone, &app.state.public_url);
     phone.get("/api/v1/runs").await.ok();
     tab.ask(ClearBrowserCookiesParams::default()).await;
     tab.go("/login").await;
     tab.click("[data-passkey=login]").await;
-    tab.lands_at("/runs").await;
+    tab.lands_at("/").await;
     tab.go("/account").await;
     tab.says("section[aria-labelledby=sessions] tbody th", "Chrome on Linux").await;
     tab.says("section[aria-labelledby=sessions] tbody th", "This session").await;
