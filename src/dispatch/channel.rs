@@ -59,8 +59,6 @@ async fn converse(mut socket: WebSocket, name: &str, state: &AppState, presence:
         say(&mut socket, &ServerMessage::Refused { reason }).await;
         return Ok(());
     }
-    let heartbeat_ms = u64::try_from(HEARTBEAT.as_millis()).unwrap_or(u64::MAX);
-    say(&mut socket, &ServerMessage::Welcome { protocol: PROTOCOL, name: name.to_owned(), heartbeat_ms }).await;
     let now = now_ms();
     fleet::queries::keep_hello(&state.db.write, name, &hello, now).await?;
     catalog::queries::keep_targets(&state.db.write, &hello.targets, now).await?;
@@ -80,6 +78,9 @@ async fn converse(mut socket: WebSocket, name: &str, state: &AppState, presence:
     presence.enter(name, agent);
     state.events.agents_changed();
     state.work.notify_one();
+    // Only now, so that who was welcomed is on every page. Jobs wait in the inbox meanwhile.
+    let heartbeat_ms = u64::try_from(HEARTBEAT.as_millis()).unwrap_or(u64::MAX);
+    say(&mut socket, &ServerMessage::Welcome { protocol: PROTOCOL, name: name.to_owned(), heartbeat_ms }).await;
     let visit = Visit { name, connection, state, presence };
     let done = visit.serve(socket, inbox, close).await;
     presence.leave(name, connection);

@@ -139,13 +139,6 @@ impl Agent {
         let mut agent = Self::away(app, name).await;
         change(&mut agent.hello);
         agent.dial(app).await.expect("a welcome");
-        let reader = app.reader().await;
-        app.until("the agent's arrival", async || {
-            let list = reader.get("/api/v1/agents").await.ok().json();
-            let agents = list["agents"].as_array().expect("a list").clone();
-            agents.iter().any(|agent| agent["name"] == name && agent["connected"] == true).then_some(())
-        })
-        .await;
         agent
     }
 
