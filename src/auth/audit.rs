@@ -53,6 +53,8 @@ pub enum Deed {
     RunDeleted,
     /// Within the time in which that goes.
     RunRestored,
+    /// A saved view of the history.
+    ViewRemoved,
     /// A machine size.
     SizeAdded,
     /// One that no run has had.
@@ -63,7 +65,7 @@ pub enum Deed {
 
 impl Deed {
     /// All of them, for lists.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::LoggedIn,
         Self::LoginRefused,
         Self::LoggedOut,
@@ -84,6 +86,7 @@ impl Deed {
         Self::AgentKeyRevoked,
         Self::RunDeleted,
         Self::RunRestored,
+        Self::ViewRemoved,
         Self::SizeAdded,
         Self::SizeRemoved,
         Self::ScenarioAdded,
@@ -112,6 +115,7 @@ impl Deed {
             Self::AgentKeyRevoked => "agent key revoked",
             Self::RunDeleted => "run deleted",
             Self::RunRestored => "run restored",
+            Self::ViewRemoved => "view removed",
             Self::SizeAdded => "size added",
             Self::SizeRemoved => "size removed",
             Self::ScenarioAdded => "scenario added",

@@ -2,13 +2,18 @@
 
 use std::process::ExitCode;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use reqwest::Method;
 
 use super::{
     Common, compare, duration,
+    scenario::encoded,
     table::{self, Align, cut, table},
 };
-use crate::experiments::{ExperimentInfo, ExperimentList, ExperimentWithRuns};
+use crate::{
+    experiments::{ExperimentInfo, ExperimentList, ExperimentWithRuns},
+    runs::Note,
+};
 
 /// Commands about experiments.
 #[derive(Debug, Subcommand)]
@@ -21,6 +26,9 @@ pub enum Experiment {
         /// Only experiments submitted before this one
         #[arg(long, value_name = "ID")]
         before: Option<String>,
+        /// Only experiments with this label
+        #[arg(long)]
+        label: Option<String>,
         /// At most so many
         #[arg(long, default_value_t = 20)]
         limit: u32,
@@ -33,24 +41,61 @@ pub enum Experiment {
         /// The experiment's id
         id: String,
     },
+    /// Labels of experiments
+    #[command(subcommand)]
+    Label(Label),
+    /// Write, print or remove the note of an experiment
+    Note {
+        /// Which server, and how to print
+        #[command(flatten)]
+        common: Common,
+        /// The experiment's id
+        id: String,
+        /// The note, as Markdown; `-` reads it from standard input, an empty one removes it [default: print the note]
+        text: Option<String>,
+    },
+}
+
+/// `experiment label …`
+#[derive(Debug, Subcommand)]
+pub enum Label {
+    /// Give an experiment a label
+    Add(Labelled),
+    /// Take a label from an experiment
+    Remove(Labelled),
+}
+
+/// A label and an experiment.
+#[derive(Debug, Args)]
+pub struct Labelled {
+    #[command(flatten)]
+    common: Common,
+    /// The label
+    label: String,
+    /// The experiment's id
+    id: String,
 }
 
 impl Experiment {
     /// Does what was asked for.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
-            Self::List { common, before, limit } => list(&common, before, limit).await?,
+            Self::List { common, before, label, limit } => list(&common, before, label, limit).await?,
             Self::Show { common, id } => show(&common, &id).await?,
+            Self::Label(Label::Add(labelled)) => labelled.run(Method::PUT).await?,
+            Self::Label(Label::Remove(labelled)) => labelled.run(Method::DELETE).await?,
+            Self::Note { common, id, text } => note(&common, &id, text).await?,
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-async fn list(common: &Common, before: Option<String>, limit: u32) -> anyhow::Result<()> {
+async fn list(common: &Common, before: Option<String>, label: Option<String>, limit: u32) -> anyhow::Result<()> {
     let connection = common.connect()?;
     let mut query = vec![("limit", limit.to_string())];
     query.extend(before.map(|id| ("before", id)));
-    let request = connection.client.request(reqwest::Method::GET, "api/v1/experiments").query(&query);
+    query.extend(label.map(|label| ("label", label)));
+    let request = connection.client.request(Method::GET, "api/v1/experiments").query(&query);
     let list: ExperimentList = connection.client.json(request).await?;
     common.print(&list, |list| rows(&list.experiments))
 }
@@ -65,6 +110,35 @@ fn rows(experiments: &[ExperimentInfo]) -> String {
         vec![info.experiment.id.clone(), cut(&info.experiment.name, 30), ended, cut(&info.verdict, 60)]
     };
     table(&head, &experiments.iter().map(row).collect::<Vec<_>>())
+}
+
+impl Labelled {
+    async fn run(self, method: Method) -> anyhow::Result<()> {
+        let Self { common, label, id } = self;
+        let client = common.connect()?.client;
+        let path = format!("api/v1/experiments/{id}/labels/{}", encoded(&label));
+        let whole: ExperimentWithRuns = client.json(client.request(method, &path)).await?;
+        common.print(&whole, |whole| match whole.experiment.labels.as_slice() {
+            [] => "no labels\n".to_owned(),
+            labels => labels.iter().map(|label| format!("{}\n", table::plain(label))).collect(),
+        })
+    }
+}
+
+async fn note(common: &Common, id: &str, text: Option<String>) -> anyhow::Result<()> {
+    let client = common.connect()?.client;
+    let path = format!("api/v1/experiments/{id}");
+    let whole: ExperimentWithRuns = match text {
+        None => client.get(&path).await?,
+        Some(text) => {
+            let note = if text == "-" { std::io::read_to_string(std::io::stdin())? } else { text };
+            client.json(client.request(Method::PUT, &format!("{path}/note")).json(&Note { note })).await?
+        }
+    };
+    common.print(&whole, |whole| {
+        let lines = whole.experiment.note.as_deref().unwrap_or_default().lines();
+        lines.map(|line| format!("{}\n", table::plain(line))).collect()
+    })
 }
 
 async fn show(common: &Common, id: &str) -> anyhow::Result<()> {

@@ -18,6 +18,7 @@ pub mod table;
 pub mod target;
 pub mod token;
 pub mod user;
+mod view;
 
 use std::process::ExitCode;
 
@@ -62,6 +63,9 @@ enum Command {
     /// Experiments: several runs that were submitted together
     #[command(subcommand)]
     Experiment(experiment::Experiment),
+    /// Saved views of the history
+    #[command(subcommand)]
+    View(view::View),
     /// Put runs side by side
     Compare(compare::Compare),
     /// Server implementations that agents can start
@@ -135,6 +139,7 @@ impl Cli {
             Command::Run(run) => return run.run().await,
             Command::Experiment(experiment) => return experiment.run().await,
             Command::Compare(compare) => compare.run().await?,
+            Command::View(view) => view.run().await?,
             Command::Target(target) => target.run().await?,
             Command::Size(size) => size.run().await?,
             Command::Scenario(scenario) => scenario.run().await?,

@@ -3,13 +3,14 @@
 use std::{collections::BTreeMap, fmt::Write, fs, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, bail};
+use brewbench_agent::client::Client;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 
-use super::{Common, NOT_ALL_WELL, duration, progress, table};
+use super::{Common, NOT_ALL_WELL, duration, progress, scenario::encoded, table};
 use crate::{
     experiments::{ExperimentWithRuns, Plan},
-    runs::{Note, Run as RunData, RunList, Verdict, filter::Wanted},
+    runs::{Note, Run as RunData, RunList, Verdict, filter::Wanted, view::ViewList},
 };
 
 /// Commands about runs.
@@ -85,6 +86,10 @@ pub struct New {
 pub struct List {
     #[command(flatten)]
     common: Common,
+    /// As this saved view has it
+    #[arg(long, conflicts_with_all = ["search", "experiment", "target", "target_version", "size", "scenario", "agent",
+        "label", "person", "phase", "verdict", "from", "to", "sort"])]
+    view: Option<String>,
     /// Text in names of targets and experiments, and in notes
     #[arg(long)]
     search: Option<String>,
@@ -170,6 +175,12 @@ pub struct Labelled {
     label: String,
     #[command(flatten)]
     many: Many,
+}
+
+async fn view_query(client: &Client, name: &str) -> anyhow::Result<String> {
+    let list: ViewList = client.get("api/v1/views").await?;
+    let view = list.views.into_iter().find(|view| view.name == name);
+    Ok(view.with_context(|| format!("there is no view {name:?}; `brewbench view list` shows all"))?.query)
 }
 
 /// `run note`
@@ -304,7 +315,7 @@ pub fn judge(runs: &[RunData]) -> ExitCode {
 
 impl List {
     async fn run(self) -> anyhow::Result<()> {
-        let Self { common, search: q, experiment, target, target_version: version, size, scenario, .. } = self;
+        let Self { common, view, search: q, experiment, target, target_version: version, size, scenario, .. } = self;
         let Self { agent, label, person, phase, verdict, from, to, sort, before, limit, .. } = self;
         let wanted = Wanted {
             q,
@@ -324,10 +335,14 @@ impl List {
             before,
         };
         let connection = common.connect()?;
-        let request = connection.client.request(Method::GET, "api/v1/runs");
+        let path = match &view {
+            Some(name) => format!("api/v1/runs?{}", view_query(&connection.client, name).await?),
+            None => "api/v1/runs".to_owned(),
+        };
+        let request = connection.client.request(Method::GET, &path);
         let request = request.query(&wanted).query(&[("limit", limit)]);
         let list: RunList = connection.client.json(request).await?;
-        let asks = !wanted.narrows().is_empty() || wanted.before.is_some();
+        let asks = view.is_some() || !wanted.narrows().is_empty() || wanted.before.is_some();
         common.print(&list, |list| match list.runs.as_slice() {
             [] if asks => "no run matches\n".to_owned(),
             runs => table::runs(runs),
@@ -373,15 +388,6 @@ impl One {
     }
 }
 
-/// A part of a path, with nothing in it that would end it.
-fn segment(text: &str) -> String {
-    let mut url = url::Url::parse("http://localhost").expect("an address");
-    if let Ok(mut parts) = url.path_segments_mut() {
-        parts.push(text);
-    }
-    url.path().trim_start_matches('/').to_owned()
-}
-
 impl Labelled {
     async fn run(self, method: &Method) -> anyhow::Result<()> {
         let Self { label, many: Many { common, ids } } = self;
@@ -389,7 +395,7 @@ impl Labelled {
         let mut runs = Vec::new();
         for id in &ids {
             let id = full_id(&connection, id).await?;
-            let path = format!("api/v1/runs/{id}/labels/{}", segment(&label));
+            let path = format!("api/v1/runs/{id}/labels/{}", encoded(&label));
             let list: RunList = connection.client.json(connection.client.request(method.clone(), &path)).await?;
             runs.extend(list.runs);
         }
@@ -498,7 +504,7 @@ impl Many {
         let connection = self.common.connect()?;
         let mut runs = Vec::new();
         for id in &self.ids {
-            let list: RunList = connection.client.post(&format!("api/v1/runs/{}/undelete", segment(id)), &()).await?;
+            let list: RunList = connection.client.post(&format!("api/v1/runs/{}/undelete", encoded(id)), &()).await?;
             runs.extend(list.runs);
         }
         self.common.print(&RunList { runs }, |list| table::runs(&list.runs))

@@ -96,7 +96,7 @@ impl Home {
             broken: agents::lines(state, &broken).await?,
             away: all.into_iter().filter(|agent| agent.state() == "away").collect(),
             connected,
-            experiments: list::lines(state, None, MOST).await?,
+            experiments: list::lines(state, None, None, MOST).await?,
             low: Disk::of(&state.config.data).await.ok().filter(Disk::is_low),
             is_new: !queries::any_run(pool).await?,
         })

@@ -8,9 +8,13 @@ use crate::web::format;
 
 /// The newest runs of an agent: their ids.
 pub async fn runs_of_agent(pool: &SqlitePool, agent: &str, limit: i64) -> sqlx::Result<Vec<String>> {
-    let rows = sqlx::query!("select id from run where agent = ? and deleted_at is null order by seq desc limit ?", agent, limit)
-        .fetch_all(pool)
-        .await?;
+    let rows = sqlx::query!(
+        "select id from run where agent = ? and deleted_at is null order by seq desc limit ?",
+        agent,
+        limit
+    )
+    .fetch_all(pool)
+    .await?;
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
@@ -97,9 +101,13 @@ pub async fn results(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Resul
 
 /// The newest runs of a target: their ids.
 pub async fn runs_of_target(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Result<Vec<String>> {
-    let rows = sqlx::query!("select id from run where target = ? and deleted_at is null order by seq desc limit ?", target, limit)
-        .fetch_all(pool)
-        .await?;
+    let rows = sqlx::query!(
+        "select id from run where target = ? and deleted_at is null order by seq desc limit ?",
+        target,
+        limit
+    )
+    .fetch_all(pool)
+    .await?;
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
@@ -158,9 +166,13 @@ pub async fn sqlite_version(pool: &SqlitePool) -> sqlx::Result<String> {
 
 /// The newest runs of a scenario: their ids.
 pub async fn runs_of_scenario(pool: &SqlitePool, scenario: &str, limit: i64) -> sqlx::Result<Vec<String>> {
-    let rows = sqlx::query!("select id from run where scenario = ? and deleted_at is null order by seq desc limit ?", scenario, limit)
-        .fetch_all(pool)
-        .await?;
+    let rows = sqlx::query!(
+        "select id from run where scenario = ? and deleted_at is null order by seq desc limit ?",
+        scenario,
+        limit
+    )
+    .fetch_all(pool)
+    .await?;
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 

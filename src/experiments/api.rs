@@ -39,6 +39,8 @@ const MOST_LISTED: u32 = 200;
 pub struct ListQuery {
     /// Only experiments submitted before this one: the last id of the page before.
     before: Option<String>,
+    /// Only experiments with this label.
+    label: Option<String>,
     /// At most so many, up to 200; 20 unless said.
     limit: Option<u32>,
 }
@@ -52,7 +54,7 @@ pub async fn list(
     Asked(query): Asked<ListQuery>,
 ) -> Result<Json<ExperimentList>> {
     let limit = query.limit.unwrap_or(20).clamp(1, MOST_LISTED);
-    let lines = list::lines(&state, query.before.as_deref(), limit.into()).await?;
+    let lines = list::lines(&state, query.before.as_deref(), query.label.as_deref(), limit.into()).await?;
     let info = |line: list::Line| -> Result<ExperimentInfo> {
         let verdict = line.verdict();
         let url = state.public_url.join(&format!("experiments/{}", line.experiment.id)).map_err(Error::internal)?;

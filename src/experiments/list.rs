@@ -17,7 +17,7 @@ use crate::{
     catalog,
     compare::Comparison,
     error::{Asked, Result},
-    runs::{self, Run},
+    runs::{self, Run, filter::address},
     state::AppState,
     web::{
         card::{Card, Tone},
@@ -52,6 +52,8 @@ struct List {
     lines: Vec<Line>,
     /// Where older ones are, if there are any.
     older: Option<String>,
+    /// Only those with this label.
+    label: Option<String>,
     /// The page does not begin with the newest.
     before: Option<String>,
 }
@@ -116,9 +118,9 @@ fn answer(comparison: Comparison) -> Option<(String, Card)> {
 }
 
 /// Experiments with what came of them, newest first.
-pub async fn lines(state: &AppState, before: Option<&str>, limit: i64) -> Result<Vec<Line>> {
+pub async fn lines(state: &AppState, before: Option<&str>, label: Option<&str>, limit: i64) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
-    for experiment in queries::list(&state.db.read, before, limit).await? {
+    for experiment in queries::list(&state.db.read, before, label, limit).await? {
         let runs = runs::queries::of_experiment(&state.db.read, &experiment.id).await?;
         let targets: Vec<&str> = experiment.plan.targets.iter().map(String::as_str).collect();
         let marks = catalog::queries::marks(&state.db.read, &targets).await?;
@@ -128,39 +130,60 @@ pub async fn lines(state: &AppState, before: Option<&str>, limit: i64) -> Result
 }
 
 impl List {
-    async fn read(state: &AppState, before: Option<String>) -> Result<Self> {
+    async fn read(state: &AppState, place: Place) -> Result<Self> {
+        let said = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let (before, label) = (said(place.before), said(place.label));
         let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
-        let mut lines = lines(state, before.as_deref(), limit).await?;
+        let mut lines = lines(state, before.as_deref(), label.as_deref(), limit).await?;
         let more = lines.len() > PAGE;
         lines.truncate(PAGE);
         let older = lines.last().filter(|_| more).map(|line| line.experiment.id.clone());
-        Ok(Self { lines, older, before })
+        Ok(Self { lines, older, label, before })
+    }
+
+    /// The list from its beginning, or from one of them on.
+    fn from(&self, before: Option<&String>) -> String {
+        let parts = [("label", self.label.as_ref()), ("before", before)];
+        let pairs: Vec<_> = parts.into_iter().filter_map(|(name, value)| Some((name, value?.as_str()))).collect();
+        address("/experiments", &pairs)
+    }
+
+    /// Where the page follows the list; nothing in it can end the string of an expression.
+    fn live(&self) -> String {
+        let pairs: Vec<_> = self.label.iter().map(|label| ("label", label.as_str())).collect();
+        address("/experiments/live", &pairs)
     }
 }
 
-/// Where a page begins.
-#[derive(Debug, Deserialize)]
+/// What a page shows.
+#[derive(Clone, Debug, Default, Deserialize)]
 pub struct Place {
+    /// Only those with this label.
+    label: Option<String>,
     /// With those submitted before this one.
     before: Option<String>,
 }
 
-/// `GET /experiments?before=ID`
+/// `GET /experiments?label=…&before=ID`
 pub async fn index(Read(caller): Read, State(state): State<AppState>, Asked(place): Asked<Place>) -> Result<IndexPage> {
-    let list = List::read(&state, place.before.filter(|id| !id.is_empty())).await?;
+    let list = List::read(&state, place).await?;
     Ok(IndexPage { shell: Shell::signed_in("Experiments", Section::Experiments, &caller.name), list })
 }
 
 /// The newest page as it changes.
-pub async fn live(_: Read, State(state): State<AppState>) -> impl IntoResponse {
-    live::follow(&state, Concerns::Everything, LiveList(state.clone()))
+pub async fn live(_: Read, State(state): State<AppState>, Asked(place): Asked<Place>) -> impl IntoResponse {
+    let place = Place { before: None, ..place };
+    live::follow(&state, Concerns::Everything, LiveList { state: state.clone(), place })
 }
 
-struct LiveList(AppState);
+struct LiveList {
+    state: AppState,
+    place: Place,
+}
 
 impl View for LiveList {
     async fn frame(&mut self, _: Beat) -> Result<Frame> {
-        let list = List::read(&self.0, None).await?;
+        let list = List::read(&self.state, self.place.clone()).await?;
         let runs_now = list.lines.iter().any(|line| line.progress.now.is_some());
         let pace = if runs_now { Pace::Second } else { Pace::Minute };
         Ok(Frame { patches: vec![live::patch(&ListPart { list: &list })?], pace })
@@ -182,12 +205,14 @@ mod tests {
             plan: plan(),
             created_by: "ada".to_owned(),
             created_at_ms: 1_772_626_394_000,
+            labels: Vec::new(),
+            note: None,
         };
         Line::new(experiment, runs, &Marks::default(), 1_772_626_400_000)
     }
 
     fn page(lines: Vec<Line>) -> String {
-        let list = List { lines, older: Some("0199".to_owned()), before: None };
+        let list = List { lines, older: Some("0199".to_owned()), label: None, before: None };
         let shell = Shell::signed_in("Experiments", Section::Experiments, "ada");
         IndexPage { shell, list }.render().expect("it renders")
     }

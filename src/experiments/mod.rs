@@ -12,6 +12,7 @@ pub mod order;
 pub mod pages;
 pub mod progress;
 pub mod queries;
+pub mod remarks;
 pub mod submission;
 pub mod told;
 
@@ -82,6 +83,12 @@ pub struct Experiment {
     pub created_by: String,
     /// Unix ms.
     pub created_at_ms: i64,
+    /// What people call it, by the alphabet.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// What people say of it, as Markdown.
+    #[serde(default)]
+    pub note: Option<String>,
 }
 
 /// An experiment with all its runs.
@@ -128,6 +135,8 @@ pub fn api(presence: Presence) -> OpenApiRouter<AppState> {
         .routes(routes!(api::list, api::submit))
         .routes(routes!(api::show))
         .routes(routes!(api::cancel))
+        .routes(routes!(remarks::add_label, remarks::remove_label))
+        .routes(routes!(remarks::set_note))
         .routes(routes!(api::watch))
         .layer(Extension(presence))
 }

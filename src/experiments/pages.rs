@@ -6,7 +6,7 @@ use axum::{
     Router,
     extract::{Path, State},
     response::{IntoResponse, Redirect},
-    routing::get,
+    routing::{get, post},
 };
 use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
@@ -15,6 +15,7 @@ use url::form_urlencoded;
 use super::{
     Experiment, ExperimentWithRuns, Progress, api, list, new,
     progress::{progress, repeated},
+    remarks,
     told::{asked, with_versions},
 };
 use crate::{
@@ -22,7 +23,10 @@ use crate::{
     catalog,
     compare::Comparison,
     error::{Asked, Error, Result},
-    runs::{Run, pages::line::Line},
+    runs::{
+        Run,
+        pages::{line::Line, remarks::Remarks},
+    },
     state::AppState,
     web::{
         confirm::Confirm,
@@ -46,6 +50,9 @@ pub fn router() -> Router<AppState> {
         .route("/experiments/live", get(list::live))
         .route("/experiments/{id}", get(show))
         .route("/experiments/{id}/live", get(follow))
+        .route("/experiments/{id}/note", post(remarks::post_note))
+        .route("/experiments/{id}/labels", post(remarks::post_label))
+        .route("/experiments/{id}/labels/remove", post(remarks::post_removal))
         .route("/experiments/{id}/cancel", get(ask_cancel).post(cancel))
 }
 
@@ -82,6 +89,7 @@ struct RunsPart<'a> {
 #[derive(Debug)]
 pub struct ExperimentView {
     experiment: Experiment,
+    remarks: Remarks,
     asked: String,
     progress: Progress,
     /// Once there is something to compare.
@@ -102,6 +110,7 @@ impl ExperimentView {
         let something = is_over || compared.iter().any(Run::counts);
         Self {
             asked: asked(&experiment.plan),
+            remarks: remarks::shown(&experiment, scope),
             comparison: something.then(|| Comparison::new(compared, marks, baseline.as_deref())),
             unlisted: runs.len().saturating_sub(MOST_LISTED),
             lines: runs.into_iter().take(MOST_LISTED).map(|run| Line::new(run, marks)).collect(),
@@ -281,6 +290,8 @@ mod tests {
             plan: plan(),
             created_by: "ada".to_owned(),
             created_at_ms: 1_772_626_394_000,
+            labels: Vec::new(),
+            note: None,
         };
         let progress = progress(&runs, 1_772_626_400_000);
         let whole = ExperimentWithRuns { experiment, url: String::new(), progress, runs };

@@ -80,7 +80,8 @@ pub async fn make(state: &AppState, checked: Checked, by: String) -> Result<Expe
     let Checked { plan, sizes, scenario_sha256 } = checked;
     let id = Uuid::now_v7().to_string();
     let name = plan.name.clone().unwrap_or_else(|| format!("{}: {}", plan.scenario, plan.targets.join(", ")));
-    let experiment = Experiment { id, name, plan, created_by: by, created_at_ms: now_ms() };
+    let experiment =
+        Experiment { id, name, plan, created_by: by, created_at_ms: now_ms(), labels: Vec::new(), note: None };
     store(state, &experiment, &sizes, &scenario_sha256).await?;
     state.work.notify_one();
     let whole = api::whole(state, &experiment.id).await?;

@@ -12,6 +12,7 @@ pub mod pages;
 pub mod progress;
 pub mod queries;
 pub mod verdict;
+pub mod view;
 
 use std::collections::BTreeMap;
 
@@ -201,6 +202,8 @@ pub fn api(max_summary_bytes: usize) -> OpenApiRouter<AppState> {
         .routes(routes!(api::trash::undelete))
         .routes(routes!(api::remarks::add_label, api::remarks::remove_label))
         .routes(routes!(api::remarks::set_note))
+        .routes(routes!(api::views::list))
+        .routes(routes!(api::views::save, api::views::remove))
         .routes(routes!(api::summary))
         .routes(routes!(api::cancel))
         .merge(import)

@@ -333,3 +333,74 @@ async fn a_page_says_what_is_asked_and_which_filter_finds_nothing() {
         browser.get("/runs?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E&target=%27);alert(1)//").await.ok().text();
     assert!(!hostile.contains("<script>alert") && !hostile.contains("');alert"), "{hostile}");
 }
+
+#[tokio::test]
+async fn a_view_is_saved_under_a_name_for_everybody_and_removed() {
+    let app = App::start().await;
+    let (user, reader) = (app.user().await, app.reader().await);
+    bring(&user, &[("target", "servy")], good()).await;
+    let save =
+        async |name: &str, query: &str| user.put(&format!("/api/v1/views/{name}"), &json!({"query": query})).await;
+    let saved = save("slow%20ones", "?sort=-p99&target=servy&before=x&columns=p99,rps").await.ok().json();
+    assert_eq!(saved["views"][0]["query"], "target=servy&sort=-p99&columns=rps%2Cp99");
+    save("slow%20ones", "target=servy&sort=-p99&columns=rps,p99").await.ok();
+    save("slow%20ones", "target=other").await.refused(409);
+    for nonsense in ["", "colour=red", "sort=beauty", "from=then"] {
+        save("x", nonsense).await.refused(422);
+    }
+    save("%1B%5B31m", "target=servy").await.refused(422);
+    reader.put("/api/v1/views/mine", &json!({"query": "target=servy"})).await.refused(403);
+    assert_eq!(reader.get("/api/v1/views").await.ok().json()["views"].as_array().expect("a list").len(), 1);
+
+    let (browser, viewer) = (user.clone().at_pages(), reader.at_pages());
+    let elsewhere = browser.get("/runs?target=servy").await.ok().text();
+    assert!(elsewhere.contains("slow ones") && elsewhere.contains("Save this view"), "{elsewhere}");
+    let there = browser.get("/runs?target=servy&sort=-p99&columns=p99&columns=rps").await.ok().text();
+    let remove = "/runs/views/remove?name=slow+ones";
+    assert!(there.contains(remove) && !there.contains("Save this view"), "{there}");
+    assert!(
+        !viewer.get("/runs?target=servy").await.ok().text().contains("Save this view"),
+        "who only reads saves none"
+    );
+    assert!(browser.get(remove).await.ok().text().contains("The runs that it shows stay"));
+    assert_eq!(browser.post(remove, &()).await.header("location"), "/runs");
+    assert_eq!(browser.get(remove).await.status, 404);
+    user.delete("/api/v1/views/slow%20ones").await.refused(404);
+    let log = app.admin().await.get("/api/v1/audit?what=view%20removed").await.ok().json();
+    assert_eq!(log["entries"][0]["object"], "slow ones", "{log}");
+}
+
+#[tokio::test]
+async fn an_experiment_keeps_labels_and_a_note_and_is_found_by_them() {
+    let app = App::start().await;
+    let (user, reader) = (app.user().await, app.reader().await);
+    let _agent = crate::harness::Agent::start(&app, "rack").await;
+    let run = submit_one(&user).await;
+    let id = text(&user.run(&run).await["experiment"]);
+    let path = format!("/api/v1/experiments/{id}");
+    for label in ["zeta", "alpha", "zeta"] {
+        user.put(&format!("{path}/labels/{label}"), &()).await.ok();
+    }
+    user.put(&format!("{path}/labels/{}", "x".repeat(41)), &()).await.refused(422);
+    reader.put(&format!("{path}/labels/mine"), &()).await.refused(403);
+    user.put("/api/v1/experiments/x/labels/a", &()).await.refused(404);
+    user.put(&format!("{path}/note"), &json!({"note": "before *the* move"})).await.ok();
+    let whole = user.get(&path).await.ok().json();
+    assert_eq!(whole["experiment"]["labels"], json!(["alpha", "zeta"]));
+    assert_eq!(whole["experiment"]["note"], "before *the* move");
+    let page = reader.clone().at_pages().get(&format!("/experiments/{id}")).await.ok().text();
+    assert!(page.contains("before <em>the</em> move") && page.contains("/experiments?label=zeta"), "{page}");
+    assert!(!page.contains("<textarea"), "who only reads has no editor");
+    let listed = async |label: &str| {
+        let list = user.get(&format!("/api/v1/experiments?label={label}")).await.ok().json();
+        list["experiments"].as_array().expect("a list").len()
+    };
+    assert_eq!((listed("zeta").await, listed("zet").await), (1, 0));
+    let none = reader.at_pages().get("/experiments?label=zet").await.ok().text();
+    assert!(none.contains("No experiment has this label"), "{none}");
+    assert_eq!(found(&user, "q=move").await, [run]);
+    user.delete(&format!("{path}/labels/zeta")).await.ok();
+    user.put(&format!("{path}/note"), &json!({"note": ""})).await.ok();
+    let whole = user.get(&path).await.ok().json();
+    assert_eq!((&whole["experiment"]["labels"], &whole["experiment"]["note"]), (&json!(["alpha"]), &Value::Null));
+}

@@ -3,6 +3,7 @@
 pub mod export;
 pub mod remarks;
 pub mod trash;
+pub mod views;
 
 use axum::{
     Json,

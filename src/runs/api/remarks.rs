@@ -19,7 +19,7 @@ const LONGEST_NOTE: usize = 20_000;
 const LONGEST_LABEL: usize = 40;
 
 /// More labels than this tell nothing any more.
-const MOST_LABELS: usize = 30;
+pub const MOST_LABELS: usize = 30;
 
 /// A label as it is kept; fails with a sentence.
 pub fn checked_label(text: &str) -> Result<&str> {
@@ -27,7 +27,7 @@ pub fn checked_label(text: &str) -> Result<&str> {
     if label.is_empty() || label.chars().count() > LONGEST_LABEL {
         return Err(Error::Invalid(format!("label: between 1 and {LONGEST_LABEL} characters")));
     }
-    if label.chars().any(char::is_control) {
+    if label.chars().any(char::is_control) || !label.chars().any(char::is_alphanumeric) {
         return Err(Error::Invalid("label: letters, digits and signs of one line".to_owned()));
     }
     Ok(label)
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_label_is_one_short_line() {
         assert_eq!(checked_label("  before the rewrite ").ok(), Some("before the rewrite"));
-        for bad in ["", "  ", "a\nb", "\u{1b}[31mred", &"x".repeat(41)] {
+        for bad in ["", "  ", "a\nb", "\u{1b}[31mred", "..", &"x".repeat(41)] {
             assert!(checked_label(bad).is_err(), "{bad:?}");
         }
     }

@@ -4,6 +4,7 @@ use crate::runs::{
     column::{self, Column, Order},
     filter::{PHASES, VERDICTS, Wanted, address},
     queries::Values,
+    view::kept,
 };
 
 /// The form above the history. It works as a plain form; all of it is in the address.
@@ -110,9 +111,6 @@ impl Finder {
 pub fn chips(wanted: &Wanted, columns: Option<&str>) -> Vec<Chip> {
     let chip = |(name, value): (&'static str, &str)| {
         let rest = wanted.without(name);
-        let mut pairs = rest.narrows();
-        pairs.extend(rest.sorted().map(|sort| ("sort", sort)));
-        pairs.extend(columns.map(|columns| ("columns", columns)));
         let word = match name {
             "q" => "text",
             "person" => "submitted by",
@@ -120,7 +118,7 @@ pub fn chips(wanted: &Wanted, columns: Option<&str>) -> Vec<Chip> {
             "to" => "until",
             other => other,
         };
-        Chip { name, text: format!("{word}: {value}"), without: address("/runs", &pairs) }
+        Chip { name, text: format!("{word}: {value}"), without: address("/runs", &kept(&rest, columns)) }
     };
     wanted.narrows().into_iter().map(chip).collect()
 }

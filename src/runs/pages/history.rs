@@ -10,6 +10,7 @@ use url::form_urlencoded;
 use super::{
     finder::Finder,
     line::{Doing, Line},
+    views::Views,
 };
 use crate::{
     auth::{Read, Scope},
@@ -18,12 +19,13 @@ use crate::{
     runs::{
         Run,
         api::{export, trash::regret_since},
-        column::{self, Column},
+        column::Column,
         filter::{Among, Filter, Wanted, address},
         queries::{
             self,
             trash::{self, Deletion},
         },
+        view,
     },
     state::AppState,
     web::{
@@ -44,6 +46,7 @@ const MOST_UNFINISHED: usize = 8;
 #[template(path = "runs/index.html")]
 pub struct HistoryPage {
     shell: Shell,
+    views: Views,
     finder: Finder,
     history: History,
 }
@@ -104,14 +107,15 @@ impl History {
         let older = listed.last().filter(|_| more).map(|run| run.id.clone());
         let ticked = queries::by_ids(pool, &export::ids(&place.runs)).await?;
         let marks = marks(state, &[&unfinished, &listed, &ticked]).await?;
+        let columns = view::shown(&place.columns);
         let is_here = |run: &Run| listed.iter().any(|other| other.id == run.id);
         Ok(Self {
             culprits: if listed.is_empty() { culprits(state, wanted).await? } else { Vec::new() },
             deletions: if scope >= Scope::Submit { trash::deletions(pool, regret_since()).await? } else { Vec::new() },
             wanted: wanted.clone(),
             filter,
-            columns: place.columns(),
-            chosen: place.chosen(),
+            chosen: view::chosen(&columns),
+            columns,
             ticked: ticked.iter().map(|run| run.id.clone()).collect(),
             elsewhere: ticked.into_iter().filter(|run| !is_here(run)).map(|run| Line::new(run, &marks)).collect(),
             doing: doing(unfinished, &listed, &marks),
@@ -168,10 +172,7 @@ impl History {
 
     /// What the address says of filters, order and columns, for whatever leads on from here.
     fn kept(&self) -> Vec<(&str, &str)> {
-        let mut pairs = self.wanted.narrows();
-        pairs.extend(self.wanted.sorted().map(|sort| ("sort", sort)));
-        pairs.extend(self.chosen.as_deref().map(|columns| ("columns", columns)));
-        pairs
+        view::kept(&self.wanted, self.chosen.as_deref())
     }
 
     /// Where the head of a column leads, if its order can be wanted.
@@ -251,21 +252,6 @@ pub struct Place {
     columns: Vec<String>,
 }
 
-impl Place {
-    fn columns(&self) -> Vec<Column> {
-        let keys = export::ids(&self.columns);
-        let chosen: Vec<_> =
-            column::ALL.into_iter().filter(|column| keys.iter().any(|key| key == column.key())).collect();
-        if chosen.is_empty() { column::USUAL.to_vec() } else { chosen }
-    }
-
-    fn chosen(&self) -> Option<String> {
-        let columns = self.columns();
-        let keys: Vec<_> = columns.iter().map(|column| column.key()).collect();
-        (columns != column::USUAL).then(|| keys.join(","))
-    }
-}
-
 /// `GET /runs?target=…&sort=…&columns=…&before=ID&runs=…`
 pub async fn history(
     Read(caller): Read,
@@ -275,8 +261,10 @@ pub async fn history(
 ) -> Result<HistoryPage> {
     let history = History::read(&state, &wanted, &place, caller.scope).await?;
     let values = queries::values(&state.db.read).await?;
-    let finder = Finder::new(&wanted, values, place.columns(), place.chosen().as_deref());
-    Ok(HistoryPage { shell: Shell::signed_in("Runs", Section::Runs, &caller.name), finder, history })
+    let chosen = history.chosen.as_deref();
+    let finder = Finder::new(&wanted, values, history.columns.clone(), chosen);
+    let views = Views::read(&state, &wanted, chosen, caller.scope).await?;
+    Ok(HistoryPage { shell: Shell::signed_in("Runs", Section::Runs, &caller.name), views, finder, history })
 }
 
 /// The first page as it changes.
@@ -323,6 +311,7 @@ impl View for LiveHistory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runs::column;
     use crate::runs::made_up::{failed, finished, measuring};
 
     fn page(unfinished: Vec<Run>, ended: Vec<Run>, scope: Scope) -> String {
@@ -353,7 +342,8 @@ mod tests {
         };
         let shell = Shell::signed_in("Runs", Section::Runs, "ada");
         let finder = Finder::new(&Wanted::default(), queries::Values::default(), column::USUAL.to_vec(), None);
-        HistoryPage { shell, finder, history }.render().expect("it renders")
+        let views = Views::of(Vec::new(), String::new(), scope);
+        HistoryPage { shell, views, finder, history }.render().expect("it renders")
     }
 
     #[test]

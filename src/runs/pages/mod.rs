@@ -14,6 +14,7 @@ pub mod metrics;
 pub mod one;
 pub mod remarks;
 pub mod stages;
+pub mod views;
 
 use axum::{
     Router,
@@ -29,6 +30,8 @@ pub fn router() -> Router<AppState> {
         .route("/runs/live", get(history::live))
         .route("/runs/label", get(chosen::ask_label).post(chosen::label))
         .route("/runs/delete", get(chosen::ask_delete).post(chosen::delete))
+        .route("/runs/views", post(views::save))
+        .route("/runs/views/remove", get(views::ask_remove).post(views::remove))
         .route("/runs/undelete", post(chosen::undelete))
         .route("/runs/{id}", get(one::one))
         .route("/runs/{id}/note", post(remarks::note))

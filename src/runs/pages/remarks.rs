@@ -28,7 +28,9 @@ use crate::{
 pub struct Remarks {
     /// Where its forms post to, e.g. `/runs/ID`.
     pub place: String,
-    /// Where a label leads to: the history narrowed to it.
+    /// Where a label leads to: the list at this address, narrowed to it.
+    list: &'static str,
+    /// By the alphabet.
     pub labels: Vec<String>,
     /// As it was written.
     pub note: String,
@@ -42,6 +44,7 @@ impl Remarks {
     pub fn of(run: &Run, scope: Scope) -> Self {
         Self {
             place: format!("/runs/{}", run.id),
+            list: "/runs",
             labels: run.labels.clone(),
             note: run.note.clone().unwrap_or_default(),
             scope,
@@ -50,8 +53,8 @@ impl Remarks {
     }
 
     /// Of something else that has labels and a note.
-    pub fn at(place: String, labels: Vec<String>, note: Option<String>, scope: Scope) -> Self {
-        Self { place, labels, note: note.unwrap_or_default(), scope, moves: false }
+    pub fn at(place: String, list: &'static str, labels: Vec<String>, note: Option<String>, scope: Scope) -> Self {
+        Self { place, list, labels, note: note.unwrap_or_default(), scope, moves: false }
     }
 
     /// Whether who looks may change them.
@@ -64,9 +67,9 @@ impl Remarks {
         markdown::render(&self.note)
     }
 
-    /// The history narrowed to a label.
+    /// The list narrowed to a label.
     pub fn labelled(&self, label: &str) -> String {
-        crate::runs::filter::address("/runs", &[("label", label)])
+        crate::runs::filter::address(self.list, &[("label", label)])
     }
 }
 

@@ -4,9 +4,7 @@ use brewbench_agent::wire::{Phase, summary::Figures};
 use sqlx::{SqliteConnection, SqlitePool};
 
 use super::{enter, figures::FigureColumns};
-use crate::{
-    runs::{Reason, Verdict},
-};
+use crate::runs::{Reason, Verdict};
 
 /// What a result says of a run, besides blobs.
 #[derive(Clone, Debug)]

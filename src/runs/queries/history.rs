@@ -173,8 +173,7 @@ async fn parts(connection: &mut SqliteConnection, filter: &Filter, lead: &Lead) 
     let missing = (filter.order.column != Column::Submitted).then_some(Part::Missing(None));
     let Some(before) = &filter.before else { return Ok(Some([Part::All].into_iter().chain(missing).collect())) };
     let figure = ordered_by(filter.order, lead);
-    let mut statement =
-        QueryBuilder::<Sqlite>::new(format!("select seq, cast({figure} as real) from run where id = "));
+    let mut statement = QueryBuilder::<Sqlite>::new(format!("select seq, cast({figure} as real) from run where id = "));
     statement.push_bind(before.clone());
     let place: Option<(i64, Option<f64>)> = statement.build_query_as().fetch_optional(connection).await?;
     Ok(place.map(|(seq, figure)| match figure {

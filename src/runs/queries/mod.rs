@@ -7,6 +7,7 @@ pub mod imports;
 pub mod leases;
 pub mod remarks;
 pub mod trash;
+pub mod views;
 
 use sqlx::{SqliteConnection, SqlitePool};
 

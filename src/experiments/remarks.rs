@@ -1,0 +1,131 @@
+//! Labels and the note of an experiment, for programs and on its page.
+
+use axum::{
+    Form, Json,
+    extract::{Path, State},
+    http::HeaderMap,
+    response::Response,
+};
+
+use super::{Experiment, ExperimentWithRuns, api::whole, queries};
+use crate::{
+    auth::{Caller, Scope, Submit},
+    error::{Error, ErrorBody, Input, Result},
+    runs::{
+        Note,
+        api::remarks::{MOST_LABELS, checked_label, checked_note},
+        pages::remarks::{LabelForm, NoteForm, Remarks, answer},
+    },
+    state::AppState,
+};
+
+/// Give an experiment a label.
+#[utoipa::path(put, path = "/api/v1/experiments/{id}/labels/{label}", tag = "experiments",
+    params(("id" = String, Path), ("label" = String, Path, description = "1 to 40 characters")),
+    responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody),
+        (status = 422, body = ErrorBody)))]
+pub async fn add_label(
+    _: Submit,
+    State(state): State<AppState>,
+    Path((id, label)): Path<(String, String)>,
+) -> Result<Json<ExperimentWithRuns>> {
+    add(&state, &id, &label).await?;
+    Ok(Json(whole(&state, &id).await?))
+}
+
+/// Take a label from an experiment.
+#[utoipa::path(delete, path = "/api/v1/experiments/{id}/labels/{label}", tag = "experiments",
+    params(("id" = String, Path), ("label" = String, Path)),
+    responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody)))]
+pub async fn remove_label(
+    _: Submit,
+    State(state): State<AppState>,
+    Path((id, label)): Path<(String, String)>,
+) -> Result<Json<ExperimentWithRuns>> {
+    remove(&state, &id, &label).await?;
+    Ok(Json(whole(&state, &id).await?))
+}
+
+/// Write the note of an experiment; an empty one removes it.
+#[utoipa::path(put, path = "/api/v1/experiments/{id}/note", tag = "experiments", params(("id" = String, Path)),
+    responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody),
+        (status = 422, body = ErrorBody)))]
+pub async fn set_note(
+    _: Submit,
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+    Input(note): Input<Note>,
+) -> Result<Json<ExperimentWithRuns>> {
+    write(&state, &id, &note.note).await?;
+    Ok(Json(whole(&state, &id).await?))
+}
+
+/// `POST /experiments/{id}/note`
+pub async fn post_note(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Form(form): Form<NoteForm>,
+) -> Result<Response> {
+    write(&state, &id, &form.note).await?;
+    again(&caller, &state, &id, &headers).await
+}
+
+/// `POST /experiments/{id}/labels`
+pub async fn post_label(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Form(form): Form<LabelForm>,
+) -> Result<Response> {
+    add(&state, &id, &form.label).await?;
+    again(&caller, &state, &id, &headers).await
+}
+
+/// `POST /experiments/{id}/labels/remove`
+pub async fn post_removal(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Form(form): Form<LabelForm>,
+) -> Result<Response> {
+    remove(&state, &id, &form.label).await?;
+    again(&caller, &state, &id, &headers).await
+}
+
+/// What the page of an experiment shows of them.
+pub fn shown(experiment: &Experiment, scope: Scope) -> Remarks {
+    let Experiment { id, labels, note, .. } = experiment;
+    Remarks::at(format!("/experiments/{id}"), "/experiments", labels.clone(), note.clone(), scope)
+}
+
+async fn again(caller: &Caller, state: &AppState, id: &str, headers: &HeaderMap) -> Result<Response> {
+    answer(headers, shown(&found(state, id).await?, caller.scope))
+}
+
+async fn found(state: &AppState, id: &str) -> Result<Experiment> {
+    let experiment = queries::one(&state.db.read, id).await?;
+    experiment.ok_or_else(|| Error::NotFound(format!("experiment {id:?}")))
+}
+
+async fn add(state: &AppState, id: &str, label: &str) -> Result<()> {
+    let (experiment, label) = (found(state, id).await?, checked_label(label)?);
+    if experiment.labels.len() >= MOST_LABELS && !experiment.labels.iter().any(|known| known == label) {
+        return Err(Error::Conflict(format!("the experiment has {MOST_LABELS} labels already")));
+    }
+    Ok(queries::add_label(&state.db.write, id, label).await?)
+}
+
+async fn remove(state: &AppState, id: &str, label: &str) -> Result<()> {
+    found(state, id).await?;
+    Ok(queries::remove_label(&state.db.write, id, label.trim()).await?)
+}
+
+async fn write(state: &AppState, id: &str, text: &str) -> Result<()> {
+    let note = checked_note(text)?;
+    found(state, id).await?;
+    Ok(queries::set_note(&state.db.write, id, note.as_deref()).await?)
+}

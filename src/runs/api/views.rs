@@ -1,0 +1,78 @@
+//! Saved views of the history.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use brewbench_agent::wire::now_ms;
+
+use crate::{
+    auth::{Caller, Read, Submit, api::checked_name, audit::Deed},
+    error::{Error, ErrorBody, Input, Result},
+    runs::{
+        queries::views,
+        view::{SavedView, ViewList, ViewQuery, canonical},
+    },
+    state::AppState,
+};
+
+/// More than this nobody finds anything in.
+const MOST_VIEWS: usize = 100;
+
+/// Saved views of the history, by name.
+#[utoipa::path(get, path = "/api/v1/views", tag = "runs", responses((status = 200, body = ViewList)))]
+pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<ViewList>> {
+    Ok(Json(ViewList { views: views::views(&state.db.read).await? }))
+}
+
+/// Save a view of the history under a name, for everybody.
+#[utoipa::path(put, path = "/api/v1/views/{name}", tag = "runs", params(("name" = String, Path)),
+    responses((status = 200, body = ViewList), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
+pub async fn save(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Input(ViewQuery { query }): Input<ViewQuery>,
+) -> Result<Json<ViewList>> {
+    let view = save_as(&state, &caller, &name, &query).await?;
+    Ok(Json(ViewList { views: vec![view] }))
+}
+
+/// Remove a saved view; the runs stay.
+#[utoipa::path(delete, path = "/api/v1/views/{name}", tag = "runs", params(("name" = String, Path)),
+    responses((status = 204), (status = 404, body = ErrorBody)))]
+pub async fn remove(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<StatusCode> {
+    remove_named(&state, &caller, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Saves a view; a name that another view has is refused.
+pub async fn save_as(state: &AppState, caller: &Caller, name: &str, query: &str) -> Result<SavedView> {
+    let name = checked_name(name)?.to_owned();
+    let query = canonical(query).map_err(Error::Invalid)?;
+    if views::views(&state.db.read).await?.len() >= MOST_VIEWS {
+        return Err(Error::Conflict(format!("there are {MOST_VIEWS} saved views already: remove one first")));
+    }
+    let view = SavedView { name, query, created_by: caller.name.clone(), created_at_ms: now_ms() };
+    if !views::save_view(&state.db.write, &view).await? {
+        let name = &view.name;
+        return Err(Error::Conflict(format!(
+            "name: {name:?} is another view already; remove that one or take another name"
+        )));
+    }
+    Ok(view)
+}
+
+/// Removes a view.
+pub async fn remove_named(state: &AppState, caller: &Caller, name: &str) -> Result<()> {
+    if views::remove_view(&state.db.write, name, &caller.does(Deed::ViewRemoved, name)).await? {
+        Ok(())
+    } else {
+        Err(Error::NotFound(format!("view {name:?}")))
+    }
+}
