@@ -1,22 +1,41 @@
 //! What a page of a long history costs: 100,000 runs of 50 targets, and beside them a page that asks the database nothing.
-//! Pages are asked for in turn, so that all of them see the same machine.
+//! Pages are asked for in turn, so that all of them see the same machine; then many of them at once.
 
-use std::{fmt::Write, time::Instant};
+use std::{
+    fmt::Write,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 use anyhow::ensure;
-use brewbench::server::Server;
+use brewbench_agent::client::Client;
 use reqwest::Method;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
+use tokio::{task::JoinSet, time::MissedTickBehavior};
 
-use crate::site;
+use crate::site::Apart;
 
 /// Runs that are stored.
 pub const RUNS: u32 = 100_000;
 /// How often each page is asked for.
 pub const TIMES: usize = 200;
+/// How many pages a second are asked for when it gets busy.
+pub const RATE: u32 = 200;
+/// For how long.
+pub const BUSY: Duration = Duration::from_mins(1);
 
 /// The page without a query.
 const BARE: &str = "login";
+
+/// What came of it.
+pub struct History {
+    /// One page after the other; the first is the one without a query.
+    pub pages: Vec<Page>,
+    /// All of them mixed, [`RATE`] a second.
+    pub busy: Busy,
+    /// The most memory that the server has held, MiB.
+    pub peak_mib: f64,
+}
 
 /// What came of one page.
 pub struct Page {
@@ -28,12 +47,23 @@ pub struct Page {
     pub p99_ms: f64,
 }
 
-/// Asks for each page [`TIMES`] times, after a few to warm up; the first is the page without a query.
-pub async fn measure() -> anyhow::Result<Vec<Page>> {
+/// What came of many pages at once.
+pub struct Busy {
+    /// Answers that were no pages.
+    pub errors: usize,
+    /// Half of the answers came within this, ms.
+    pub p50_ms: f64,
+    /// 99 of 100 answers came within this, ms.
+    pub p99_ms: f64,
+    /// CPU time of the server for one page, ms.
+    pub cpu_ms: f64,
+}
+
+/// Asks for each page [`TIMES`] times, after a few to warm up, and then for all of them at [`RATE`].
+pub async fn measure() -> anyhow::Result<History> {
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("site");
-    let (server, client) = site::start(&data).await?;
-    let server = serve(server);
+    let server = Apart::start(&data).await?;
     let file = SqliteConnectOptions::new().filename(data.join("brewbench.db"));
     let pool = SqlitePool::connect_with(file).await?;
     fill(&pool).await?;
@@ -42,30 +72,64 @@ pub async fn measure() -> anyhow::Result<Vec<Page>> {
     let mut times: Vec<Vec<f64>> = vec![Vec::with_capacity(TIMES); pages.len()];
     for round in 0..TIMES + 10 {
         for ((_, path), times) in pages.iter().zip(&mut times) {
-            let started = Instant::now();
-            let answer = client.send(client.request(Method::GET, path)).await?;
-            let bytes = answer.bytes().await?;
-            ensure!(!bytes.is_empty(), "{path} is empty");
+            let took = ask(&server.client, path).await?;
             if round >= 10 {
-                times.push(started.elapsed().as_secs_f64() * 1_000.0);
+                times.push(took);
             }
         }
     }
-    let (shutdown, serving) = server;
-    shutdown.cancel();
-    serving.await??;
-    Ok(pages.iter().zip(times).map(|((what, _), times)| page(what, times)).collect())
+    let whats = pages.iter().map(|(what, _)| *what);
+    let told = whats.zip(times).map(|(what, times)| {
+        let [p50_ms, p99_ms] = quantiles(times);
+        Page { what, p50_ms, p99_ms }
+    });
+    let told = told.collect();
+    let busy = busy(&server, pages.into_iter().map(|(_, path)| path).collect()).await?;
+    let peak_mib = server.peak_mib()?;
+    server.stop().await?;
+    Ok(History { pages: told, busy, peak_mib })
 }
 
-type Serving = (tokio_util::sync::CancellationToken, tokio::task::JoinHandle<std::io::Result<()>>);
-
-fn serve(server: Server) -> Serving {
-    (server.state.shutdown.clone(), tokio::spawn(server.serve()))
+/// How long an answer took, ms.
+async fn ask(client: &Client, path: &str) -> anyhow::Result<f64> {
+    let started = Instant::now();
+    let answer = client.send(client.request(Method::GET, path)).await?;
+    let bytes = answer.bytes().await?;
+    ensure!(!bytes.is_empty(), "{path} is empty");
+    Ok(started.elapsed().as_secs_f64() * 1_000.0)
 }
 
-fn page(what: &'static str, mut times: Vec<f64>) -> Page {
+/// Half and 99 of 100 were at most this.
+fn quantiles(mut times: Vec<f64>) -> [f64; 2] {
     times.sort_by(f64::total_cmp);
-    Page { what, p50_ms: times[times.len() / 2], p99_ms: times[times.len() * 99 / 100] }
+    [times[times.len() / 2], times[times.len() * 99 / 100]]
+}
+
+/// Pages by the clock, whether or not those before are answered: a slow server does not slow its visitors down.
+async fn busy(server: &Apart, paths: Vec<String>) -> anyhow::Result<Busy> {
+    let asked = RATE as usize * usize::try_from(BUSY.as_secs())?;
+    let times = Arc::new(Mutex::new(Vec::with_capacity(asked)));
+    let mut clock = tokio::time::interval(Duration::from_secs(1) / RATE);
+    clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let before = server.cpu_s()?;
+    let mut visitors = JoinSet::new();
+    for path in paths.iter().cycle().take(asked) {
+        let due = clock.tick().await;
+        let (client, path, times) = (server.client.clone(), path.clone(), Arc::clone(&times));
+        visitors.spawn(async move {
+            if ask(&client, &path).await.is_ok() {
+                let took = due.elapsed().as_secs_f64() * 1_000.0;
+                times.lock().expect("no visitor panics").push(took);
+            }
+        });
+    }
+    while visitors.join_next().await.is_some() {}
+    let cpu_ms = (server.cpu_s()? - before) * 1_000.0 / asked as f64;
+    let times = std::mem::take(&mut *times.lock().expect("no visitor panics"));
+    let errors = asked - times.len();
+    ensure!(!times.is_empty(), "nothing was answered");
+    let [p50_ms, p99_ms] = quantiles(times);
+    Ok(Busy { errors, p50_ms, p99_ms, cpu_ms })
 }
 
 /// Straight into the store, in one transaction. Figures are spread; one run in 20 has none.
