@@ -1,6 +1,7 @@
 //! A real server on a free port of loopback, and a client that may do everything.
 
 use std::{
+    io::Read,
     path::{Path, PathBuf},
     process::Stdio,
 };
@@ -15,7 +16,7 @@ use brewbench::{
 };
 use brewbench_agent::client::Client;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, BufReader},
+    io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
 };
 use tokio_util::sync::CancellationToken;
@@ -93,8 +94,8 @@ pub async fn serve_apart(data: &Path) -> anyhow::Result<()> {
     let (server, token) = begin(data).await?;
     println!("{}\n{token}", server.local_url());
     let shutdown = server.state.shutdown.clone();
-    tokio::spawn(async move {
-        let _ = tokio::io::stdin().read_to_end(&mut Vec::new()).await;
+    tokio::task::spawn_blocking(move || {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
         shutdown.cancel();
     });
     Ok(server.serve().await?)

@@ -120,7 +120,7 @@ impl Labelled {
         let whole: ExperimentWithRuns = client.json(client.request(method, &path)).await?;
         common.print(&whole, |whole| match whole.experiment.labels.as_slice() {
             [] => "no labels\n".to_owned(),
-            labels => labels.iter().map(|label| format!("{}\n", table::plain(label))).collect(),
+            labels => table::lines(labels.iter().map(String::as_str)),
         })
     }
 }
@@ -135,10 +135,7 @@ async fn note(common: &Common, id: &str, text: Option<String>) -> anyhow::Result
             client.json(client.request(Method::PUT, &format!("{path}/note")).json(&Note { note })).await?
         }
     };
-    common.print(&whole, |whole| {
-        let lines = whole.experiment.note.as_deref().unwrap_or_default().lines();
-        lines.map(|line| format!("{}\n", table::plain(line))).collect()
-    })
+    common.print(&whole, |whole| table::lines(whole.experiment.note.as_deref().unwrap_or_default().lines()))
 }
 
 async fn show(common: &Common, id: &str) -> anyhow::Result<()> {

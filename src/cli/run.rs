@@ -417,11 +417,7 @@ impl NoteOf {
             }
         };
         common.print(&list, |list| {
-            let lines = list.runs.iter().filter_map(|run| run.note.as_deref()).flat_map(str::lines);
-            lines.fold(String::new(), |mut text, line| {
-                let _ = writeln!(text, "{}", table::plain(line));
-                text
-            })
+            table::lines(list.runs.iter().filter_map(|run| run.note.as_deref()).flat_map(str::lines))
         })
     }
 }

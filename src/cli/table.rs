@@ -37,6 +37,11 @@ pub fn table(head: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     text
 }
 
+/// Text of people, line by line, with nothing in it that a terminal would obey.
+pub fn lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    lines.flat_map(|line| [plain(line), "\n".to_owned()]).collect()
+}
+
 /// Text without anything that a terminal would obey.
 pub fn plain(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()

@@ -29,6 +29,26 @@ pub fn render(text: &str) -> Markdown {
     Markdown(rendered)
 }
 
+/// The first paragraph or heading as plain text on one line, for lists; empty if there is none.
+pub fn beginning(text: &str) -> String {
+    let mut words = String::new();
+    for event in Parser::new(text) {
+        match event {
+            Event::Text(part) | Event::Code(part) | Event::Html(part) | Event::InlineHtml(part) => {
+                words.push_str(&part);
+            }
+            Event::SoftBreak | Event::HardBreak => words.push(' '),
+            Event::End(
+                TagEnd::Paragraph | TagEnd::Heading(_) | TagEnd::Item | TagEnd::CodeBlock | TagEnd::HtmlBlock,
+            ) if !words.trim().is_empty() => {
+                break;
+            }
+            _ => {}
+        }
+    }
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// `open` knows for each link whether it was one that may be followed.
 fn safe<'a>(event: Event<'a>, open: &mut Vec<bool>) -> Event<'a> {
     match event {
@@ -80,6 +100,20 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_beginning_of_a_note_is_plain_words() {
+        for (note, words) in [
+            ("# After the *upgrade*\n\nand more", "After the upgrade"),
+            ("\n- one `x`\n- two", "one x"),
+            ("line\nand its rest\n\nnext", "line and its rest"),
+            ("<b>html</b> stays", "<b>html</b> stays"),
+            ("![](https://x)\n\nthen", "then"),
+            ("---\n", ""),
+        ] {
+            assert_eq!(beginning(note), words, "{note:?}");
+        }
+    }
 
     #[test]
     fn what_people_write_is_set_as_they_mean_it() {

@@ -74,8 +74,8 @@ async fn an_experiment_is_found_by_its_name() {
     let job = agent.job().await;
     agent.finish(&job, &good()).await;
     let ended = crate::harness::submit::reaches(&app, &user, &run, "finished").await;
-    assert_eq!(found(&user, "q=hash:%20fast").await, [run.clone()]);
-    assert_eq!(found(&user, "agent=rack").await, [run.clone()]);
+    assert_eq!(found(&user, "q=hash:%20fast").await, std::slice::from_ref(&run));
+    assert_eq!(found(&user, "agent=rack").await, std::slice::from_ref(&run));
     assert_eq!(found(&user, &format!("experiment={}", text(&ended["experiment"]))).await, [run]);
 }
 

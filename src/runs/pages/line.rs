@@ -5,6 +5,7 @@ use crate::{
     web::{
         format::{self, Figure},
         mark::{Mark, Marks},
+        markdown,
         pill::{self, Pill},
     },
 };
@@ -50,7 +51,7 @@ impl Line {
 
     /// The beginning of its note.
     pub fn note(&self) -> Option<String> {
-        let first = self.run.note.as_deref()?.lines().map(str::trim).find(|line| !line.is_empty())?;
+        let first = markdown::beginning(self.run.note.as_deref()?);
         let short: String = first.chars().take(NOTE).collect();
         Some(if short.len() < first.len() { format!("{short}…") } else { short })
     }
