@@ -92,8 +92,10 @@ pub async fn measure() -> anyhow::Result<History> {
 
 /// How long an answer took, ms.
 async fn ask(client: &Client, path: &str) -> anyhow::Result<f64> {
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let pairs: Vec<_> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
     let started = Instant::now();
-    let answer = client.send(client.request(Method::GET, path)).await?;
+    let answer = client.send(client.request(Method::GET, path).query(&pairs)).await?;
     let bytes = answer.bytes().await?;
     ensure!(!bytes.is_empty(), "{path} is empty");
     Ok(started.elapsed().as_secs_f64() * 1_000.0)

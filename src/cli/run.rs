@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use brewbench_agent::client::Client;
 use clap::{Args, Subcommand};
 use reqwest::Method;
+use url::form_urlencoded;
 
 use super::{Common, NOT_ALL_WELL, duration, progress, scenario::encoded, table};
 use crate::{
@@ -335,12 +336,13 @@ impl List {
             before,
         };
         let connection = common.connect()?;
-        let path = match &view {
-            Some(name) => format!("api/v1/runs?{}", view_query(&connection.client, name).await?),
-            None => "api/v1/runs".to_owned(),
+        let kept = match &view {
+            Some(name) => view_query(&connection.client, name).await?,
+            None => String::new(),
         };
-        let request = connection.client.request(Method::GET, &path);
-        let request = request.query(&wanted).query(&[("limit", limit)]);
+        let kept: Vec<_> = form_urlencoded::parse(kept.as_bytes()).collect();
+        let request = connection.client.request(Method::GET, "api/v1/runs");
+        let request = request.query(&kept).query(&wanted).query(&[("limit", limit)]);
         let list: RunList = connection.client.json(request).await?;
         let asks = view.is_some() || !wanted.narrows().is_empty() || wanted.before.is_some();
         common.print(&list, |list| match list.runs.as_slice() {

@@ -9,8 +9,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Actor, Answer, App,
-    submit::{submit_one, text},
+    Actor, Agent, Answer, App,
+    program::as_user,
+    submit::{reaches, submit_one, text},
     summaries::{fixture, good, target_down},
 };
 
@@ -69,11 +70,11 @@ async fn every_filter_finds_its_runs_alone_and_together() {
 async fn an_experiment_is_found_by_its_name() {
     let app = App::start().await;
     let user = app.user().await;
-    let mut agent = crate::harness::Agent::start(&app, "rack").await;
+    let mut agent = Agent::start(&app, "rack").await;
     let run = submit_one(&user).await;
     let job = agent.job().await;
     agent.finish(&job, &good()).await;
-    let ended = crate::harness::submit::reaches(&app, &user, &run, "finished").await;
+    let ended = reaches(&app, &user, &run, "finished").await;
     assert_eq!(found(&user, "q=hash:%20fast").await, std::slice::from_ref(&run));
     assert_eq!(found(&user, "agent=rack").await, std::slice::from_ref(&run));
     assert_eq!(found(&user, &format!("experiment={}", text(&ended["experiment"]))).await, [run]);
@@ -228,7 +229,7 @@ async fn labels_and_notes_are_kept_shown_and_taken_away() {
     );
     assert!(!page.contains("<textarea"), "who only reads has no editor");
     let history = reader.at_pages().get("/runs").await.ok().text();
-    assert!(history.contains("zeta") && history.contains("# It is *quick*"), "{history}");
+    assert!(history.contains("zeta") && history.contains("It is quick"), "{history}");
     user.put(&format!("{path}/note"), &json!({"note": " \n"})).await.ok();
     assert_eq!(user.run(&id).await["note"], Value::Null);
 }
@@ -374,7 +375,7 @@ async fn a_view_is_saved_under_a_name_for_everybody_and_removed() {
 async fn an_experiment_keeps_labels_and_a_note_and_is_found_by_them() {
     let app = App::start().await;
     let (user, reader) = (app.user().await, app.reader().await);
-    let _agent = crate::harness::Agent::start(&app, "rack").await;
+    let _agent = Agent::start(&app, "rack").await;
     let run = submit_one(&user).await;
     let id = text(&user.run(&run).await["experiment"]);
     let path = format!("/api/v1/experiments/{id}");
@@ -403,4 +404,55 @@ async fn an_experiment_keeps_labels_and_a_note_and_is_found_by_them() {
     user.put(&format!("{path}/note"), &json!({"note": ""})).await.ok();
     let whole = user.get(&path).await.ok().json();
     assert_eq!((&whole["experiment"]["labels"], &whole["experiment"]["note"]), (&json!(["alpha"]), &Value::Null));
+}
+
+#[tokio::test]
+async fn commands_do_what_the_history_does() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let as_me = async |arguments: &[&str]| as_user(&app, user.secret(), arguments).await;
+    let fast = bring(&user, &[("target", "servy")], good()).await;
+    let down = bring(&user, &[("target", "down")], target_down()).await;
+    as_me(&["run", "label", "add", "before the move", &fast, &down]).await.ok();
+    as_me(&["run", "label", "remove", "before the move", &down]).await.ok();
+    as_me(&["run", "note", &fast, "the *old*\nkernel"]).await.ok();
+    assert_eq!(as_me(&["run", "note", &fast]).await.ok(), "the *old*\nkernel\n");
+    as_me(&["view", "save", "moved", "label=before the move&sort=-rps"]).await.refused(1);
+    as_me(&["view", "save", "moved", "label=before+the+move&sort=-rps"]).await.ok();
+    for arguments in [
+        &["run", "list", "--view", "moved", "--json"][..],
+        &["run", "list", "--label", "before the move", "--json"],
+        &["run", "list", "--search", "kernel", "--sort", "-p99", "--json"],
+    ] {
+        let list = as_me(arguments).await.json();
+        let ids: Vec<String> = list["runs"].as_array().expect("a list").iter().map(|run| text(&run["id"])).collect();
+        assert_eq!(ids, [&*fast], "{arguments:?}");
+    }
+    let unknown = as_me(&["run", "list", "--view", "lost"]).await.refused(1);
+    assert!(unknown.contains("there is no view \"lost\""), "{unknown}");
+    as_me(&["view", "remove", "moved"]).await.ok();
+    let none = as_me(&["view", "list"]).await.ok();
+    assert!(none.contains("no view is saved yet"), "{none}");
+
+    as_me(&["run", "delete", "--yes", &fast]).await.ok();
+    as_me(&["run", "show", &fast]).await.refused(1);
+    as_me(&["run", "undelete", &fast]).await.ok();
+    let csv = as_me(&["run", "export", "--format", "csv", &fast]).await.ok();
+    assert!(csv.starts_with("id,") && csv.lines().count() == 3, "a head, and a line that a note breaks: {csv}");
+}
+
+#[tokio::test]
+async fn commands_label_an_experiment_and_write_its_note() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let _agent = Agent::start(&app, "rack").await;
+    let run = submit_one(&user).await;
+    let id = text(&user.run(&run).await["experiment"]);
+    let as_me = async |arguments: &[&str]| as_user(&app, user.secret(), arguments).await;
+    assert_eq!(as_me(&["experiment", "label", "add", "a/b ?", &id]).await.ok(), "a/b ?\n");
+    as_me(&["experiment", "note", &id, "after the move"]).await.ok();
+    assert_eq!(as_me(&["experiment", "note", &id]).await.ok(), "after the move\n");
+    let list = as_me(&["experiment", "list", "--label", "a/b ?", "--json"]).await.json();
+    assert_eq!(list["experiments"].as_array().expect("a list").len(), 1);
+    assert_eq!(as_me(&["experiment", "label", "remove", "a/b ?", &id]).await.ok(), "no labels\n");
 }
