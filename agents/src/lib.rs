@@ -6,6 +6,7 @@
 //! - [`link`]: the connection to the server; [`spool`] and [`courier`]: results on their way home; [`client`]: HTTP.
 //! - [`work`]: one run from its job to its outcome; what follows is what it is made of.
 //! - [`target`]: manifests; start a target, know that it serves, say why it died.
+//! - [`inspection`]: let k6 look at a script before anybody runs it.
 //! - [`k6`]: find k6, run a scenario with it, hand back its summary.
 //! - [`sandbox`]: machine sizes by control groups; who gets which cores.
 //! - [`lock`]: one process a folder.
@@ -16,6 +17,7 @@
 pub mod client;
 pub mod courier;
 pub mod daemon;
+pub mod inspection;
 pub mod k6;
 pub mod leftovers;
 pub mod link;
