@@ -25,7 +25,7 @@ use tokio::process::Command;
 use crate::harness::{
     Actor, App, PATIENCE,
     program::{Done, Running, Tools, brewbench},
-    submit::{plan_with, reaches, retry_of, submit, text},
+    submit::{plan_with, reaches, retry_of, submit, text, vus},
 };
 
 /// A server and its agent get 5 s each for what is under way.
@@ -192,7 +192,7 @@ impl Measuring {
     async fn start(data: &Path, tools: &Tools) -> Self {
         let program = Running::start(serve_with_agent(data, tools));
         let user = user_of(&program, data).await;
-        let plan = plan_with(&json!({"targets": ["rust-hyper"], "duration_s": 60.0}));
+        let plan = plan_with(&json!({"targets": ["rust-hyper"], "load": vus(2, 60.0)}));
         until(&program, "the agent", async || {
             let list = user.get("/api/v1/agents").await.ok().json();
             Some(()).filter(|()| list["agents"][0]["connected"] == true)
@@ -349,7 +349,7 @@ async fn agent(app: &App, key: &str, state: &Path, tools: &Tools) -> Running {
 }
 
 fn rust_hyper(seconds: f64) -> Value {
-    plan_with(&json!({"targets": ["rust-hyper"], "duration_s": seconds}))
+    plan_with(&json!({"targets": ["rust-hyper"], "load": vus(2, seconds)}))
 }
 
 #[tokio::test]
