@@ -20,3 +20,9 @@ alter table scenario_revision add column checked_by text;
 alter table scenario_revision add column checked_k6 text;
 alter table scenario_revision add column checked_at integer;
 alter table scenario_revision add column check_fault text;
+
+-- The audit log is read by the time of a deed, newest first: with these no filter has to sort.
+drop index audit_who;
+drop index audit_what;
+create index audit_who on audit (who, at);
+create index audit_what on audit (what, at);
