@@ -8,7 +8,7 @@ use super::{
     Common, compare, duration,
     table::{self, Align, cut, table},
 };
-use crate::experiments::{ExperimentInfo, ExperimentList, ExperimentWithRuns};
+use crate::experiments::{ExperimentInfo, ExperimentList, ExperimentWithRuns, told::asked};
 
 /// Commands about experiments.
 #[derive(Debug, Subcommand)]
@@ -77,7 +77,9 @@ async fn show(common: &Common, id: &str) -> anyhow::Result<()> {
         let left = progress.left_s.filter(|left| *left > 0.0);
         let left = left.map_or(String::new(), |left| format!(", {} left", duration::text(left)));
         let name = table::plain(&whole.experiment.name);
-        let head = format!("{name}\n{} of {} runs ended{left}\n{}\n\n", progress.ended, progress.total, whole.url);
+        let asked = table::plain(&asked(&whole.experiment.plan).replace('\u{a0}', " "));
+        let head =
+            format!("{name}\n{asked}\n{} of {} runs ended{left}\n{}\n\n", progress.ended, progress.total, whole.url);
         format!("{head}{}\n{}", table::runs(&whole.runs), compare::text(&comparison))
     })
 }
