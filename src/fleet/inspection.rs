@@ -10,6 +10,7 @@ use axum::{
 };
 use brewbench_agent::{
     scenarios,
+    text::plain,
     wire::{job::Scenario, messages::Finding, now_ms},
 };
 use serde::Deserialize;
@@ -105,7 +106,7 @@ async fn inspect(work: &Arc<Notify>, presence: &Presence, scenario: &Scenario) -
         let _free = Free { work, presence, agent: &agent, connection };
         let fault = match timeout(PATIENCE, answer).await {
             Ok(Ok(Finding::Valid)) => None,
-            Ok(Ok(Finding::Invalid { message })) => Some(plain(&message)),
+            Ok(Ok(Finding::Invalid { message })) => Some(plain(&message).chars().take(LONGEST_FAULT).collect()),
             Ok(Ok(Finding::Declined { reason })) => {
                 tracing::info!(agent, reason, "a script was not looked at");
                 asked.push(agent.clone());
@@ -133,32 +134,5 @@ impl Drop for Free<'_> {
     fn drop(&mut self) {
         self.presence.answered(self.agent, self.connection);
         self.work.notify_one();
-    }
-}
-
-/// k6's message without what a terminal or a page would obey: it says what the script wanted it to say.
-fn plain(message: &str) -> String {
-    let mut text = String::new();
-    let mut letters = message.chars().peekable();
-    while let Some(letter) = letters.next() {
-        if letter == '\u{1b}' && letters.next_if_eq(&'[').is_some() {
-            // An escape sequence ends with a letter.
-            while letters.next().is_some_and(|part| !part.is_ascii_alphabetic()) {}
-        } else {
-            text.push(if letter.is_control() { ' ' } else { letter });
-        }
-    }
-    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LONGEST_FAULT).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_script_says_of_itself_obeys_nobody() {
-        assert_eq!(plain("Error: \u{1b}[1;31mred\u{1b}[0m\n\tat script.js\u{7}"), "Error: red at script.js");
-        assert_eq!(plain("\u{1b}]0;title\u{7}x \u{1b}["), "]0;title x");
-        assert_eq!(plain(&"x".repeat(5_000)).len(), LONGEST_FAULT);
     }
 }

@@ -157,13 +157,15 @@ async fn who_works_is_not_asked_and_who_was_asked_works_again() {
     let stored = user.post("/api/v1/scenarios", &scenario("first")).await.ok().json();
     assert_eq!(stored["check"], json!(null), "nothing goes on beside a measurement");
     rack.finish(&job, &good()).await;
-    app.until("a free agent", async || {
-        (user.post("/api/v1/scenarios/mine/check", &()).await.status == StatusCode::OK).then_some(())
-    })
-    .await;
+    let free = async || {
+        let looked = user.post("/api/v1/scenarios/mine/check", &()).await;
+        (looked.status == StatusCode::OK).then_some(())
+    };
+    app.until("a free agent", free).await;
     submit(&user, &plan()).await;
     let job = rack.job().await;
     rack.finish(&job, &good()).await;
+    app.until("a free agent", free).await;
 
     // One that goes away without an answer leaves nobody waiting.
     let second = scenario("silent");

@@ -207,13 +207,15 @@ impl Measuring {
     }
 }
 
-fn serve_with_agent(data: &Path, tools: &Tools) -> Command {
+/// A server with its own agent.
+pub fn serve_with_agent(data: &Path, tools: &Tools) -> Command {
     let mut command = brewbench(&["serve", "--local-agent", "--listen", "127.0.0.1:0"]);
     command.arg("--data").arg(data).arg("--k6").arg(&tools.k6);
     command
 }
 
-async fn user_of(program: &Running, data: &Path) -> Actor {
+/// Somebody who submits.
+pub async fn user_of(program: &Running, data: &Path) -> Actor {
     let address = program.says("brewbench listens on ").await;
     let name = format!("test {}", uuid::Uuid::now_v7());
     let token = NewToken { name, scope: Scope::Submit, expires_in_days: None };
@@ -223,7 +225,7 @@ async fn user_of(program: &Running, data: &Path) -> Actor {
 }
 
 /// Looks again and again: another process tells nothing.
-async fn until<T>(program: &Running, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+pub async fn until<T>(program: &Running, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let seen = tokio::time::timeout(PATIENCE, async {
         loop {
             if let Some(seen) = look().await {
