@@ -16,7 +16,7 @@ use crate::{
     experiments::{ExperimentWithRuns, Plan},
     fleet::{About, AgentList},
     owner,
-    runs::Run,
+    runs::{Run, load::LoadBody},
     server::Server,
     signal,
 };
@@ -120,8 +120,7 @@ impl Demo {
             sizes: if self.sizes.is_empty() { fitting(&sizes.sizes, &about)? } else { self.sizes.clone() },
             scenario: self.scenario.clone(),
             parameters: BTreeMap::new(),
-            vus: Some(self.vus),
-            duration_s: Some(self.duration),
+            load: LoadBody::Vus { vus: self.vus, duration_s: self.duration }.try_into()?,
             warm_up_s: self.warm_up,
             repetitions: self.repeat,
             agent: Some(AGENT.to_owned()),

@@ -118,6 +118,7 @@ impl Server {
     /// Serves until told to end; then lets requests finish, but not for ever.
     pub async fn serve(self) -> std::io::Result<()> {
         let Self { state, listener, presence, passkeys, .. } = self;
+        state.tasks.spawn(auth::audit::keep_short(state.db.clone(), state.shutdown.clone()));
         state.tasks.spawn(dispatch::work(state.clone(), presence.clone()));
         state.tasks.spawn(runs::api::trash::sweep(state.clone()));
         let app = router(&state, presence, &passkeys).into_make_service_with_connect_info::<SocketAddr>();

@@ -18,10 +18,12 @@ use tokio::{
     time::{MissedTickBehavior, interval, timeout},
 };
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::{
     client::Client,
     courier::Courier,
+    inspection,
     k6::K6,
     leftovers,
     link::{Heard, Link},
@@ -32,8 +34,8 @@ use crate::{
     target::{self, Fingerprints},
     wire::{
         PROTOCOL, RunId,
-        job::{Job, hex},
-        messages::{AgentMessage, Hello, Machine},
+        job::{Job, Scenario, hex},
+        messages::{AgentMessage, Finding, Hello, Machine},
         outcome::Outcome,
     },
     work::{self, Workbench},
@@ -92,6 +94,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         running,
         report,
         job: None,
+        inspection: None,
     };
     let lived = daemon.live(heard, reports, shutdown).await;
     end.cancel();
@@ -163,6 +166,7 @@ fn name_on_machine(state: &Path) -> anyhow::Result<String> {
 enum Report {
     Phase(RunId, crate::wire::Phase),
     Over(Box<Outcome>),
+    Inspected(Uuid, Finding),
 }
 
 struct Daemon {
@@ -174,6 +178,7 @@ struct Daemon {
     running: watch::Sender<Option<RunId>>,
     report: mpsc::UnboundedSender<Report>,
     job: Option<(CancellationToken, JoinHandle<()>)>,
+    inspection: Option<(CancellationToken, JoinHandle<()>)>,
 }
 
 impl Daemon {
@@ -198,6 +203,7 @@ impl Daemon {
                 },
                 Some(report) = reports.recv() => match report {
                     Report::Phase(run, phase) => (Input::Phase(run, phase), None),
+                    Report::Inspected(id, finding) => (Input::Inspected(id, finding), None),
                     Report::Over(outcome) => (Input::Over(outcome.run), Some(outcome)),
                 },
                 _ = clock.tick() => (Input::Beat, None),
@@ -219,6 +225,8 @@ impl Daemon {
             match effect {
                 Effect::Send(message) => self.say(message),
                 Effect::Start(job) => self.start(job),
+                Effect::Inspect(id, scenario) => self.inspect(id, scenario),
+                Effect::StopInspecting => self.stop_inspecting().await,
                 Effect::Stop => {
                     if let Some((cancel, _)) = &self.job {
                         cancel.cancel();
@@ -250,6 +258,23 @@ impl Daemon {
             let _ = report.send(Report::Over(Box::new(outcome)));
         });
         self.job = Some((cancel, done));
+    }
+
+    fn inspect(&mut self, id: Uuid, scenario: Box<Scenario>) {
+        let cancel = CancellationToken::new();
+        let (bench, report, stop) = (Arc::clone(&self.bench), self.report.clone(), cancel.clone());
+        let done = tokio::spawn(async move {
+            let finding = inspection::inspect(id, &scenario, &bench, &stop).await;
+            let _ = report.send(Report::Inspected(id, finding));
+        });
+        self.inspection = Some((cancel, done));
+    }
+
+    async fn stop_inspecting(&mut self) {
+        if let Some((cancel, done)) = self.inspection.take() {
+            cancel.cancel();
+            let _ = done.await;
+        }
     }
 
     async fn forget_job(&mut self) {

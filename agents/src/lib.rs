@@ -6,16 +6,19 @@
 //! - [`link`]: the connection to the server; [`spool`] and [`courier`]: results on their way home; [`client`]: HTTP.
 //! - [`work`]: one run from its job to its outcome; what follows is what it is made of.
 //! - [`target`]: manifests; start a target, know that it serves, say why it died.
+//! - [`inspection`]: let k6 look at a script before anybody runs it.
 //! - [`k6`]: find k6, run a scenario with it, hand back its summary.
 //! - [`sandbox`]: machine sizes by control groups; who gets which cores.
 //! - [`lock`]: one process a folder.
 //! - [`process`]: start a program in its group and on its cores, end it whole.
+//! - [`text`]: what others wrote, made fit for sentences.
 //! - [`machine`]: what this machine is.
 //! - [`leftovers`]: what an earlier life of the agent left, removed.
 
 pub mod client;
 pub mod courier;
 pub mod daemon;
+pub mod inspection;
 pub mod k6;
 pub mod leftovers;
 pub mod link;
@@ -28,5 +31,6 @@ pub mod scenarios;
 pub mod session;
 pub mod spool;
 pub mod target;
+pub mod text;
 pub mod wire;
 pub mod work;

@@ -1,12 +1,14 @@
 //! What an agent does next, decided without any I/O: an input goes in, effects come out. [`crate::daemon`] carries them
 //! out.
 
+use uuid::Uuid;
+
 use crate::{
     scenarios,
     wire::{
         Phase, RunId,
-        job::Job,
-        messages::{AgentMessage, ServerMessage},
+        job::{Job, Scenario},
+        messages::{AgentMessage, Finding, ServerMessage},
     },
 };
 
@@ -28,6 +30,8 @@ pub enum Input {
     Phase(RunId, Phase),
     /// The job in work is over, well or badly, and has left nothing behind.
     Over(RunId),
+    /// The script that was looked at has been, and nothing of that is left behind.
+    Inspected(Uuid, Finding),
     /// It is time for a sign of life.
     Beat,
     /// The agent is asked to end.
@@ -43,6 +47,10 @@ pub enum Effect {
     Start(Box<Job>),
     /// Stop the job in work; it will be [`Input::Over`].
     Stop,
+    /// Let k6 look at a script.
+    Inspect(Uuid, Box<Scenario>),
+    /// Stop looking; when this is done, nothing of it is left.
+    StopInspecting,
     /// Put the outcome of the job that was in work on the disk, then say that it is done.
     Keep(RunId),
     /// Forget the outcome of the job that was in work: the run was handed back.
@@ -63,6 +71,8 @@ enum Work {
     Running(RunId),
     /// Being stopped, and somebody else will do it.
     HandedBack(RunId),
+    /// k6 looks at a script; a job goes first.
+    Inspecting(Uuid),
 }
 
 impl Session {
@@ -75,7 +85,7 @@ impl Session {
     pub fn running(&self) -> Option<RunId> {
         match self.work {
             Work::Running(run) => Some(run),
-            Work::None | Work::HandedBack(_) => None,
+            Work::None | Work::HandedBack(_) | Work::Inspecting(_) => None,
         }
     }
 
@@ -92,7 +102,12 @@ impl Session {
             Input::Phase(run, phase) if self.work == Work::Running(run) && !phase.is_final() => {
                 vec![Effect::Send(AgentMessage::Phase { run, phase })]
             }
-            Input::Server(_) | Input::Phase(..) => Vec::new(),
+            Input::Server(ServerMessage::Inspect { id, scenario }) => self.inspect(id, scenario),
+            Input::Inspected(id, finding) if self.work == Work::Inspecting(id) => {
+                self.work = Work::None;
+                vec![inspected(id, finding)]
+            }
+            Input::Server(_) | Input::Phase(..) | Input::Inspected(..) => Vec::new(),
             Input::Over(run) => self.over(run),
             Input::Beat => vec![Effect::Send(AgentMessage::Heartbeat { running: self.running() })],
             Input::Shutdown => self.shutdown(),
@@ -100,7 +115,7 @@ impl Session {
     }
 
     fn start(&mut self, job: Box<Job>) -> Vec<Effect> {
-        let foreign = self.accepts == Accepts::BundledScenarios && !scenarios::is_bundled(&job.scenario);
+        let foreign = !self.welcomes(&job.scenario);
         let reason = match self.work {
             // The same order once more, after a connection broke: it is being done.
             Work::Running(run) if run == job.run => return Vec::new(),
@@ -109,13 +124,39 @@ impl Session {
             Work::None if foreign => {
                 Some(format!("it runs only scenarios that came with it, and {:?} did not", job.scenario.name))
             }
-            Work::None => None,
+            Work::None | Work::Inspecting(_) => None,
         };
         if let Some(reason) = reason {
             return vec![Effect::Send(AgentMessage::Declined { run: job.run, reason })];
         }
+        // Nothing may go on beside a measurement.
+        let mut effects = self.stop_inspecting("a run came");
         self.work = Work::Running(job.run);
-        vec![Effect::Start(job)]
+        effects.push(Effect::Start(job));
+        effects
+    }
+
+    fn welcomes(&self, scenario: &Scenario) -> bool {
+        self.accepts == Accepts::AnyScenario || scenarios::is_bundled(scenario)
+    }
+
+    fn inspect(&mut self, id: Uuid, scenario: Box<Scenario>) -> Vec<Effect> {
+        let reason = match self.work {
+            _ if self.stopping => "it is ending",
+            Work::None if self.welcomes(&scenario) => {
+                self.work = Work::Inspecting(id);
+                return vec![Effect::Inspect(id, scenario)];
+            }
+            Work::None => "it takes only scenarios that came with it",
+            Work::Running(_) | Work::HandedBack(_) | Work::Inspecting(_) => "it is busy",
+        };
+        vec![inspected(id, Finding::Declined { reason: reason.to_owned() })]
+    }
+
+    fn stop_inspecting(&mut self, reason: &str) -> Vec<Effect> {
+        let Work::Inspecting(id) = self.work else { return Vec::new() };
+        self.work = Work::None;
+        vec![Effect::StopInspecting, inspected(id, Finding::Declined { reason: reason.to_owned() })]
     }
 
     fn over(&mut self, run: RunId) -> Vec<Effect> {
@@ -127,6 +168,9 @@ impl Session {
 
     fn shutdown(&mut self) -> Vec<Effect> {
         self.stopping = true;
+        if let Work::Inspecting(_) = self.work {
+            return self.stop_inspecting("it is ending");
+        }
         let Work::Running(run) = self.work else { return Vec::new() };
         self.work = Work::HandedBack(run);
         let reason = "it is ending".to_owned();
@@ -134,12 +178,16 @@ impl Session {
     }
 }
 
+fn inspected(id: Uuid, finding: Finding) -> Effect {
+    Effect::Send(AgentMessage::Inspected { id, finding })
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::wire::job::{Load, Size};
+    use crate::wire::{job::Size, load::Load};
 
     fn job() -> Box<Job> {
         let scenario = scenarios::bundled().remove(0);
@@ -208,5 +256,45 @@ mod tests {
         assert_eq!(session.step(Input::Over(job.run)), [Effect::Forget]);
         assert!(session.is_over());
         assert!(matches!(&start(&mut session, &job)[..], [Effect::Send(AgentMessage::Declined { .. })]));
+    }
+
+    fn inspect(session: &mut Session, id: Uuid, scenario: &Scenario) -> Vec<Effect> {
+        session.step(Input::Server(ServerMessage::Inspect { id, scenario: Box::new(scenario.clone()) }))
+    }
+
+    fn declined(effects: &[Effect], asked: Uuid) -> bool {
+        let declines = |finding: &Finding| matches!(finding, Finding::Declined { .. });
+        matches!(effects, [.., Effect::Send(AgentMessage::Inspected { id, finding })] if *id == asked && declines(finding))
+    }
+
+    #[test]
+    fn a_script_is_looked_at_by_who_has_nothing_else_to_do() {
+        let (mut session, job, id) = (Session::new(Accepts::AnyScenario), job(), Uuid::now_v7());
+        let asked = Effect::Inspect(id, Box::new(job.scenario.clone()));
+        assert_eq!(inspect(&mut session, id, &job.scenario), [asked]);
+        assert!(declined(&inspect(&mut session, job.run.0, &job.scenario), job.run.0), "one at a time");
+        let said = Effect::Send(AgentMessage::Inspected { id, finding: Finding::Valid });
+        assert_eq!(session.step(Input::Inspected(id, Finding::Valid)), [said]);
+        start(&mut session, &job);
+        assert!(declined(&inspect(&mut session, id, &job.scenario), id), "never beside a run");
+        let mut foreign = job.scenario.clone();
+        foreign.script.push_str("// changed");
+        assert!(declined(&inspect(&mut Session::new(Accepts::BundledScenarios), id, &foreign), id));
+    }
+
+    #[test]
+    fn a_run_and_an_end_go_before_looking_at_a_script() {
+        let (mut session, job, id) = (Session::new(Accepts::AnyScenario), job(), Uuid::now_v7());
+        inspect(&mut session, id, &job.scenario);
+        let effects = start(&mut session, &job);
+        assert_eq!(effects.first(), Some(&Effect::StopInspecting));
+        assert_eq!(effects.last(), Some(&Effect::Start(job.clone())));
+        assert!(declined(&effects[..2], id));
+        assert_eq!(session.step(Input::Inspected(id, Finding::Valid)), [], "it was told already");
+
+        let mut session = Session::new(Accepts::AnyScenario);
+        inspect(&mut session, id, &job.scenario);
+        let effects = session.step(Input::Shutdown);
+        assert!(effects.first() == Some(&Effect::StopInspecting) && declined(&effects, id) && session.is_over());
     }
 }

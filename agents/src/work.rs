@@ -15,7 +15,8 @@ use crate::machine;
 use crate::process::Process;
 use crate::sandbox::{Group, Sandbox, Side, cores};
 use crate::target::{self, Fingerprints, Manifest};
-use crate::wire::job::{Job, Load};
+use crate::wire::job::Job;
+use crate::wire::load::{Load, SHORTEST};
 use crate::wire::outcome::{Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime};
 use crate::wire::{Phase, now_ms};
 
@@ -125,7 +126,7 @@ impl Site {
         let temporary = tempfile::Builder::new().prefix(RUN_FOLDER_PREFIX).tempdir_in(&bench.work_folder);
         let folder =
             temporary.map_err(|error| format!("can't make a folder in {}: {error}", bench.work_folder.display()))?;
-        let script = Script::write(job, folder.path())?;
+        let script = Script::of(job, folder.path())?;
         let open = |side| {
             let group = bench.sandbox.open(job.run, side);
             group.map_err(|error| format!("can't make the control groups of the {}: {error}", side.as_str()))
@@ -162,11 +163,11 @@ impl Site {
     }
 
     async fn warm_up(&mut self, load: &LoadOn<'_>, length: Duration) -> Result<(), String> {
-        let (target, generator) = self.start_generator(load, Round::WarmUp(length))?;
-        // With VUs k6 knows the length itself, if it is not too short for it; a script's own load is interrupted.
+        let (target, generator) = self.start_generator(load, Round::WarmUp)?;
+        // k6 knows the length itself, if it is not too short for it; a script's own load is interrupted.
         let length = match load.load {
-            Load::Vus { .. } if length >= k6::SHORTEST => length + WARM_UP_GRACE,
-            Load::Vus { .. } | Load::Script => length,
+            Load::Closed(_) | Load::Open(_) if length >= SHORTEST => length + WARM_UP_GRACE,
+            _ => length,
         };
         let early = tokio::select! {
             biased;
@@ -202,8 +203,8 @@ impl Site {
     }
 
     fn start_generator(&mut self, load: &LoadOn<'_>, round: Round) -> Result<(&mut Process, &mut Process), String> {
-        let LoadOn { bench, load, base_url, cores } = load;
-        let started = bench.k6.start(&self.script, base_url, load, round, &self.generator_group, cores);
+        let LoadOn { bench, base_url, cores, .. } = load;
+        let started = bench.k6.start(&self.script, base_url, round, &self.generator_group, cores);
         let generator = self.generator.insert(started.map_err(|error| format!("can't start k6: {error}"))?);
         let target = self.target.as_mut().ok_or("the target was not started")?;
         Ok((target, generator))

@@ -8,11 +8,14 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use brewbench_agent::wire::job::{Job, Load};
+use brewbench_agent::inspection::inspect;
+use brewbench_agent::wire::job::Job;
+use brewbench_agent::wire::load::{Closed, Form, Load, Open, Stage};
+use brewbench_agent::wire::messages::Finding;
 use brewbench_agent::wire::outcome::{Ended, Outcome};
-use brewbench_agent::wire::{Phase, now_ms};
+use brewbench_agent::wire::{Phase, RunId, now_ms};
 use brewbench_agent::work;
-use support::{Bench, job, processes_with, scenario};
+use support::{Bench, job, processes_with, scenario, vus};
 use tokio_util::sync::CancellationToken;
 
 async fn run(bench: &Bench, job: &Job) -> Outcome {
@@ -24,7 +27,7 @@ async fn run(bench: &Bench, job: &Job) -> Outcome {
 /// Offers a target that misbehaves, runs a job on it that only its failure ends, and returns why it failed.
 async fn failure(bench: &Bench, manner: &str, tables: &str) -> (String, Outcome) {
     bench.offer(manner, tables);
-    let job = Job { load: Load::Vus { vus: 1, duration_ms: 600_000 }, ..job(manner) };
+    let job = Job { load: vus(1, 600_000), ..job(manner) };
     let outcome = run(bench, &job).await;
     match outcome.ended.clone() {
         Ended::Failed { reason } => (reason, outcome),
@@ -33,9 +36,14 @@ async fn failure(bench: &Bench, manner: &str, tables: &str) -> (String, Outcome)
 }
 
 fn requests(outcome: &Outcome) -> u64 {
+    count(outcome, "http_reqs").expect("a count")
+}
+
+/// A counter of the summary; k6 leaves out those that never counted.
+fn count(outcome: &Outcome, metric: &str) -> Option<u64> {
     let summary = outcome.summary.as_deref().expect("a summary");
     let summary: serde_json::Value = serde_json::from_str(summary).expect("JSON");
-    summary["metrics"]["http_reqs"]["count"].as_u64().expect("a count")
+    summary["metrics"][metric]["count"].as_u64()
 }
 
 #[tokio::test]
@@ -127,7 +135,7 @@ async fn a_target_that_dies_at_its_start_is_a_failure_with_its_last_words() {
 async fn a_target_that_dies_during_the_load_ends_the_run_at_once() {
     let Some(bench) = Bench::new("mortal").await else { return };
     bench.offer("mortal", "");
-    let load = Load::Vus { vus: 1, duration_ms: 600_000 };
+    let load = vus(1, 600_000);
     let outcome = run(&bench, &Job { load, warm_up_ms: 0, ..job("mortal") }).await;
     let Ended::Failed { reason } = outcome.ended else { panic!("{:?}", outcome.ended) };
     let expected = "target mortal died during the measurement: exit status 4; \
@@ -275,13 +283,79 @@ async fn the_warm_up_of_a_script_s_own_load_is_cut_short() {
 }
 
 #[tokio::test]
+async fn a_rate_in_stages_begins_as_many_iterations_as_its_shape_says() {
+    let Some(bench) = Bench::new("stages").await else { return };
+    bench.offer("good", "");
+    let stages = [(1_000, 20), (1_000, 20), (0, 10), (500, 10)];
+    let stages = stages.map(|(duration_ms, target)| Stage { duration_ms, target }).to_vec();
+    let load = Load::Open(Open::new(Form::Stages(stages), None).expect("a load"));
+    assert_eq!(load.iterations(), Some(35.0));
+    let outcome = run(&bench, &Job { load, ..job("good") }).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    let (done, dropped) = (count(&outcome, "iterations").expect("a count"), count(&outcome, "dropped_iterations"));
+    assert!(done <= 36, "{done}");
+    // One more or less is k6's rounding.
+    assert!((34..=36).contains(&(done + dropped.unwrap_or(0))), "{done} done, {dropped:?} dropped");
+    assert_eq!(requests(&outcome), done);
+}
+
+#[tokio::test]
+async fn iterations_for_which_nobody_was_free_are_counted_as_dropped() {
+    let Some(bench) = Bench::new("dropped-iterations").await else { return };
+    bench.offer("good", "");
+    let form = Form::Constant { level: 20, duration_ms: 1_000 };
+    let load = Load::Open(Open::new(form, Some(1)).expect("a load"));
+    let mut job = Job { load, warm_up_ms: 0, ..job("good") };
+    job.scenario = scenario(
+        "import http from 'k6/http'; import { sleep } from 'k6';
+        export default function () { http.get(__ENV.BASE_URL); sleep(0.4); }",
+    );
+    let outcome = run(&bench, &job).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    let (done, dropped) = (count(&outcome, "iterations").expect("a count"), count(&outcome, "dropped_iterations"));
+    assert!((1..=3).contains(&done), "{done}");
+    assert!((20..=21).contains(&(done + dropped.expect("some"))), "{done} done, {dropped:?} dropped");
+}
+
+#[tokio::test]
+async fn a_load_replaces_how_hard_and_how_long_and_keeps_the_rest_of_a_script() {
+    let Some(bench) = Bench::new("kept").await else { return };
+    bench.offer("good", "");
+    let script = "import http from 'k6/http'; import exec from 'k6/execution';
+        export const options = {
+            scenarios: { own: { executor: 'shared-iterations', vus: 1, iterations: 1, exec: 'other', maxDuration: '9s' } },
+            thresholds: { http_reqs: ['count<1'] },
+        };
+        export function setup() { return { word: 'from setup' }; }
+        export default function (data) {
+            http.get(__ENV.BASE_URL);
+            if (data.word !== 'from setup') exec.test.abort('no setup');
+            if (exec.instance.vusActive > 2) exec.test.abort('too many');
+        }
+        export function teardown(data) { console.log(`torn down ${data.word}`); }
+        export function handleSummary(data) {
+            return { stdout: 'crossed: ' + !data.metrics.http_reqs.thresholds['count<1'].ok };
+        }";
+    let stages = [(500, 2), (500, 0)].map(|(duration_ms, target)| Stage { duration_ms, target }).to_vec();
+    let load = Load::Closed(Closed::new(Form::Stages(stages)).expect("a load"));
+    let mut job = Job { load, ..job("good") };
+    job.scenario = scenario(script);
+    let outcome = run(&bench, &job).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    assert!(requests(&outcome) > 1, "{outcome:?}");
+    for words in ["torn down from setup", "crossed: true"] {
+        assert!(outcome.k6_log.contains(words), "{words}: {}", outcome.k6_log);
+    }
+}
+
+#[tokio::test]
 async fn scripts_that_k6_refuses_are_failures_with_its_words() {
     let Some(bench) = Bench::new("scripts").await else { return };
     bench.offer("good", "");
     let cases = [
         ("export default function () {", Load::Script, "k6 failed: the script threw an exception (exit status 107): "),
-        ("export function other() {}", Load::Vus { vus: 1, duration_ms: 1000 }, "(exit status 104)"),
-        ("import x from 'k6/x/y'; export default () => {}", Load::Vus { vus: 1, duration_ms: 1000 }, "k6/x/y"),
+        ("export function other() {}", vus(1, 1000), "does not provide an export named \"default\""),
+        ("import x from 'k6/x/y'; export default () => {}", vus(1, 1000), "k6/x/y"),
         ("import exec from 'k6/execution'; export default () => exec.test.abort('no more');", Load::Script, "no more"),
     ];
     for (script, load, words) in cases {
@@ -293,6 +367,56 @@ async fn scripts_that_k6_refuses_are_failures_with_its_words() {
 }
 
 #[tokio::test]
+async fn k6_looks_at_a_script_and_says_what_is_wrong_with_it() {
+    let Some(bench) = Bench::new("looks").await else { return };
+    let good = "const paths = JSON.parse(open('./paths.json'));
+        export const options = { scenarios: { a: { executor: 'per-vu-iterations', exec: 'visit', vus: paths.length } } };
+        if (__ENV.WHAT !== 'default') throw new Error('no parameter');
+        if (__ENV.PATH || __ENV.HOME) throw new Error('the environment of the agent');
+        export function visit() {}";
+    // A script opens what the agent's user may read: whose scripts an agent takes is for its owner to say.
+    let nosy = "throw new Error('user ' + open('/etc/passwd').split(':')[0]); export default () => {}";
+    let cases = [
+        (good, ""),
+        ("export default function () {", "Unexpected end of input"),
+        ("export const options = { scenarios: { a: { executor: 'loud' } } }; export default () => {}", "'loud'"),
+        ("export function other() {}", "function 'default' not found in exports"),
+        ("import x from 'k6/x/y'; export default () => {}", "k6/x/y"),
+        (nosy, "user root"),
+    ];
+    for (script, words) in cases {
+        let mut scenario = scenario(script);
+        scenario.files.insert("paths.json".to_owned(), "[1, 2]".to_owned());
+        scenario.defaults.insert("WHAT".to_owned(), "default".to_owned());
+        let id = RunId::now();
+        match inspect(id.0, &scenario, &bench.work, &CancellationToken::new()).await {
+            Finding::Valid => assert_eq!(words, "", "{script}"),
+            Finding::Invalid { message } => {
+                assert!(!words.is_empty() && message.contains(words), "{script}: {message}");
+            }
+            Finding::Declined { reason } => panic!("{reason}"),
+        }
+        bench.assert_clean(id);
+    }
+}
+
+#[tokio::test]
+async fn looking_at_an_endless_script_is_stopped_at_once_when_a_run_comes() {
+    let Some(bench) = Bench::new("endless").await else { return };
+    let (id, scenario, cancel) = (RunId::now(), scenario("while (true);"), CancellationToken::new());
+    let looks = inspect(id.0, &scenario, &bench.work, &cancel);
+    let stops = async {
+        while processes_with(&id.to_string()).is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        cancel.cancel();
+    };
+    let (finding, ()) = tokio::join!(looks, stops);
+    assert!(matches!(finding, Finding::Declined { .. }), "{finding:?}");
+    bench.assert_clean(id);
+}
+
+#[tokio::test]
 async fn cancelling_ends_a_run_in_every_phase() {
     let Some(bench) = Bench::new("cancel").await else { return };
     bench.offer("good", "");
@@ -300,7 +424,7 @@ async fn cancelling_ends_a_run_in_every_phase() {
     bench.offer("deaf", "timeout_s = 600");
     let cases = [("deaf", Phase::Preparing), ("stubborn", Phase::WarmingUp), ("good", Phase::Measuring)];
     for (target, at) in cases {
-        let mut job = Job { load: Load::Vus { vus: 1, duration_ms: 600_000 }, ..job(target) };
+        let mut job = Job { load: vus(1, 600_000), ..job(target) };
         if at == Phase::WarmingUp {
             job.warm_up_ms = 600_000;
         }
@@ -332,7 +456,7 @@ async fn cancelling_ends_a_run_in_every_phase() {
 async fn a_run_that_is_dropped_leaves_nothing_either() {
     let Some(bench) = Bench::new("dropped").await else { return };
     bench.offer("parent", "");
-    let job = Job { load: Load::Vus { vus: 1, duration_ms: 600_000 }, warm_up_ms: 0, ..job("parent") };
+    let job = Job { load: vus(1, 600_000), warm_up_ms: 0, ..job("parent") };
     let (entered, mut phases) = tokio::sync::mpsc::unbounded_channel();
     let cancel = CancellationToken::new();
     tokio::select! {

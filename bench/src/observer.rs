@@ -8,7 +8,7 @@ use brewbench::{
     cli::{progress, serve::with_agent},
     experiments::{ExperimentWithRuns, Plan},
     owner,
-    runs::Verdict,
+    runs::{Verdict, load::LoadBody},
     state::AppState,
 };
 use brewbench_agent::{
@@ -95,8 +95,7 @@ async fn brewed(client: &Client) -> anyhow::Result<(f64, f64)> {
         sizes: vec!["1/256MiB".to_owned()],
         scenario: "hash".to_owned(),
         parameters: BTreeMap::new(),
-        vus: Some(VUS),
-        duration_s: Some(MEASURED.as_secs_f64()),
+        load: LoadBody::Vus { vus: VUS, duration_s: MEASURED.as_secs_f64() }.try_into()?,
         warm_up_s: WARM_UP.as_secs_f64(),
         repetitions: 1,
         agent: None,

@@ -1,14 +1,46 @@
-//! The audit log: who did what to what, when and from where. An entry is written in the transaction of its deed.
+//! The audit log: who did what to what, when and from where. An entry is written in the transaction of its deed, and
+//! kept for a year.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 
+use brewbench_agent::wire::now_ms;
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
 use utoipa::{IntoParams, ToSchema};
 
 pub use super::queries::audit::note;
-use crate::error::{Error, Result};
+use super::queries::audit::prune;
+use crate::{
+    db::Db,
+    error::{Error, Result},
+};
+
+/// How long entries are kept.
+pub const KEPT: Duration = Duration::from_hours(366 * 24);
+
+/// How often old ones are looked for.
+const PRUNED_EVERY: Duration = Duration::from_hours(24);
+
+/// Removes what is older than [`KEPT`], at once and once a day, until the server ends.
+pub async fn keep_short(db: Db, shutdown: CancellationToken) {
+    let mut clock = tokio::time::interval(PRUNED_EVERY);
+    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            _ = clock.tick() => {}
+        }
+        let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
+        match prune(&db.write, now_ms() - kept).await {
+            Ok(0) => {}
+            Ok(entries) => tracing::info!(entries, "the audit log was pruned"),
+            Err(fault) => tracing::error!(%fault, "the audit log could not be pruned"),
+        }
+    }
+}
 
 /// What can be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

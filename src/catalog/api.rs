@@ -9,9 +9,11 @@ use brewbench_agent::wire::{job::Scenario, now_ms};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::{MachineSize, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList, queries};
+use super::{
+    Check, MachineSize, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList, queries,
+};
 use crate::{
-    auth::{Admin, Caller, Read, Submit, api::checked_name, audit::Deed},
+    auth::{Admin, Caller, Read, api::checked_name, audit::Deed},
     db::Db,
     error::{Asked, Error, ErrorBody, Input, Result},
     state::AppState,
@@ -123,19 +125,8 @@ pub async fn revisions(_: Read, State(state): State<AppState>, Path(name): Path<
     Ok(Json(RevisionList { revisions }))
 }
 
-/// Add a scenario, or another revision of one. Agents decide themselves whether they run what did not come with them.
-#[utoipa::path(post, path = "/api/v1/scenarios", tag = "catalog",
-    responses((status = 201, body = ScenarioInfo), (status = 422, body = ErrorBody)))]
-pub async fn add_scenario(
-    Submit(caller): Submit,
-    State(state): State<AppState>,
-    Input(text): Input<ScenarioText>,
-) -> Result<(StatusCode, Json<ScenarioInfo>)> {
-    Ok((StatusCode::CREATED, Json(store_scenario(&state.db, text, &caller).await?)))
-}
-
-/// Stores a scenario that makes sense, or another revision of one. A refusal names its field before a colon.
-pub async fn store_scenario(db: &Db, text: ScenarioText, by: &Caller) -> Result<ScenarioInfo> {
+/// A scenario that makes sense as far as can be told without k6. A refusal names its field before a colon.
+pub fn checked_scenario(text: ScenarioText) -> Result<Scenario> {
     let ScenarioText { name, script, files, defaults } = text;
     let name = checked_name(&name)?.to_owned();
     if script.trim().is_empty() {
@@ -149,9 +140,14 @@ pub async fn store_scenario(db: &Db, text: ScenarioText, by: &Caller) -> Result<
     if let Some(bad) = defaults.keys().find(|key| !is_parameter_name(key)) {
         return Err(Error::Invalid(format!("defaults: {bad:?} is no parameter name: letters, digits and _ only")));
     }
-    let scenario = Scenario { name: name.clone(), script, files, defaults };
-    queries::add_scenario(&db.write, &scenario, now_ms(), &by.does(Deed::ScenarioAdded, &name)).await?;
-    let stored = queries::scenarios(&db.read).await?.into_iter().find(|stored| stored.name == name);
+    Ok(Scenario { name, script, files, defaults })
+}
+
+/// Stores a scenario, or another revision of one, with what k6 said to it.
+pub async fn store_scenario(db: &Db, scenario: &Scenario, check: Option<&Check>, by: &Caller) -> Result<ScenarioInfo> {
+    let name = &scenario.name;
+    queries::add_scenario(&db.write, scenario, check, now_ms(), &by.does(Deed::ScenarioAdded, name)).await?;
+    let stored = queries::scenarios(&db.read).await?.into_iter().find(|stored| stored.name == *name);
     stored.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))
 }
 

@@ -64,6 +64,21 @@ pub struct ScenarioInfo {
     pub revisions: i64,
     /// When the newest came, unix ms.
     pub created_at_ms: i64,
+    /// What k6 says to the newest; null if nobody has let it look.
+    pub check: Option<Check>,
+}
+
+/// A look of k6 at a script.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Check {
+    /// The agent whose k6 it was.
+    pub agent: String,
+    /// Its version.
+    pub k6_version: String,
+    /// When, unix ms.
+    pub at_ms: i64,
+    /// Why k6 can't run it; null if it can.
+    pub fault: Option<String>,
 }
 
 /// All scenarios.
@@ -80,6 +95,8 @@ pub struct Revision {
     pub sha256: String,
     /// When it was stored last, unix ms.
     pub created_at_ms: i64,
+    /// What k6 says to it; null if nobody has let it look.
+    pub check: Option<Check>,
 }
 
 /// All revisions of a scenario.
@@ -151,7 +168,7 @@ pub fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(api::targets))
         .routes(routes!(api::sizes, api::add_size))
         .routes(routes!(api::delete_size))
-        .routes(routes!(api::scenarios, api::add_scenario))
+        .routes(routes!(api::scenarios))
         .routes(routes!(api::scenario))
         .routes(routes!(api::revisions))
 }

@@ -6,7 +6,7 @@ use brewbench_agent::wire::{job::Scenario, messages::TargetOffer};
 use serde_json::json;
 use sqlx::{SqliteConnection, SqlitePool};
 
-use super::{FIRST_SIZES, MachineSize, Revision, ScenarioInfo, Target, size_name};
+use super::{Check, FIRST_SIZES, MachineSize, Revision, ScenarioInfo, Target, size_name};
 use crate::{
     auth::{
         audit::{self, Act},
@@ -136,12 +136,49 @@ pub async fn first_scenarios(pool: &SqlitePool, bundled: &[Scenario], now: i64) 
     Ok(())
 }
 
-/// Stores a revision that somebody brought.
-pub async fn add_scenario(pool: &SqlitePool, scenario: &Scenario, now: i64, act: &Act) -> Result<()> {
+/// Stores a revision that somebody brought, with what k6 said to it.
+pub async fn add_scenario(
+    pool: &SqlitePool,
+    scenario: &Scenario,
+    check: Option<&Check>,
+    now: i64,
+    act: &Act,
+) -> Result<()> {
     let mut transaction = pool.begin().await?;
     let sha256 = keep_scenario(&mut transaction, scenario, now).await?;
+    if let Some(check) = check {
+        note_check(&mut *transaction, &scenario.name, &sha256, check).await?;
+    }
     audit::note(&mut transaction, &act.clone().with(json!({"sha256": sha256}))).await?;
     Ok(transaction.commit().await?)
+}
+
+/// Keeps what k6 said to a revision, in place of what it said before.
+pub async fn note_check(
+    to: impl sqlx::SqliteExecutor<'_>,
+    name: &str,
+    sha256: &str,
+    check: &Check,
+) -> sqlx::Result<()> {
+    let Check { agent, k6_version, at_ms, fault } = check;
+    sqlx::query!(
+        "update scenario_revision set checked_by = ?3, checked_k6 = ?4, checked_at = ?5, check_fault = ?6
+         where name = ?1 and sha256 = ?2",
+        name,
+        sha256,
+        agent,
+        k6_version,
+        at_ms,
+        fault
+    )
+    .execute(to)
+    .await?;
+    Ok(())
+}
+
+/// What k6 said, from its columns.
+fn check(agent: Option<String>, k6: Option<String>, at: Option<i64>, fault: Option<String>) -> Option<Check> {
+    Some(Check { agent: agent?, k6_version: k6?, at_ms: at?, fault })
 }
 
 /// Stores a revision; gives its hash. What was stored last is the one that counts, also if it was there before.
@@ -167,16 +204,26 @@ async fn keep_scenario(connection: &mut SqliteConnection, scenario: &Scenario, n
 
 /// The newest revision of each scenario, by name.
 pub async fn scenarios(pool: &SqlitePool) -> sqlx::Result<Vec<ScenarioInfo>> {
-    sqlx::query_as!(
-        ScenarioInfo,
-        r#"select name as "name!", sha256 as "sha256!", created_at as "created_at_ms!",
+    let rows = sqlx::query!(
+        r#"select name as "name!", sha256 as "sha256!", created_at as "created_at!", checked_by, checked_k6, checked_at,
+                  check_fault,
                   (select count(*) from scenario_revision as other where other.name = newest.name) as "revisions!: i64"
            from scenario_revision as newest
            where id = (select max(id) from scenario_revision as other where other.name = newest.name)
            order by name"#
     )
     .fetch_all(pool)
-    .await
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| ScenarioInfo {
+            name: row.name,
+            sha256: row.sha256,
+            revisions: row.revisions,
+            created_at_ms: row.created_at,
+            check: check(row.checked_by, row.checked_k6, row.checked_at, row.check_fault),
+        })
+        .collect())
 }
 
 /// The newest revision of one scenario.
@@ -192,13 +239,21 @@ pub async fn scenario(pool: &SqlitePool, name: &str) -> Result<Option<Scenario>>
 
 /// All revisions of one scenario, the one that counts first.
 pub async fn revisions(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<Revision>> {
-    sqlx::query_as!(
-        Revision,
-        "select sha256, created_at as created_at_ms from scenario_revision where name = ? order by id desc",
+    let rows = sqlx::query!(
+        "select sha256, created_at, checked_by, checked_k6, checked_at, check_fault from scenario_revision
+         where name = ? order by id desc",
         name
     )
     .fetch_all(pool)
-    .await
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Revision {
+            sha256: row.sha256,
+            created_at_ms: row.created_at,
+            check: check(row.checked_by, row.checked_k6, row.checked_at, row.check_fault),
+        })
+        .collect())
 }
 
 /// One revision of one scenario.

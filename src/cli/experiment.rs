@@ -11,7 +11,7 @@ use super::{
     table::{self, Align, cut, table},
 };
 use crate::{
-    experiments::{ExperimentInfo, ExperimentList, ExperimentWithRuns},
+    experiments::{ExperimentInfo, ExperimentList, ExperimentWithRuns, told::asked},
     runs::Note,
 };
 
@@ -148,7 +148,9 @@ async fn show(common: &Common, id: &str) -> anyhow::Result<()> {
         let left = progress.left_s.filter(|left| *left > 0.0);
         let left = left.map_or(String::new(), |left| format!(", {} left", duration::text(left)));
         let name = table::plain(&whole.experiment.name);
-        let head = format!("{name}\n{} of {} runs ended{left}\n{}\n\n", progress.ended, progress.total, whole.url);
+        let asked = table::plain(&asked(&whole.experiment.plan).replace('\u{a0}', " "));
+        let head =
+            format!("{name}\n{asked}\n{} of {} runs ended{left}\n{}\n\n", progress.ended, progress.total, whole.url);
         format!("{head}{}\n{}", table::runs(&whole.runs), compare::text(&comparison))
     })
 }

@@ -8,10 +8,10 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use url::form_urlencoded;
 
-use super::{Common, NOT_ALL_WELL, duration, progress, scenario::encoded, table};
+use super::{Common, NOT_ALL_WELL, duration, load::LoadFlags, progress, scenario::encoded, table};
 use crate::{
     experiments::{ExperimentWithRuns, Plan},
-    runs::{Note, Run as RunData, RunList, Verdict, filter::Wanted, view::ViewList},
+    runs::{Note, Run as RunData, RunList, Verdict, filter::Wanted, load, view::ViewList},
 };
 
 /// Commands about runs.
@@ -59,13 +59,9 @@ pub struct New {
     /// A parameter of the scenario; repeat for several
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = pair)]
     parameters: Vec<(String, String)>,
-    /// Virtual users; with --duration, in place of the script's own options
-    #[arg(long, requires = "duration")]
-    vus: Option<u32>,
-    /// Measured time of each run, e.g. 10s; with --vus
-    #[arg(long, requires = "vus", value_parser = duration::seconds)]
-    duration: Option<f64>,
-    /// Warm-up before each run
+    #[command(flatten)]
+    load: LoadFlags,
+    /// Warm-up before each run: the load's highest level all the time
     #[arg(long, default_value = "2s", value_parser = duration::seconds)]
     warm_up: f64,
     /// Runs of each target at each size
@@ -275,16 +271,14 @@ impl Run {
 
 impl New {
     async fn run(self) -> anyhow::Result<ExitCode> {
-        let Self { common, targets, sizes, scenario, parameters, vus, duration, warm_up, repeat, agent, name, wait } =
-            self;
+        let Self { common, targets, sizes, scenario, parameters, load, warm_up, repeat, agent, name, wait } = self;
         let plan = Plan {
             name,
             targets,
             sizes,
             scenario,
             parameters: parameters.into_iter().collect::<BTreeMap<_, _>>(),
-            vus,
-            duration_s: duration,
+            load: load.load()?,
             warm_up_s: warm_up,
             repetitions: repeat,
             agent,
@@ -454,6 +448,7 @@ fn details(run: &RunData) -> String {
         ("target", format!("{} {}", run.target, run.version.as_deref().unwrap_or(""))),
         ("size", run.size.as_ref().map_or("–".to_owned(), |size| size.name.clone())),
         ("scenario", run.scenario.clone().unwrap_or_else(|| "–".to_owned())),
+        ("load", run.load.as_ref().map_or("–".to_owned(), load::whole).replace('\u{a0}', " ")),
         ("repetition", run.repetition.to_string()),
         ("phase", run.phase.replace('_', " ")),
         ("verdict", run.verdict.map_or("–", Verdict::as_str).to_owned()),

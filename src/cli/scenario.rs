@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Subcommand;
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
     table::{Align, cut, plain, table},
 };
 use crate::{
-    catalog::{Revision, RevisionList, ScenarioInfo, ScenarioList, ScenarioText},
+    catalog::{Check, Revision, RevisionList, ScenarioInfo, ScenarioList, ScenarioText},
     web::moment::exact,
 };
 
@@ -59,6 +59,17 @@ pub enum Scenario {
         #[arg(long = "default", value_name = "NAME=VALUE", value_parser = super::run::pair)]
         defaults: Vec<(String, String)>,
     },
+    /// Let the k6 of a free agent look at a scenario
+    Check {
+        /// Which server, and how to print
+        #[command(flatten)]
+        common: Common,
+        /// Its name
+        name: String,
+        /// Hash of the revision [default: the newest]
+        #[arg(long, value_name = "SHA256")]
+        revision: Option<String>,
+    },
 }
 
 impl Scenario {
@@ -98,6 +109,18 @@ impl Scenario {
                 let made: ScenarioInfo = common.connect()?.client.post("api/v1/scenarios", &text).await?;
                 common.print(&made, |made| rows(std::slice::from_ref(made)))
             }
+            Self::Check { common, name, revision } => {
+                let client = common.connect()?.client;
+                let path = format!("api/v1/scenarios/{}/check", encoded(&name));
+                let query: Vec<_> = revision.iter().map(|sha256| ("revision", sha256)).collect();
+                let request = client.request(reqwest::Method::POST, &path).query(&query);
+                let looked: Revision = client.json(request).await?;
+                common.print(&looked, |looked| format!("{}\n", checked(looked.check.as_ref())))?;
+                match looked.check.and_then(|check| check.fault) {
+                    Some(_) => bail!("k6 can't run it"),
+                    None => Ok(()),
+                }
+            }
         }
     }
 }
@@ -113,17 +136,30 @@ pub fn encoded(name: &str) -> String {
 }
 
 fn rows(scenarios: &[ScenarioInfo]) -> String {
-    let head = [("name", Align::Left), ("sha256", Align::Left), ("revisions", Align::Right)];
+    let head = [("name", Align::Left), ("sha256", Align::Left), ("revisions", Align::Right), ("checked", Align::Left)];
     let row = |scenario: &ScenarioInfo| {
         let digest = scenario.sha256.chars().take(12).collect();
-        vec![cut(&scenario.name, 50), digest, scenario.revisions.to_string()]
+        vec![cut(&scenario.name, 50), digest, scenario.revisions.to_string(), checked(scenario.check.as_ref())]
     };
     table(&head, &scenarios.iter().map(row).collect::<Vec<_>>())
 }
 
+/// What k6 said, in a few words.
+fn checked(check: Option<&Check>) -> String {
+    match check {
+        None => "not checked".to_owned(),
+        Some(Check { agent, k6_version, fault: None, .. }) => {
+            format!("by {} with k6 {}", plain(agent), plain(k6_version))
+        }
+        Some(Check { fault: Some(fault), .. }) => cut(&plain(fault), 100),
+    }
+}
+
 fn revisions(list: &RevisionList) -> String {
-    let row = |revision: &Revision| vec![revision.sha256.clone(), exact(Some(revision.created_at_ms))];
-    let head = [("sha256", Align::Left), ("stored", Align::Left)];
+    let row = |revision: &Revision| {
+        vec![revision.sha256.clone(), exact(Some(revision.created_at_ms)), checked(revision.check.as_ref())]
+    };
+    let head = [("sha256", Align::Left), ("stored", Align::Left), ("checked", Align::Left)];
     table(&head, &list.revisions.iter().map(row).collect::<Vec<_>>())
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::runs::Run;
+use crate::runs::{Run, load};
 
 /// How a column is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,12 +72,18 @@ pub fn thousands(value: f64) -> String {
     format!("{sign}{text}")
 }
 
-/// Runs as a table that fits 80 columns with names of usual length.
+/// How hard a run was loaded, in few words.
+fn how_hard(run: &Run) -> String {
+    run.load.as_ref().map_or("–".to_owned(), load::words).replace('\u{a0}', " ")
+}
+
+/// Runs as a table that fits 80 columns with names of usual length. Their loads are told where they differ.
 pub fn runs(runs: &[Run]) -> String {
     if runs.is_empty() {
         return "no runs yet; `brewbench run new` submits some\n".to_owned();
     }
-    let head = [
+    let loads_differ = runs.windows(2).any(|pair| how_hard(&pair[0]) != how_hard(&pair[1]));
+    let mut head = vec![
         ("id", Align::Left),
         ("target", Align::Left),
         ("size", Align::Left),
@@ -87,6 +93,7 @@ pub fn runs(runs: &[Run]) -> String {
         ("p99 ms", Align::Right),
         ("failed", Align::Right),
     ];
+    head.extend(loads_differ.then_some(("load", Align::Left)));
     let row = |run: &Run| {
         let size = run.size.as_ref().map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes));
         let state = run.verdict.map_or(run.phase.replace('_', " "), |verdict| verdict.as_str().to_owned());
@@ -94,7 +101,10 @@ pub fn runs(runs: &[Run]) -> String {
         let repetition = run.repetition.to_string();
         // The last part of a version 7 UUID is random: enough to be found by.
         let id = run.id.rsplit('-').next().unwrap_or(&run.id).to_owned();
-        vec![id, cut(&run.target, 20), size, repetition, state, figure(run.rps), figure(run.p99_ms), failed]
+        let (rps, p99) = (figure(run.rps), figure(run.p99_ms));
+        let mut cells = vec![id, cut(&run.target, 20), size, repetition, state, rps, p99, failed];
+        cells.extend(loads_differ.then(|| cut(&how_hard(run), 40)));
+        cells
     };
     table(&head, &runs.iter().map(row).collect::<Vec<_>>())
 }
@@ -137,6 +147,7 @@ pub fn cut(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runs::{load::tests::rate, made_up::finished};
 
     #[test]
     fn figures_have_four_digits_and_what_is_missing_is_no_zero() {
@@ -144,6 +155,15 @@ mod tests {
         assert_eq!(texts, ["12,346", "123.5", "12.35", "0.123", "–"]);
         assert_eq!(thousands(1_234_567_890.0), "1,234,567,890");
         assert_eq!(thousands(-1_000.0), "-1,000");
+    }
+
+    #[test]
+    fn loads_are_told_where_they_differ() {
+        let (one, other) = (finished("servy", 1), finished("servy", 2));
+        assert!(!runs(&[one.clone(), other.clone()]).contains("VUs"));
+        let other = Run { load: Some(rate(2_000, 10.0)), ..other };
+        let text = runs(&[one, other]);
+        assert!(text.contains("10 VUs") && text.contains("2,000 iterations/s"), "{text}");
     }
 
     #[test]

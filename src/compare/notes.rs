@@ -230,7 +230,7 @@ fn settings(rows: &[Row]) -> Option<Note> {
     if differ(|row| format!("{:?} {:?}", row.setting.scenario, row.setting.scenario_sha256)) {
         kinds.push("scenarios".to_owned());
     }
-    if differ(|row| format!("{:?} {:?}", row.setting.vus, row.setting.parameters)) {
+    if differ(|row| format!("{:?} {:?}", (&row.setting.load, row.setting.vus), row.setting.parameters)) {
         kinds.push("loads".to_owned());
     }
     if differ(|row| format!("{:?}", row.setting.size)) {

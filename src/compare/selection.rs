@@ -5,11 +5,12 @@
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
+use brewbench_agent::wire::load::{Load, Shape};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    runs::{Run, RunSize},
+    runs::{Run, RunSize, load},
     web::{
         format,
         mark::{Mark, Marks},
@@ -42,8 +43,13 @@ pub struct Setting {
     pub scenario_sha256: Option<String>,
     /// Parameters of the scenario.
     pub parameters: BTreeMap<String, String>,
-    /// Virtual users; null when the script decides.
+    /// How hard, in words that differ where loads do; null where it is not known. How long a constant load lasts makes it
+    /// no other.
+    pub load: Option<String>,
+    /// Virtual users, where they are constant.
     pub vus: Option<u32>,
+    /// The highest level of the load, by which settings are put in order; 0 where it is not known.
+    pub peak: u32,
     /// The machine size.
     pub size: Option<RunSize>,
 }
@@ -137,7 +143,9 @@ fn setting_of(run: &Run) -> Setting {
         scenario: run.scenario.clone(),
         scenario_sha256: run.scenario_sha256.clone(),
         parameters: run.parameters.clone(),
+        load: run.load.as_ref().map(|load| load::exact(load).replace('\u{a0}', " ")),
         vus: run.vus,
+        peak: run.load.as_ref().and_then(Load::shape).map_or(0, Shape::peak),
         size: run.size.clone(),
     }
 }
@@ -149,7 +157,8 @@ fn same(one: &Setting, other: &Setting) -> bool {
 /// A size is its cores and memory, whatever it is called.
 fn order(one: &Setting, other: &Setting) -> Ordering {
     let rest = |setting: &Setting| {
-        (setting.scenario.clone(), setting.scenario_sha256.clone(), setting.parameters.clone(), setting.vus)
+        let load = (setting.vus, setting.peak, setting.load.clone());
+        (setting.scenario.clone(), setting.scenario_sha256.clone(), setting.parameters.clone(), load)
     };
     let cores = |setting: &Setting| setting.size.as_ref().map_or(0.0, |size| size.vcpus);
     let memory = |setting: &Setting| setting.size.as_ref().map(|size| size.memory_bytes);
@@ -166,7 +175,7 @@ fn parts(setting: &Setting) -> [String; 5] {
         setting.scenario.clone().unwrap_or_else(|| unknown("scenario")),
         setting.scenario_sha256.as_ref().map_or_else(|| unknown("revision"), short),
         if parameters.is_empty() { "no parameters".to_owned() } else { parameters.join(" ") },
-        setting.vus.map_or_else(|| "load of the script".to_owned(), vus),
+        setting.load.clone().or_else(|| setting.vus.map(vus)).unwrap_or_else(|| unknown("load")),
         setting.size.as_ref().map_or_else(|| unknown("size"), |size| size.name.clone()),
     ]
 }
@@ -215,7 +224,10 @@ fn label(setting: &Setting, all: &[Setting]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::made_up::{run, sized};
+    use crate::{
+        compare::made_up::{run, sized},
+        runs::load::tests::{rate, vus, vus_stages},
+    };
 
     #[test]
     fn runs_of_one_target_in_one_setting_are_its_repetitions() {
@@ -257,7 +269,7 @@ mod tests {
     #[test]
     fn sizes_and_loads_are_never_mixed_and_sizes_go_from_small_to_big() {
         let mut hard = sized("servy", 1, 4.0);
-        hard.vus = Some(50);
+        (hard.load, hard.vus) = (Some(vus(50, 10.0)), Some(50));
         let selection = select(
             vec![sized("servy", 1, 16.0), sized("servy", 1, 4.0), sized("servy", 1, 1.0), hard],
             &Marks::default(),
@@ -266,6 +278,28 @@ mod tests {
         let vcpus = |n: u32| format!("10 VUs · {n} vCPU / {} GiB", 2 * n);
         assert_eq!(labels, [&vcpus(1), &vcpus(4), &vcpus(16), "50 VUs · 4 vCPU / 8 GiB"]);
         assert_eq!(selection.groups.len(), 4);
+    }
+
+    #[test]
+    fn unlike_loads_are_never_mixed_and_longer_ones_are_alike() {
+        let loaded = |load: Load| Run { vus: load::constant_vus(&load), load: Some(load), ..run("servy", 1) };
+        let labels = |loads: Vec<Load>| {
+            let settings = select(loads.into_iter().map(loaded).collect(), &Marks::default()).settings;
+            settings.into_iter().map(|setting| setting.label.replace('\u{a0}', " ")).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            labels(vec![vus(10, 5.0), rate(2_000, 5.0), rate(300, 5.0), vus_stages("1s:10,1s:0"), vus_stages("2s:10")]),
+            [
+                "0 → 10 VUs in 1 stage (2s:10)",
+                "0 → 10 → 0 VUs in 2 stages (1s:10,1s:0)",
+                "300 iterations/s",
+                "2,000 iterations/s",
+                "10 VUs"
+            ]
+        );
+        assert_eq!(labels(vec![vus(10, 5.0), vus(10, 50.0)]).len(), 1);
+        let import = Run { load: None, ..run("servy", 1) };
+        assert_eq!(select(vec![import, run("servy", 2)], &Marks::default()).settings.len(), 2);
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub fn pages(presence: Presence) -> Router<AppState> {
         .route("/targets/{name}", get(targets::show))
         .route("/scenarios", get(scenarios::index).post(scenarios::add))
         .route("/scenarios/{name}", get(scenarios::show))
+        .route("/scenarios/{name}/check", post(scenarios::check))
         .route("/scenarios/{name}/differences", get(scenarios::compare))
         .route("/settings", get(settings::index))
         .route("/settings/scheme", post(settings::choose_scheme))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sqlx::SqlitePool;
 
-use crate::web::format;
+use crate::{runs::load, web::format};
 
 /// The newest runs of an agent: their ids.
 pub async fn runs_of_agent(pool: &SqlitePool, agent: &str, limit: i64) -> sqlx::Result<Vec<String>> {
@@ -41,7 +41,9 @@ pub struct Measured {
     pub scenario_sha256: Option<String>,
     /// As JSON.
     pub parameters: String,
-    /// Virtual users.
+    /// How hard and how long, as JSON.
+    pub load: Option<String>,
+    /// Virtual users, where they are constant.
     pub vus: Option<i64>,
     /// Measured time asked for.
     pub duration_ms: Option<i64>,
@@ -60,8 +62,10 @@ pub struct Measured {
 impl Measured {
     /// Everything but the figures: only results of one setting may be put in one line.
     pub fn setting(&self) -> impl PartialEq {
-        let Self { size_name, scenario, scenario_sha256, parameters, vus, duration_ms, warm_up_ms, agent, .. } = self;
-        let texts = [size_name, scenario, scenario_sha256, agent].map(Clone::clone);
+        let Self {
+            size_name, scenario, scenario_sha256, parameters, load, vus, duration_ms, warm_up_ms, agent, ..
+        } = self;
+        let texts = [size_name, scenario, scenario_sha256, load, agent].map(Clone::clone);
         (texts, parameters.clone(), [*vus, *duration_ms, *warm_up_ms])
     }
 
@@ -70,7 +74,9 @@ impl Measured {
         let mut parts: Vec<String> = self.size_name.iter().chain(&self.scenario).cloned().collect();
         let parameters: BTreeMap<String, String> = serde_json::from_str(&self.parameters).unwrap_or_default();
         parts.extend(parameters.iter().map(|(name, value)| format!("{name}={value}")));
-        parts.extend(self.vus.and_then(|vus| usize::try_from(vus).ok()).map(|vus| format::plural(vus, "VU")));
+        let vus = || self.vus.and_then(|vus| usize::try_from(vus).ok()).map(|vus| format::plural(vus, "VU"));
+        let load = self.load.as_deref().and_then(|load| load::read(load).ok());
+        parts.extend(load.as_ref().map(load::words).or_else(vus));
         let duration = self.duration_ms.map(|ms| ms as f64 / 1_000.0);
         parts.extend(duration.map(|seconds| format::duration(Some(seconds)).text().to_owned()));
         parts.extend(self.agent.iter().map(|agent| format!("on {agent}")));
@@ -88,8 +94,8 @@ pub async fn target_names(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
 pub async fn results(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Result<Vec<Measured>> {
     sqlx::query_as!(
         Measured,
-        "select version, size_name, scenario, scenario_sha256, parameters, vus, duration_ms, warm_up_ms, agent, rps,
-             p99_ms, finished_at as finished_at_ms
+        "select version, size_name, scenario, scenario_sha256, parameters, load, vus, duration_ms, warm_up_ms, agent,
+             rps, p99_ms, finished_at as finished_at_ms
          from run where target = ? and phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
          order by seq desc limit ?",
         target,

@@ -3,6 +3,7 @@
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
+    Extension, Form,
     extract::{Multipart, Path, State},
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
@@ -18,8 +19,12 @@ use super::{
 };
 use crate::{
     auth::{Caller, Read, Scope, Submit},
-    catalog::{self, Revision, ScenarioInfo, api::store_scenario},
+    catalog::{self, Check, Revision, ScenarioInfo},
     error::{Asked, Error, Result},
+    fleet::{
+        Presence,
+        inspection::{self, NOBODY_FREE},
+    },
     runs::pages::line::Line,
     state::AppState,
     web::{
@@ -101,6 +106,15 @@ impl Kept {
     }
 }
 
+/// What k6 said, for a page.
+struct Looked(Check);
+
+impl Looked {
+    fn when(&self) -> Moment {
+        moment::ago(Some(self.0.at_ms))
+    }
+}
+
 /// One scenario in one revision.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "dashboard/scenario.html")]
@@ -124,6 +138,16 @@ impl ScenarioPage {
 
     fn address(&self) -> String {
         address::segment(&self.scenario.name)
+    }
+
+    /// What k6 says to the revision that is shown.
+    fn check(&self) -> Option<Looked> {
+        let shown = self.revisions.iter().find(|kept| self.is_shown(kept))?;
+        shown.revision.check.clone().map(Looked)
+    }
+
+    fn nobody_free(&self) -> &'static str {
+        NOBODY_FREE
     }
 
     fn is_newest(&self) -> bool {
@@ -175,11 +199,16 @@ pub async fn index(Read(caller): Read, State(state): State<AppState>) -> Result<
 }
 
 /// `POST /scenarios`: adds one, or another revision of one; or shows the form again with what is wrong.
-pub async fn add(Submit(caller): Submit, State(state): State<AppState>, form: Multipart) -> Result<Response> {
+pub async fn add(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    form: Multipart,
+) -> Result<Response> {
     let upload = Upload::read(form).await?;
     let old = catalog::queries::scenario(&state.db.read, &upload.name).await?;
     let stored = match upload.text(old) {
-        Ok(text) => store_scenario(&state.db, text, &caller).await,
+        Ok(text) => inspection::add(&state, &presence, text, &caller).await,
         Err(fault) => Err(fault),
     };
     match stored {
@@ -190,6 +219,19 @@ pub async fn add(Submit(caller): Submit, State(state): State<AppState>, form: Mu
         }
         Err(other) => Err(other),
     }
+}
+
+/// `POST /scenarios/{name}/check`: lets an agent's k6 look at a revision.
+pub async fn check(
+    _: Submit,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(name): Path<String>,
+    Form(which): Form<Which>,
+) -> Result<Redirect> {
+    let looked = inspection::check(&state, &presence, &name, which.revision.as_deref()).await?;
+    let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("revision", &looked.sha256).finish();
+    Ok(Redirect::to(&format!("/scenarios/{}?{query}", address::segment(&name))))
 }
 
 /// Which revision.

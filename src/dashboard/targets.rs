@@ -219,6 +219,7 @@ mod tests {
             scenario: Some("hash".to_owned()),
             scenario_sha256: None,
             parameters: r#"{"N":"<5>"}"#.to_owned(),
+            load: None,
             vus: Some(10),
             duration_ms: Some(10_000),
             warm_up_ms: Some(2_000),

@@ -6,7 +6,7 @@ use brewbench_agent::{
     scenarios,
     wire::{
         RunId,
-        job::{Job, Load, Scenario, Size},
+        job::{Job, Scenario, Size},
         messages::ServerMessage,
         now_ms,
     },
@@ -17,13 +17,16 @@ use crate::{
     catalog,
     error::{Error, Result},
     fleet::{Connected, Presence},
-    runs::queries::leases::{self, HeldRun, QueuedRun},
+    runs::{
+        load,
+        queries::leases::{self, HeldRun, QueuedRun},
+    },
     state::AppState,
 };
 
 /// Gives each free agent the first queued run that it can do.
 pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
-    let free = || presence.list().into_iter().any(|(_, agent)| agent.busy.is_none());
+    let free = || presence.list().into_iter().any(|(_, agent)| agent.is_free());
     if !free() {
         return Ok(());
     }
@@ -31,8 +34,7 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
     let mut tried = HashSet::new();
     for run in leases::queued(&state.db.read).await? {
         let job = job(state, &run).await?;
-        let able =
-            presence.list().into_iter().find(|(name, agent)| agent.busy.is_none() && can(name, agent, &run, &job));
+        let able = presence.list().into_iter().find(|(name, agent)| agent.is_free() && can(name, agent, &run, &job));
         let Some((name, agent)) = able else { continue };
         if tried.insert(run.id.clone())
             && leases::lease(&state.db.write, &run.id, &name, now_ms(), lease_end(state)).await?
@@ -63,19 +65,13 @@ async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
     let mut parameters = scenario.defaults.clone();
     parameters
         .extend(serde_json::from_str::<std::collections::BTreeMap<_, _>>(&run.parameters).map_err(Error::internal)?);
-    let load = match (run.vus, run.duration_ms) {
-        (Some(vus), Some(duration_ms)) => {
-            Load::Vus { vus: u32::try_from(vus).map_err(Error::internal)?, duration_ms: duration_ms.cast_unsigned() }
-        }
-        _ => Load::Script,
-    };
     Ok(Job {
         run: run.id.parse::<RunId>().map_err(Error::internal)?,
         target: run.target.clone(),
         size: Size { name: run.size_name.clone(), vcpus: run.vcpus, memory_bytes: run.memory_bytes.cast_unsigned() },
         scenario,
         parameters,
-        load,
+        load: load::read(&run.load).map_err(Error::internal)?,
         warm_up_ms: run.warm_up_ms.cast_unsigned(),
     })
 }

@@ -70,6 +70,7 @@ async fn converse(mut socket: WebSocket, name: &str, state: &AppState, presence:
         clock_offset_ms: hello.now_ms - now,
         hello: *hello,
         busy,
+        inspecting: None,
         declined: HashSet::new(),
         outbox,
         close: close.clone(),
@@ -167,6 +168,7 @@ impl Visit<'_> {
                 self.presence.set_busy(self.name, self.connection, None);
                 self.state.work.notify_one();
             }
+            AgentMessage::Inspected { id, finding } => self.presence.answer(id, finding),
             AgentMessage::Declined { run, reason } => self.declined(run, &reason).await?,
         }
         Ok(())

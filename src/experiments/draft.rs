@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use brewbench_agent::wire::load::{Closed, Fault, Form, Load, Open, Part};
 use url::form_urlencoded;
 
 use super::{Plan, default_repetitions, default_warm_up_s};
+use crate::runs::load::{constant, parse_stages, stages_text};
 
 /// The form as it was filled in. Fields are called as the flags of `brewbench run new` are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,12 +21,20 @@ pub struct Draft {
     pub scenario: String,
     /// Parameters, those of other scenarios among them.
     pub parameters: BTreeMap<String, String>,
-    /// Who says how hard.
+    /// By what the load is given.
     pub load: LoadBy,
     /// Virtual users.
     pub vus: String,
-    /// Measured time.
+    /// Iterations per second.
+    pub rate: String,
+    /// How long a constant load lasts.
     pub duration: String,
+    /// Virtual users in stages.
+    pub vus_stages: String,
+    /// Iterations per second in stages.
+    pub rate_stages: String,
+    /// Virtual users that keep a rate up; empty for as many as are usual.
+    pub max_vus: String,
     /// Warm-up.
     pub warm_up: String,
     /// Repetitions.
@@ -33,13 +43,57 @@ pub struct Draft {
     pub agent: String,
 }
 
-/// Who says how hard the load is.
+/// By what a load is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadBy {
-    /// The form, by virtual users and a duration.
-    Form,
+    /// A number of virtual users.
+    Vus,
+    /// Virtual users in stages.
+    VusStages,
+    /// A number of iterations per second.
+    Rate,
+    /// Iterations per second in stages.
+    RateStages,
     /// The script's own options.
     Script,
+}
+
+impl LoadBy {
+    /// All of them, in the order in which the form offers them.
+    pub const ALL: [Self; 5] = [Self::Vus, Self::VusStages, Self::Rate, Self::RateStages, Self::Script];
+
+    /// The value in forms and addresses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Vus => "vus",
+            Self::VusStages => "vus-stages",
+            Self::Rate => "rate",
+            Self::RateStages => "rate-stages",
+            Self::Script => "script",
+        }
+    }
+
+    /// What the form calls it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Vus => "Constant virtual users",
+            Self::VusStages => "Virtual users in stages",
+            Self::Rate => "Constant rate",
+            Self::RateStages => "Rate in stages",
+            Self::Script => "As the script says",
+        }
+    }
+
+    /// What it means.
+    pub fn detail(self) -> &'static str {
+        match self {
+            Self::Vus => "each begins its next iteration when its last one has ended",
+            Self::VusStages => "from zero, from one level to the next in a straight line",
+            Self::Rate => "iterations begin on time, however slow the target answers",
+            Self::RateStages => "the same with a rate that changes",
+            Self::Script => "its own options decide how hard and how long",
+        }
+    }
 }
 
 /// What is wrong, by field.
@@ -47,15 +101,13 @@ pub enum LoadBy {
 pub struct Faults(BTreeMap<&'static str, String>);
 
 /// The fields of the form, and what a refusal of the API calls them.
-const FIELDS: [(&str, &str); 11] = [
+const FIELDS: [(&str, &str); 9] = [
     ("target", "target"),
     ("targets", "target"),
     ("size", "size"),
     ("sizes", "size"),
     ("scenario", "scenario"),
     ("parameters", "set"),
-    ("vus", "vus"),
-    ("duration_s", "duration"),
     ("warm_up_s", "warm-up"),
     ("repetitions", "repeat"),
     ("agent", "agent"),
@@ -105,9 +157,13 @@ impl Default for Draft {
             sizes: Vec::new(),
             scenario: "hash".to_owned(),
             parameters: BTreeMap::new(),
-            load: LoadBy::Form,
+            load: LoadBy::Vus,
             vus: "10".to_owned(),
+            rate: "1000".to_owned(),
             duration: "10s".to_owned(),
+            vus_stages: "5s:10,10s:50,5s:0".to_owned(),
+            rate_stages: "5s:500,10s:2000,5s:0".to_owned(),
+            max_vus: String::new(),
             warm_up: written(default_warm_up_s()),
             repeat: default_repetitions().to_string(),
             agent: String::new(),
@@ -126,9 +182,13 @@ impl Draft {
                 "target" => draft.targets.push(value),
                 "size" => draft.sizes.push(value),
                 "scenario" => draft.scenario = value,
-                "load" => draft.load = if value == "script" { LoadBy::Script } else { LoadBy::Form },
+                "load" => draft.load = LoadBy::ALL.into_iter().find(|by| by.as_str() == value).unwrap_or(LoadBy::Vus),
                 "vus" => draft.vus = value,
+                "rate" => draft.rate = value,
                 "duration" => draft.duration = value,
+                "vus-stages" => draft.vus_stages = value,
+                "rate-stages" => draft.rate_stages = value,
+                "max-vus" => draft.max_vus = value,
                 "warm-up" => draft.warm_up = value,
                 "repeat" => draft.repeat = value,
                 "agent" => draft.agent = value,
@@ -144,20 +204,39 @@ impl Draft {
 
     /// What would make this plan.
     pub fn of(plan: &Plan) -> Self {
-        let usual = Self::default();
         Self {
             name: plan.name.clone().unwrap_or_default(),
             targets: plan.targets.clone(),
             sizes: plan.sizes.clone(),
             scenario: plan.scenario.clone(),
             parameters: plan.parameters.clone(),
-            load: if plan.vus.is_some() { LoadBy::Form } else { LoadBy::Script },
-            vus: plan.vus.map_or(usual.vus, |vus| vus.to_string()),
-            duration: plan.duration_s.map_or(usual.duration, written),
             warm_up: written(plan.warm_up_s),
             repeat: plan.repetitions.to_string(),
             agent: plan.agent.clone().unwrap_or_default(),
+            ..Self::default().with_load(&plan.load)
         }
+    }
+
+    /// The same with another load.
+    pub fn with_load(mut self, load: &Load) -> Self {
+        let (Some(shape), is_open) = (load.shape(), matches!(load, Load::Open(_))) else {
+            return Self { load: LoadBy::Script, ..self };
+        };
+        match (shape.form(), is_open) {
+            (Form::Constant { level, .. }, false) => (self.load, self.vus) = (LoadBy::Vus, level.to_string()),
+            (Form::Constant { level, .. }, true) => (self.load, self.rate) = (LoadBy::Rate, level.to_string()),
+            (Form::Stages(stages), false) => (self.load, self.vus_stages) = (LoadBy::VusStages, stages_text(stages)),
+            (Form::Stages(stages), true) => (self.load, self.rate_stages) = (LoadBy::RateStages, stages_text(stages)),
+        }
+        if let Form::Constant { .. } = shape.form() {
+            self.duration = written(shape.duration().as_secs_f64());
+        }
+        if let Load::Open(open) = load
+            && open.max_vus() != Open::usual_vus(shape)
+        {
+            self.max_vus = open.max_vus().to_string();
+        }
+        self
     }
 
     /// The same as the query of an address.
@@ -167,39 +246,77 @@ impl Draft {
         query.extend_pairs(self.sizes.iter().map(|name| ("size", name)));
         query.append_pair("scenario", &self.scenario);
         query.extend_pairs(self.parameters.iter().map(|(name, value)| (format!("set.{name}"), value)));
+        query.append_pair("load", self.load.as_str());
         match self.load {
-            LoadBy::Script => query.append_pair("load", "script"),
-            LoadBy::Form => query.append_pair("vus", &self.vus).append_pair("duration", &self.duration),
+            LoadBy::Vus => query.append_pair("vus", &self.vus).append_pair("duration", &self.duration),
+            LoadBy::VusStages => query.append_pair("vus-stages", &self.vus_stages),
+            LoadBy::Rate => query.append_pair("rate", &self.rate).append_pair("duration", &self.duration),
+            LoadBy::RateStages => query.append_pair("rate-stages", &self.rate_stages),
+            LoadBy::Script => &mut query,
         };
+        if matches!(self.load, LoadBy::Rate | LoadBy::RateStages) && !self.max_vus.is_empty() {
+            query.append_pair("max-vus", &self.max_vus);
+        }
         query.append_pair("warm-up", &self.warm_up).append_pair("repeat", &self.repeat);
         let named = [("agent", &self.agent), ("name", &self.name)];
         query.extend_pairs(named.into_iter().filter(|(_, value)| !value.is_empty()));
         query.finish()
     }
 
+    /// The load that it says; else what is wrong with it.
+    pub fn load(&self) -> Result<Load, Faults> {
+        let mut faults = Faults::default();
+        let is_open = matches!(self.load, LoadBy::Rate | LoadBy::RateStages);
+        let form = match self.load {
+            LoadBy::Script => return Ok(Load::Script),
+            LoadBy::Vus => self.constant("vus", &self.vus, &mut faults),
+            LoadBy::Rate => self.constant("rate", &self.rate, &mut faults),
+            LoadBy::VusStages => stages("vus-stages", &self.vus_stages, &mut faults),
+            LoadBy::RateStages => stages("rate-stages", &self.rate_stages, &mut faults),
+        };
+        let max_vus = match self.max_vus.as_str() {
+            text if is_open && !text.is_empty() => number("max-vus", text, &mut faults),
+            _ => None,
+        };
+        let Some(form) = form.filter(|_| faults.0.is_empty()) else { return Err(faults) };
+        let load = if is_open { Open::new(form, max_vus).map(Load::Open) } else { Closed::new(form).map(Load::Closed) };
+        load.map_err(|Fault { part, text }| {
+            faults.add(self.field(part), &text);
+            faults
+        })
+    }
+
+    fn constant(&self, field: &'static str, level: &str, faults: &mut Faults) -> Option<Form> {
+        let (level, lasts) = (number(field, level, faults), time("duration", &self.duration, faults));
+        match constant(level?, lasts?) {
+            Ok(form) => Some(form),
+            Err(fault) => {
+                faults.add(self.field(fault.part), &fault.text);
+                None
+            }
+        }
+    }
+
+    /// The field that says a part of the load.
+    fn field(&self, part: Part) -> &'static str {
+        match part {
+            Part::Vus => "vus",
+            Part::Rate => "rate",
+            Part::Duration => "duration",
+            Part::Stages => self.load.as_str(),
+            Part::MaxVus => "max-vus",
+        }
+    }
+
     /// The plan that it says, for a scenario with these defaults; else what is wrong, all of it.
     pub fn plan(&self, defaults: &BTreeMap<String, String>) -> Result<Plan, Faults> {
-        let mut faults = Faults::default();
-        let mut number = |field, text: &str| {
-            let parsed = text.parse::<u32>().ok();
-            if parsed.is_none() {
-                faults.add(field, "a whole number, such as 10");
-            }
-            parsed
+        let (load, mut faults) = match self.load() {
+            Ok(load) => (Some(load), Faults::default()),
+            Err(faults) => (None, faults),
         };
-        let by_form = self.load == LoadBy::Form;
-        let vus = if by_form { number("vus", &self.vus) } else { None };
-        let repetitions = number("repeat", &self.repeat);
-        let mut time = |field, text: &str| {
-            let parsed = seconds(text);
-            if parsed.is_none() {
-                faults.add(field, "a time, such as 10s, 500ms or 1m30s");
-            }
-            parsed
-        };
-        let duration = if by_form { time("duration", &self.duration) } else { None };
-        let warm_up = time("warm-up", &self.warm_up);
-        let (Some(repetitions), Some(warm_up_s), true) = (repetitions, warm_up, faults.0.is_empty()) else {
+        let repetitions = number("repeat", &self.repeat, &mut faults);
+        let warm_up = time("warm-up", &self.warm_up, &mut faults);
+        let (Some(load), Some(repetitions), Some(warm_up_s)) = (load, repetitions, warm_up) else {
             return Err(faults);
         };
         let differs = |(name, value): &(&String, &String)| defaults.get(*name).is_some_and(|usual| usual != *value);
@@ -215,13 +332,38 @@ impl Draft {
                 .filter(differs)
                 .map(|(name, value)| (name.clone(), value.clone()))
                 .collect(),
-            vus,
-            duration_s: duration,
+            load,
             warm_up_s,
             repetitions,
             agent: text(&self.agent),
         })
     }
+}
+
+fn stages(field: &'static str, text: &str, faults: &mut Faults) -> Option<Form> {
+    match parse_stages(text) {
+        Ok(stages) => Some(Form::Stages(stages)),
+        Err(sentence) => {
+            faults.add(field, &sentence);
+            None
+        }
+    }
+}
+
+fn number(field: &'static str, text: &str, faults: &mut Faults) -> Option<u32> {
+    let parsed = text.parse::<u32>().ok();
+    if parsed.is_none() {
+        faults.add(field, "a whole number, such as 10");
+    }
+    parsed
+}
+
+fn time(field: &'static str, text: &str, faults: &mut Faults) -> Option<f64> {
+    let parsed = seconds(text);
+    if parsed.is_none() {
+        faults.add(field, "a time, such as 10s, 500ms or 1m30s");
+    }
+    parsed
 }
 
 /// Seconds as `run new` reads them, or a bare number of them.
@@ -239,6 +381,10 @@ pub fn written(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runs::load::{
+        LoadBody,
+        tests::{rate, vus, vus_stages},
+    };
 
     fn draft(query: &str) -> Draft {
         Draft::read(query.as_bytes())
@@ -250,13 +396,17 @@ mod tests {
                      warm-up=0.5&repeat=5&agent=rack&name=x";
         let defaults = BTreeMap::from([("PAYLOAD".to_owned(), "1k".to_owned())]);
         let plan = draft(query).plan(&defaults).expect("a plan");
-        assert_eq!((plan.targets.as_slice(), plan.vus), (&["a".to_owned(), "b c".to_owned()][..], Some(20)));
-        assert_eq!((plan.duration_s, plan.warm_up_s, plan.repetitions), (Some(90.0), 0.5, 5));
+        assert_eq!((plan.targets.as_slice(), &plan.load), (&["a".to_owned(), "b c".to_owned()][..], &vus(20, 90.0)));
+        assert_eq!((plan.warm_up_s, plan.repetitions), (0.5, 5));
         assert_eq!(plan.parameters.get("PAYLOAD").map(String::as_str), Some("10k"));
         let again = draft(&Draft::of(&plan).query());
         assert_eq!(again.plan(&defaults).expect("a plan"), plan);
-        let script = Plan { vus: None, duration_s: None, agent: None, ..plan };
-        assert_eq!(draft(&Draft::of(&script).query()).plan(&defaults).expect("a plan"), script);
+        let few = LoadBody::Rate { rate: 50, duration_s: 1.5, max_vus: Some(7) }.try_into().expect("a load");
+        let stages = draft("load=rate-stages&rate-stages=500ms:10,2s:0&max-vus=3").load().expect("a load");
+        for load in [Load::Script, rate(2_000, 5.0), few, vus_stages("5s:10,500ms:50"), stages] {
+            let plan = Plan { load, agent: None, ..plan.clone() };
+            assert_eq!(draft(&Draft::of(&plan).query()).plan(&defaults).expect("a plan"), plan);
+        }
     }
 
     #[test]
@@ -275,14 +425,27 @@ mod tests {
         let script = draft("load=script&vus=many&duration=soon").plan(&BTreeMap::new());
         assert!(script.is_ok(), "nobody asks for them: {script:?}");
         assert!(draft("duration=inf").plan(&BTreeMap::new()).is_err());
+        let table = [
+            ("vus=0", "vus", "between 1 and 100000"),
+            ("duration=0.5s", "duration", "between 1 and 86400 seconds"),
+            ("load=rate&rate=0", "rate", "between 1 and 1000000"),
+            ("load=rate&rate=5&max-vus=0", "max-vus", "between 1 and 100000"),
+            ("load=rate&rate=5&max-vus=few", "max-vus", "a whole number, such as 10"),
+            ("load=vus-stages&vus-stages=5s", "vus-stages", "stage 1 is \"5s\": write it as 10s:50"),
+            ("load=rate-stages&rate-stages=5s:0", "rate-stages", "none of them goes above 0"),
+        ];
+        for (query, field, sentence) in table {
+            let faults = draft(query).load().expect_err(query);
+            assert_eq!(faults.of(field), Some(sentence), "{query}: {faults:?}");
+        }
     }
 
     #[test]
     fn a_refusal_stands_at_its_field_and_what_has_none_at_the_top() {
         let mut faults = Faults::default();
-        faults.refused("duration_s: between 1 and 86400 seconds");
+        faults.refused("warm_up_s: between 0 and 86400 seconds");
         faults.refused("this makes 90000 runs; at most 10000 go into one experiment");
-        assert_eq!(faults.of("duration"), Some("between 1 and 86400 seconds"));
+        assert_eq!(faults.of("warm-up"), Some("between 0 and 86400 seconds"));
         assert_eq!(faults.general(), Some("this makes 90000 runs; at most 10000 go into one experiment"));
     }
 }

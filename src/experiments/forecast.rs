@@ -29,7 +29,7 @@ pub struct Forecast {
 impl Forecast {
     /// What a plan would come to behind these runs, of which there may be more than are listed.
     pub fn new(plan: &Plan, runs: usize, ahead: &[Run], ahead_in_all: usize, now_ms: i64) -> Self {
-        let takes = plan.duration_s.map(|duration| planned_s(duration, plan.warm_up_s) * runs as f64);
+        let takes = plan.load.duration().map(|lasts| planned_s(lasts.as_secs_f64(), plan.warm_up_s) * runs as f64);
         let repetitions = usize::try_from(plan.repetitions).unwrap_or(usize::MAX);
         let cells = [
             format::plural(plan.targets.len(), "target"),
@@ -70,6 +70,8 @@ fn have(count: usize) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use brewbench_agent::wire::load::Load;
+
     use super::*;
     use crate::experiments::told::tests::{plan, queued};
 
@@ -90,7 +92,7 @@ mod tests {
 
     #[test]
     fn what_can_not_be_known_is_not_guessed() {
-        let script = Plan { vus: None, duration_s: None, ..plan() };
+        let script = Plan { load: Load::Script, ..plan() };
         let forecast = Forecast::new(&script, 6, &[], 0, 0);
         assert_eq!(forecast.takes, "as long as its script takes");
         assert_eq!(forecast.place, "at once: nothing else runs or waits");

@@ -3,6 +3,7 @@
 pub mod api;
 pub mod command;
 pub mod draft;
+pub mod drawing;
 pub mod fits;
 pub mod forecast;
 pub mod list;
@@ -19,13 +20,21 @@ pub mod told;
 use std::collections::BTreeMap;
 
 use axum::{Extension, Router};
+use brewbench_agent::wire::load::Load;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use progress::Progress;
 
-use crate::{fleet::Presence, runs::Run, state::AppState};
+use crate::{
+    fleet::Presence,
+    runs::{
+        Run,
+        load::{self, LoadBody},
+    },
+    state::AppState,
+};
 
 /// What a user asks for. Durations are seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -43,13 +52,11 @@ pub struct Plan {
     /// Parameters of the scenario that differ from its defaults.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
-    /// Virtual users. Without `vus` and `duration_s` the script's own options decide.
-    #[serde(default)]
-    pub vus: Option<u32>,
-    /// Measured time of each run.
-    #[serde(default)]
-    pub duration_s: Option<f64>,
-    /// Warm-up before each run.
+    /// How hard, and for how long; as the script says, if absent.
+    #[serde(default = "default_load", with = "load::json")]
+    #[schema(value_type = LoadBody)]
+    pub load: Load,
+    /// Warm-up before each run: the load's highest level all the time.
     #[serde(default = "default_warm_up_s")]
     pub warm_up_s: f64,
     /// Runs of each target at each size.
@@ -58,6 +65,10 @@ pub struct Plan {
     /// Only this agent; any that can, if absent.
     #[serde(default)]
     pub agent: Option<String>,
+}
+
+fn default_load() -> Load {
+    Load::Script
 }
 
 /// Long enough for the caches and the allocator of a small server.

@@ -15,6 +15,7 @@ use brewbench_agent::wire::now_ms;
 use super::{
     Plan, api,
     draft::{Draft, Faults, LoadBy},
+    drawing::Drawing,
     forecast::Forecast,
     offer::{Known, Offer, offer},
     submission::{Checked, check, make},
@@ -89,8 +90,22 @@ impl Form {
         self.scope >= Scope::Submit
     }
 
-    fn is_by_form(&self) -> bool {
-        self.draft.load == LoadBy::Form
+    /// The load over time, where it can be told.
+    fn drawing(&self) -> Option<Drawing> {
+        Drawing::new(&self.draft.load().ok()?)
+    }
+
+    /// Fields that say a load: for which choices, name, label and value.
+    fn levels(&self) -> [(&'static str, &'static str, &'static str, &str); 6] {
+        let Draft { vus, rate, duration, vus_stages, rate_stages, max_vus, .. } = &self.draft;
+        [
+            ("by-vus", "vus", "Virtual users", vus),
+            ("by-vus-stages", "vus-stages", "Stages, to virtual users", vus_stages),
+            ("by-rate", "rate", "Iterations per second", rate),
+            ("by-rate-stages", "rate-stages", "Stages, to iterations per second", rate_stages),
+            ("by-vus by-rate", "duration", "Measured time", duration),
+            ("by-rate by-rate-stages", "max-vus", "Virtual users at most", max_vus),
+        ]
     }
 
     /// What keeps it from being submitted, in one sentence.
@@ -217,6 +232,10 @@ async fn of_run(state: &AppState, id: &str) -> Result<Draft> {
         None => None,
     };
     let draft = plan.as_ref().map_or(usual, Draft::of);
+    let draft = match &run.load {
+        Some(load) => draft.with_load(load),
+        None => draft,
+    };
     Ok(Draft {
         name: String::new(),
         targets: vec![run.target],

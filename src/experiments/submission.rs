@@ -112,19 +112,6 @@ fn checked(plan: Plan) -> Result<Plan> {
     if !(0.0..=LONGEST_S).contains(&plan.warm_up_s) {
         return invalid("warm_up_s: between 0 and 86400 seconds");
     }
-    match (plan.vus, plan.duration_s) {
-        (None, None) => {}
-        (Some(vus), Some(seconds)) => {
-            if !(1..=100_000).contains(&vus) {
-                return invalid("vus: between 1 and 100000");
-            }
-            // k6 takes no shorter one.
-            if !(1.0..=LONGEST_S).contains(&seconds) {
-                return invalid("duration_s: between 1 and 86400 seconds");
-            }
-        }
-        _ => return invalid("vus and duration_s: give both, or neither to take the script's own options"),
-    }
     if let Some(name) = &plan.name {
         checked_name(name)?;
     }
@@ -168,8 +155,7 @@ async fn store(state: &AppState, experiment: &Experiment, sizes: &[MachineSize],
             scenario: Some(&plan.scenario),
             scenario_sha256: Some(scenario_sha256),
             parameters: &parameters,
-            vus: plan.vus,
-            duration_ms: plan.duration_s.map(milliseconds),
+            load: &plan.load,
             warm_up_ms: Some(milliseconds(plan.warm_up_s)),
             repetition: cell.repetition,
             wanted_agent: plan.agent.as_deref(),

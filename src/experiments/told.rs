@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::Plan;
-use crate::{runs::Run, web::format};
+use crate::{
+    runs::{Run, load},
+    web::format,
+};
 
 /// A run that has not ended does not know the version of its target yet. Others of the same target do: within one
 /// experiment it is one target, with one colour and one column.
@@ -27,13 +30,10 @@ pub fn asked(plan: &Plan) -> String {
     let mut parts = vec![plan.scenario.clone()];
     parts.extend(plan.parameters.iter().map(|(name, value)| format!("{name}={value}")));
     let seconds = |value| format::duration(Some(value)).text().to_owned();
-    match (plan.vus, plan.duration_s) {
-        (Some(vus), Some(duration)) => {
-            let vus = usize::try_from(vus).unwrap_or(usize::MAX);
-            parts.push(format!("{}, {} measured", format::plural(vus, "VU"), seconds(duration)));
-        }
-        _ => parts.push("load of the script".to_owned()),
-    }
+    parts.push(match plan.load.duration() {
+        Some(duration) => format!("{}, {} measured", load::words(&plan.load), seconds(duration.as_secs_f64())),
+        None => load::words(&plan.load),
+    });
     parts.push(format!("{} warm-up", seconds(plan.warm_up_s)));
     let repetitions = usize::try_from(plan.repetitions).unwrap_or(usize::MAX);
     let cells = [
@@ -46,9 +46,14 @@ pub fn asked(plan: &Plan) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
+    use brewbench_agent::wire::load::Load;
+
     use super::*;
-    use crate::runs::made_up::{finished, measuring};
+    use crate::runs::{
+        load::tests::{rate, vus},
+        made_up::{finished, measuring},
+    };
 
     pub fn plan() -> Plan {
         Plan {
@@ -57,8 +62,7 @@ pub(super) mod tests {
             sizes: vec!["2/4GiB".to_owned()],
             scenario: "hash".to_owned(),
             parameters: BTreeMap::new(),
-            vus: Some(10),
-            duration_s: Some(10.0),
+            load: vus(10, 10.0),
             warm_up_s: 2.0,
             repetitions: 3,
             agent: None,
@@ -73,8 +77,10 @@ pub(super) mod tests {
     fn what_was_asked_for_is_one_line() {
         let text = asked(&plan()).replace('\u{a0}', " ");
         assert_eq!(text, "hash · 10 VUs, 10 s measured · 2 s warm-up · 2 targets × 1 size × 3 repetitions");
-        let script = asked(&Plan { vus: None, duration_s: None, ..plan() });
+        let script = asked(&Plan { load: Load::Script, ..plan() });
         assert!(script.contains("load of the script"), "{script}");
+        let open = asked(&Plan { load: rate(2_000, 5.0), ..plan() }).replace('\u{a0}', " ");
+        assert!(open.contains("2,000 iterations/s, 5 s measured"), "{open}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Agents: their keys, who is connected, what each can do.
 
 pub mod api;
+pub mod inspection;
 pub mod presence;
 pub mod queries;
 
@@ -84,5 +85,10 @@ pub struct NewAgentKey {
 
 /// JSON.
 pub fn api() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(api::agents)).routes(routes!(api::new_key)).routes(routes!(api::revoke_key))
+    OpenApiRouter::new()
+        .routes(routes!(api::agents))
+        .routes(routes!(api::new_key))
+        .routes(routes!(api::revoke_key))
+        .routes(routes!(inspection::add_scenario))
+        .routes(routes!(inspection::check_scenario))
 }

@@ -7,9 +7,10 @@ use std::{
 
 use brewbench_agent::wire::{
     RunId,
-    messages::{Hello, ServerMessage},
+    job::Scenario,
+    messages::{Finding, Hello, ServerMessage},
 };
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -22,6 +23,8 @@ pub struct Connected {
     pub hello: Hello,
     /// What it was given and has not reported done.
     pub busy: Option<RunId>,
+    /// The script that it looks at; a run waits for that.
+    pub inspecting: Option<Uuid>,
     /// Runs that it would not take in this connection.
     pub declined: HashSet<RunId>,
     /// Its clock minus ours when it connected, ms.
@@ -33,6 +36,11 @@ pub struct Connected {
 }
 
 impl Connected {
+    /// Whether it has nothing to do.
+    pub fn is_free(&self) -> bool {
+        self.busy.is_none() && self.inspecting.is_none()
+    }
+
     /// Why it can't give a machine size, if it can't.
     pub fn lacks(&self, vcpus: f64, memory_bytes: u64) -> Option<String> {
         let machine = &self.hello.machine;
@@ -51,11 +59,67 @@ impl Connected {
 
 /// All connected agents by name; cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Presence(Arc<Mutex<BTreeMap<String, Connected>>>);
+pub struct Presence(Arc<Everybody>);
+
+#[derive(Debug, Default)]
+struct Everybody {
+    agents: Mutex<BTreeMap<String, Connected>>,
+    /// Who waits for an answer, by question and the connection that it went to.
+    waiting: Mutex<Vec<(Uuid, Uuid, oneshot::Sender<Finding>)>>,
+}
+
+/// A script that an agent was asked to look at.
+#[derive(Debug)]
+pub struct Question {
+    /// Who was asked.
+    pub agent: String,
+    /// In which connection.
+    pub connection: Uuid,
+    /// Of its k6.
+    pub k6_version: String,
+    /// Fails when the connection ends.
+    pub answer: oneshot::Receiver<Finding>,
+}
 
 impl Presence {
     fn all(&self) -> MutexGuard<'_, BTreeMap<String, Connected>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.agents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<(Uuid, Uuid, oneshot::Sender<Finding>)>> {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the first free agent that is willing, told by its name and by whether it takes any script, to look at one.
+    /// It is not free until [`Presence::answered`].
+    pub fn ask(&self, id: Uuid, scenario: &Scenario, willing: impl Fn(&str, bool) -> bool) -> Option<Question> {
+        let mut all = self.all();
+        let free =
+            |(name, agent): &(&String, &mut Connected)| agent.is_free() && willing(name, agent.hello.any_scenario);
+        let (name, agent) = all.iter_mut().find(free)?;
+        agent.inspecting = Some(id);
+        let (sender, answer) = oneshot::channel();
+        self.waiting().push((id, agent.connection, sender));
+        // If the socket has just closed, leaving ends the wait.
+        let _ = agent.outbox.send(ServerMessage::Inspect { id, scenario: Box::new(scenario.clone()) });
+        let (agent_name, k6_version) = (name.clone(), agent.hello.k6_version.clone());
+        Some(Question { agent: agent_name, connection: agent.connection, k6_version, answer })
+    }
+
+    /// Hands an answer to who waits for it.
+    pub fn answer(&self, id: Uuid, finding: Finding) {
+        let mut waiting = self.waiting();
+        if let Some(place) = waiting.iter().position(|(asked, ..)| *asked == id) {
+            let _ = waiting.swap_remove(place).2.send(finding);
+        }
+    }
+
+    /// Notes that nobody waits for this connection's look at a script any more: the agent is free for runs.
+    pub fn answered(&self, name: &str, connection: Uuid) {
+        self.waiting().retain(|(_, of, _)| *of != connection);
+        if let Some(connected) = self.all().get_mut(name).filter(|connected| connected.connection == connection) {
+            connected.inspecting = None;
+        }
     }
 
     /// Everybody who is connected, by name.
@@ -81,6 +145,7 @@ impl Presence {
         if all.get(name).is_some_and(|connected| connected.connection == connection) {
             all.remove(name);
         }
+        self.waiting().retain(|(_, of, _)| *of != connection);
     }
 
     /// Notes what an agent works on, unless it has connected anew meanwhile.

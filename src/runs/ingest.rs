@@ -8,7 +8,9 @@
 use std::{collections::BTreeMap, str::FromStr};
 
 use brewbench_agent::wire::{
-    Phase, RunId, now_ms,
+    Phase, RunId,
+    load::Load,
+    now_ms,
     outcome::{Cores, Ended, Observed, Outcome},
     summary::{self, Figures},
 };
@@ -64,7 +66,8 @@ impl Settled {
 pub async fn settle(db: &Db, agent: &str, outcome: &Outcome) -> Result<Settled> {
     let id = outcome.run.to_string();
     let now = now_ms();
-    let judged = Judged::of(outcome);
+    let load = queries::load_of(&db.read, &id).await?;
+    let judged = Judged::of(outcome, load.as_ref());
     let evidence = pack_evidence(outcome)?;
     let summary = outcome.summary.as_deref().map(|text| blob::pack(text.as_bytes()));
 
@@ -133,9 +136,9 @@ struct Judged {
 }
 
 impl Judged {
-    fn of(outcome: &Outcome) -> Self {
+    fn of(outcome: &Outcome, load: Option<&Load>) -> Self {
         match &outcome.ended {
-            Ended::Finished => Self::finished(outcome),
+            Ended::Finished => Self::finished(outcome, load),
             Ended::Failed { reason } => Self::without_figures(Phase::Failed, reason.clone()),
             Ended::Cancelled => Self::without_figures(Phase::Cancelled, "cancelled on the agent".to_owned()),
         }
@@ -145,7 +148,7 @@ impl Judged {
         Self { phase, error: Some(error), verdict: None, reasons: Vec::new(), figures: None }
     }
 
-    fn finished(outcome: &Outcome) -> Self {
+    fn finished(outcome: &Outcome, load: Option<&Load>) -> Self {
         let parsed = match outcome.summary.as_deref().map(|text| summary::parse(text.as_bytes())) {
             Some(Ok(parsed)) => parsed,
             Some(Err(fault)) => {
@@ -154,18 +157,19 @@ impl Judged {
             None => return Self::without_figures(Phase::Failed, "k6 left no summary".to_owned()),
         };
         let figures = parsed.figures();
-        let (verdict, reasons) = judge(&figures, Some(making(outcome)));
+        let (verdict, reasons) = judge(&figures, Some(making(outcome, load)));
         Self { phase: Phase::Finished, error: None, verdict: Some(verdict), reasons, figures: Some(figures) }
     }
 }
 
-fn making(outcome: &Outcome) -> Making {
+fn making(outcome: &Outcome, load: Option<&Load>) -> Making {
     let shared = outcome.cores.generator.is_empty()
         || outcome.cores.generator.iter().any(|core| outcome.cores.target.contains(core));
     Making {
         enforced: outcome.enforced,
         shared_cores: if shared { SharedCores::Shared } else { SharedCores::Separate },
         oom_kills: outcome.observed.and_then(|observed| observed.oom_kills).unwrap_or(0),
+        iterations_asked: load.and_then(Load::iterations),
     }
 }
 

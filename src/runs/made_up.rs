@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Origin, Reason, Run, RunEnforced, RunSize, Verdict};
+use super::{Origin, Reason, Run, RunEnforced, RunSize, Verdict, load::tests::vus};
 
 const BEGAN: i64 = 1_772_626_394_000;
 
@@ -62,6 +62,7 @@ fn begun(target: &str, repetition: u32, phase: &str) -> Run {
         scenario: Some("hash".to_owned()),
         scenario_sha256: Some("00aa00aa11bb11bb".to_owned()),
         parameters: BTreeMap::new(),
+        load: Some(vus(10, 10.0)),
         vus: Some(10),
         repetition,
         phase: phase.to_owned(),

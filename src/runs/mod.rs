@@ -6,6 +6,7 @@ pub mod column;
 pub mod csv;
 pub mod filter;
 pub mod ingest;
+pub mod load;
 #[cfg(test)]
 pub mod made_up;
 pub mod pages;
@@ -17,6 +18,7 @@ pub mod view;
 use std::collections::BTreeMap;
 
 use axum::{Router, extract::DefaultBodyLimit};
+use brewbench_agent::wire::load::Load;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -52,7 +54,11 @@ pub struct Run {
     pub scenario_sha256: Option<String>,
     /// Parameters of the scenario that the submission set.
     pub parameters: BTreeMap<String, String>,
-    /// Virtual users; null when the script's own options decide.
+    /// How hard it was loaded and for how long; null for an import.
+    #[serde(with = "load::json_if_any")]
+    #[schema(value_type = Option<load::LoadBody>)]
+    pub load: Option<Load>,
+    /// Virtual users, where they are constant.
     pub vus: Option<u32>,
     /// Which repetition of its cell, from 1.
     pub repetition: u32,
@@ -108,7 +114,7 @@ pub struct Run {
     pub warm_up_s: Option<f64>,
     /// The measured phase as k6 saw it, seconds.
     pub measured_s: Option<f64>,
-    /// The measured phase as it was asked for, seconds; null when the script's own options decide.
+    /// How long the load lasts, seconds; null when the script's own options decide.
     pub duration_s: Option<f64>,
     /// What held the target to its size.
     pub enforced: Option<RunEnforced>,

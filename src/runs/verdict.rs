@@ -64,6 +64,8 @@ pub struct Making {
     pub shared_cores: SharedCores,
     /// Processes of the target that ran out of memory.
     pub oom_kills: u64,
+    /// How many iterations the load begins, where that does not depend on the target.
+    pub iterations_asked: Option<f64>,
 }
 
 /// Whether target and generator had cores of their own.
@@ -78,11 +80,15 @@ pub enum SharedCores {
 /// The share of failed requests or checks from which figures mean nothing.
 const FAILED_LIMIT: f64 = 0.01;
 
+/// The share of a rate that k6 must have made. One iteration less is its rounding.
+const RATE_KEPT: f64 = 0.99;
+
 /// Judges a whole summary; `making` is absent for an import.
 pub fn judge(figures: &Figures, making: Option<Making>) -> (Verdict, Vec<Reason>) {
     let mut reasons = Vec::new();
     judge_requests(figures, &mut reasons);
     judge_checks(figures, &mut reasons);
+    judge_rate(figures, making.and_then(|making| making.iterations_asked), &mut reasons);
     if let Some(making) = making {
         judge_making(making, &mut reasons);
     }
@@ -118,9 +124,25 @@ fn judge_checks(figures: &Figures, reasons: &mut Vec<Reason>) {
     if failed > 0 {
         reasons.push(share("checks_failed", "checks", failed, failed + figures.checks_passed.unwrap_or(0)));
     }
-    if let Some(dropped) = figures.dropped_iterations.filter(|dropped| *dropped > 0) {
-        let text = format!("k6 could not start {dropped} iterations in time: less load than asked for");
+}
+
+/// An open load is only what it says if its iterations began when they should have.
+fn judge_rate(figures: &Figures, asked: Option<f64>, reasons: &mut Vec<Reason>) {
+    let done = figures.iterations.unwrap_or(0);
+    let dropped = figures.dropped_iterations.unwrap_or(0);
+    if dropped > 0 {
+        let (of, percent) = (done + dropped, dropped as f64 / (done + dropped) as f64 * 100.0);
+        let text = format!(
+            "k6 could not start {dropped} of {of} iterations in time ({percent:.2} %), because all its virtual users \
+             were busy: less load than asked for"
+        );
         reasons.push(reason("iterations_dropped", Verdict::Suspect, text));
+    } else if let Some(asked) = asked.filter(|asked| (done as f64) < asked * RATE_KEPT - 1.0) {
+        let percent = done as f64 / asked * 100.0;
+        let text = format!(
+            "k6 made {done} iterations of the {asked:.0} that the rate asks for ({percent:.1} %): less load than asked for"
+        );
+        reasons.push(reason("rate_not_kept", Verdict::Suspect, text));
     }
 }
 

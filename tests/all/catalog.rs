@@ -1,8 +1,14 @@
 //! Targets, machine sizes and scenarios.
 
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::harness::{Agent, App, submit::text};
+use crate::harness::{
+    Agent, App,
+    submit::{plan, submit, text},
+    summaries::good,
+};
+use crate::new_run::fill_in;
 
 const GIB: u64 = 1 << 30;
 
@@ -89,6 +95,86 @@ async fn a_bundled_scenario_that_somebody_changed_stays_changed_after_a_restart(
     let app = App::on(app.stop().await, |_| ()).await;
     let list = app.reader().await.get("/api/v1/scenarios").await.ok().json();
     assert_eq!((&list["scenarios"][0]["name"], &list["scenarios"][0]["sha256"]), (&json!("hash"), &changed["sha256"]));
+}
+
+#[tokio::test]
+async fn a_free_agent_looks_at_a_scenario_first_and_what_k6_refuses_is_not_kept() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let scenario = |text: &str| json!({"name": "mine", "script": text});
+    // Nobody is connected, then only one that takes no such scripts.
+    let stored = user.post("/api/v1/scenarios", &scenario("first")).await.ok().json();
+    assert_eq!(stored["check"], json!(null));
+    let _strict = Agent::start(&app, "a-strict").await;
+    let refused = user.post("/api/v1/scenarios/mine/check", &()).await.refused(409);
+    assert_eq!(refused, "no agent was free to check it; try again later");
+
+    let _rack = Agent::start_with(&app, "rack", |hello| hello.any_scenario = true).await;
+    let looked = user.post("/api/v1/scenarios/mine/check", &()).await.ok().json();
+    assert_eq!((&looked["check"]["agent"], &looked["check"]["k6_version"]), (&json!("rack"), &json!("1.8.1")));
+    assert_eq!((&looked["sha256"], &looked["check"]["fault"]), (&stored["sha256"], &json!(null)));
+    let refused = user.post("/api/v1/scenarios", &scenario("invalid k6 failed: \u{1b}[31mred\n\tat line 1")).await;
+    assert_eq!(refused.refused(422), "script: k6 failed: red at line 1");
+    let list = user.get("/api/v1/scenarios/mine/revisions").await.ok().json();
+    assert_eq!(list["revisions"].as_array().map(Vec::len), Some(1));
+    assert_eq!(list["revisions"][0]["check"], looked["check"]);
+    let stored = user.post("/api/v1/scenarios", &scenario("second")).await.ok().json();
+    assert_eq!(stored["check"]["agent"], "rack");
+    let stored = user.post("/api/v1/scenarios", &scenario("declined it is busy")).await.ok().json();
+    assert_eq!(stored["check"], json!(null));
+    user.post("/api/v1/scenarios/nothing/check", &()).await.refused(404);
+    user.post("/api/v1/scenarios/mine/check?revision=nothing", &()).await.refused(404);
+    let pages = user.at_pages();
+    let page = pages.get("/scenarios/mine").await.ok().text();
+    assert!(page.contains("Not checked: no agent was free") && page.contains("/scenarios/mine/check"), "{page}");
+    let first = text(&looked["sha256"]);
+    let page = pages.get(&format!("/scenarios/mine?revision={first}")).await.ok().text();
+    assert!(page.contains("checked by rack with k6 1.8.1"), "{page}");
+    let again = fill_in(&pages, "/scenarios/mine/check", &format!("revision={first}")).await;
+    assert_eq!(again.header("location"), format!("/scenarios/mine?revision={first}"), "{}", again.text());
+}
+
+#[tokio::test]
+async fn what_k6_refuses_later_is_told_with_the_revision() {
+    let app = App::start().await;
+    let user = app.user().await;
+    user.post("/api/v1/scenarios", &json!({"name": "mine", "script": "invalid <b>no</b>"})).await.ok();
+    let _rack = Agent::start_with(&app, "rack", |hello| hello.any_scenario = true).await;
+    let looked = user.post("/api/v1/scenarios/mine/check", &()).await.ok().json();
+    assert_eq!(looked["check"]["fault"], "<b>no</b>");
+    let page = user.at_pages().get("/scenarios/mine").await.ok().text();
+    assert!(page.contains("k6 can’t run it.") && page.contains("&#60;b&#62;no&#60;/b&#62;"), "{page}");
+}
+
+#[tokio::test]
+async fn who_works_is_not_asked_and_who_was_asked_works_again() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut rack = Agent::start_with(&app, "rack", |hello| hello.any_scenario = true).await;
+    let scenario = |text: &str| json!({"name": "mine", "script": text});
+    submit(&user, &plan()).await;
+    let job = rack.job().await;
+    let stored = user.post("/api/v1/scenarios", &scenario("first")).await.ok().json();
+    assert_eq!(stored["check"], json!(null), "nothing goes on beside a measurement");
+    rack.finish(&job, &good()).await;
+    let free = async || {
+        let looked = user.post("/api/v1/scenarios/mine/check", &()).await;
+        (looked.status == StatusCode::OK).then_some(())
+    };
+    app.until("a free agent", free).await;
+    submit(&user, &plan()).await;
+    let job = rack.job().await;
+    rack.finish(&job, &good()).await;
+    app.until("a free agent", free).await;
+
+    // One that goes away without an answer leaves nobody waiting.
+    let second = scenario("silent");
+    let leaves = async {
+        rack.asked().await;
+        rack.hang_up();
+    };
+    let (answer, ()) = tokio::join!(user.post("/api/v1/scenarios", &second), leaves);
+    assert_eq!(answer.ok().json()["check"], json!(null));
 }
 
 #[tokio::test]

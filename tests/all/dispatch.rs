@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use brewbench::runs::ingest::Settled;
 use brewbench_agent::wire::{
     PROTOCOL, Phase, RunId,
+    load::Load,
     messages::AgentMessage,
     now_ms,
     outcome::{Ended, Outcome},
@@ -53,6 +54,41 @@ async fn a_run_goes_through_its_phases_and_ends_with_its_figures() {
     }
     let summary = user.get(&format!("/api/v1/runs/{id}/summary")).await.ok();
     assert_eq!(summary.text(), good());
+}
+
+#[tokio::test]
+async fn a_rate_that_k6_did_not_keep_makes_a_run_suspect_with_the_figures() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    // The summary has 51,230 iterations.
+    let loads = [
+        (51_230, "valid", ""),
+        (60_000, "suspect", "k6 made 51230 iterations of the 60000 that the rate asks for (85.4 %)"),
+    ];
+    for (rate, verdict, words) in loads {
+        let load = json!({"kind": "rate", "rate": rate, "duration_s": 1.0});
+        let (_, runs) = submit(&user, &plan_with(&json!({"load": load}))).await;
+        let job = agent.job().await;
+        assert_eq!(job.load.iterations(), Some(f64::from(rate)));
+        assert!(matches!(&job.load, Load::Open(open) if open.max_vus() == 1_000), "{:?}", job.load);
+        agent.finish(&job, &good()).await;
+        let run = user.run(&runs[0]).await;
+        assert_eq!(run["verdict"], verdict, "{run}");
+        assert!(run["reasons"].to_string().contains(words), "{run}");
+        assert_eq!(run["load"]["max_vus"], 1_000);
+    }
+    let stages =
+        json!({"kind": "vus_stages", "stages": [{"duration_s": 0.5, "target": 9}, {"duration_s": 1, "target": 0}]});
+    let (experiment, runs) = submit(&user, &plan_with(&json!({"load": stages}))).await;
+    assert_eq!(agent.job().await.load.shape().expect("a shape").points(), [(0, 0), (500, 9), (1_500, 0)]);
+    let run = user.run(&runs[0]).await;
+    assert_eq!((&run["vus"], &run["duration_s"]), (&json!(null), &json!(1.5)));
+    let pages = user.at_pages();
+    for page in [format!("/runs/{}", runs[0]), "/runs".to_owned(), format!("/experiments/{experiment}")] {
+        let text = pages.get(&page).await.ok().text().replace('\u{a0}', " ");
+        assert!(text.contains("0 → 9 → 0 VUs in 2 stages"), "{page}: {text}");
+    }
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::harness::{
     Agent, App,
     agent::outcome,
-    submit::{plan_with, reaches, submit, text},
+    submit::{plan_with, reaches, submit, text, vus},
     summaries::{good, good_with, target_down},
 };
 
@@ -65,14 +65,6 @@ async fn what_can_not_be_done_is_refused_at_submission_with_the_reason() {
         (422, json!({"sizes": ["1/256MiB", "1 vCPU / 256 MiB"]}), "sizes: \"1 vCPU / 256 MiB\" is named twice"),
         (422, json!({"repetitions": 0}), "repetitions: at least 1"),
         (422, json!({"repetitions": 10_001}), "this makes 10001 runs; at most 10000 go into one experiment"),
-        (
-            422,
-            json!({"duration_s": null}),
-            "vus and duration_s: give both, or neither to take the script's own options",
-        ),
-        (422, json!({"vus": null}), "vus and duration_s: give both, or neither to take the script's own options"),
-        (422, json!({"vus": 0}), "vus: between 1 and 100000"),
-        (422, json!({"duration_s": 0.0}), "duration_s: between 1 and 86400 seconds"),
         (422, json!({"warm_up_s": -1.0}), "warm_up_s: between 0 and 86400 seconds"),
         (422, json!({"name": "a\nb"}), "name: 1 to 80 characters on one line"),
     ];
@@ -80,9 +72,17 @@ async fn what_can_not_be_done_is_refused_at_submission_with_the_reason() {
         let answer = user.post("/api/v1/experiments", &plan_with(&changes)).await;
         assert_eq!(answer.refused(status), sentence, "{changes}");
     }
-    for (changes, place) in
-        [(json!({"vus": -1}), "vus"), (json!({"loud": true}), "loud"), (json!({"targets": "fast"}), "targets")]
-    {
+    for (changes, place) in [
+        (json!({"load": vus(0, 1.0)}), "load: vus: between 1 and 100000"),
+        (json!({"load": vus(1, 0.0)}), "load: duration: between 1 and 86400 seconds"),
+        (json!({"load": {"kind": "vus", "vus": 1}}), "duration_s"),
+        (json!({"load": {"kind": "vus", "vus": -1, "duration_s": 1}}), "-1"),
+        (json!({"load": {"kind": "rate_stages", "stages": []}}), "load: stages: name at least one"),
+        (json!({"load": {"kind": "loud"}}), "loud"),
+        (json!({"vus": 1}), "vus"),
+        (json!({"loud": true}), "loud"),
+        (json!({"targets": "fast"}), "targets"),
+    ] {
         let sentence = user.post("/api/v1/experiments", &plan_with(&changes)).await.refused(422);
         assert!(sentence.contains(place), "{sentence}");
     }

@@ -15,6 +15,7 @@ mod migrations;
 mod new_run;
 mod people;
 mod processes;
+mod real;
 mod routes;
 mod runs;
 mod tidy;

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::harness::{
     Agent, Answer, App,
-    submit::{plan_with, submit},
+    submit::{plan_with, submit, vus},
     summaries::{good, target_down},
 };
 
@@ -78,6 +78,10 @@ async fn a_server_goes_on_with_the_runs_of_the_first_version() {
         json!(["servy", "finished", "valid", 51_230]),
     ];
     assert_eq!(kept, expected);
+    let experiment = &reader.get("/api/v1/experiments").await.ok().json()["experiments"][0]["experiment"];
+    assert_eq!(experiment["plan"]["load"], vus(2, 1.0), "{experiment}");
+    let id = experiment["id"].as_str().expect("an id");
+    reader.clone().at_pages().get(&format!("/experiments/{id}")).await.ok();
     // Imported in this order before the agent came.
     let colours = sqlx::query("select name from target_colour order by slot").fetch_all(&app.state.db.read).await;
     let colours: Vec<String> = colours.expect("colours").iter().map(|row| row.get(0)).collect();
@@ -85,6 +89,8 @@ async fn a_server_goes_on_with_the_runs_of_the_first_version() {
     for run in runs {
         let id = run["id"].as_str().expect("an id");
         reader.clone().at_pages().get(&format!("/runs/{id}")).await.ok();
+        let load = if run["origin"] == "import" { json!(null) } else { vus(2, 1.0) };
+        assert_eq!(run["load"], load);
         if run["requests"] == 51_230 {
             assert_eq!(reader.get(&format!("/api/v1/runs/{id}/summary")).await.ok().text(), good());
         }

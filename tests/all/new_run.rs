@@ -35,7 +35,7 @@ async fn the_form_makes_the_same_experiment_as_the_api() {
     let experiment = made.header("location").strip_prefix("/experiments/").expect("its page").to_owned();
     let whole = app.reader().await.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json();
     assert_eq!((&whole["experiment"]["name"], &whole["progress"]["total"]), (&json!("night"), &json!(4)));
-    assert_eq!(whole["experiment"]["plan"]["vus"], 2);
+    assert_eq!(whole["experiment"]["plan"]["load"], json!({"kind": "vus", "vus": 2, "duration_s": 1.0}));
 
     let page = user.get(made.header("location")).await.ok().text();
     assert!(page.contains(&format!(r#"href="/runs/new?experiment={experiment}""#)), "{page}");

@@ -22,7 +22,7 @@ use tokio::process::Command;
 use crate::harness::{
     Actor, App, PATIENCE,
     program::{Done, Running, Tools, brewbench},
-    submit::{plan_with, reaches, retry_of, submit, text},
+    submit::{plan_with, reaches, retry_of, submit, text, vus},
 };
 
 /// A server and its agent get 5 s each for what is under way.
@@ -189,7 +189,7 @@ impl Measuring {
     async fn start(data: &Path, tools: &Tools) -> Self {
         let program = Running::start(serve_with_agent(data, tools));
         let user = user_of(&program, data).await;
-        let plan = plan_with(&json!({"targets": ["rust-hyper"], "duration_s": 60.0}));
+        let plan = plan_with(&json!({"targets": ["rust-hyper"], "load": vus(2, 60.0)}));
         until(&program, "the agent", async || {
             let list = user.get("/api/v1/agents").await.ok().json();
             Some(()).filter(|()| list["agents"][0]["connected"] == true)
@@ -204,13 +204,15 @@ impl Measuring {
     }
 }
 
-fn serve_with_agent(data: &Path, tools: &Tools) -> Command {
+/// A server with its own agent.
+pub fn serve_with_agent(data: &Path, tools: &Tools) -> Command {
     let mut command = brewbench(&["serve", "--local-agent", "--listen", "127.0.0.1:0"]);
     command.arg("--data").arg(data).arg("--k6").arg(&tools.k6);
     command
 }
 
-async fn user_of(program: &Running, data: &Path) -> Actor {
+/// Somebody who submits.
+pub async fn user_of(program: &Running, data: &Path) -> Actor {
     let address = program.says("brewbench listens on ").await;
     let name = format!("test {}", uuid::Uuid::now_v7());
     let token = NewToken { name, scope: Scope::Submit, expires_in_days: None };
@@ -220,7 +222,7 @@ async fn user_of(program: &Running, data: &Path) -> Actor {
 }
 
 /// Looks again and again: another process tells nothing.
-async fn until<T>(program: &Running, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+pub async fn until<T>(program: &Running, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let seen = tokio::time::timeout(PATIENCE, async {
         loop {
             if let Some(seen) = look().await {
@@ -346,7 +348,7 @@ async fn agent(app: &App, key: &str, state: &Path, tools: &Tools) -> Running {
 }
 
 fn rust_hyper(seconds: f64) -> Value {
-    plan_with(&json!({"targets": ["rust-hyper"], "duration_s": seconds}))
+    plan_with(&json!({"targets": ["rust-hyper"], "load": vus(2, seconds)}))
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::process::ExitStatus;
 
 use crate::process::{describe, last_lines};
+use crate::text::{plain, unquoted};
 
 /// Whether a run of k6 is whole; a sentence with k6's last errors if it is not.
 pub fn judge(status: ExitStatus, log: &str) -> Result<(), String> {
@@ -42,12 +43,7 @@ fn message(line: &str) -> Option<String> {
         return None;
     }
     let (_, message) = fields.split_once(" msg=")?;
-    let mut quoted = serde_json::Deserializer::from_str(message).into_iter::<String>();
-    let text = match quoted.next() {
-        Some(Ok(text)) => text,
-        _ => message.to_owned(),
-    };
-    Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+    Some(plain(&unquoted(message).unwrap_or_else(|| message.to_owned())))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod exit;
 mod script;
+mod wrapper;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,16 +16,13 @@ pub use script::Script;
 
 use crate::process::{Plan, Process, find_program, is_private, last_lines};
 use crate::sandbox::Group;
-use crate::wire::job::Load;
+use crate::wire::load::Load;
 
 /// How to get k6, for messages.
 const GET_IT: &str = "get it by `go install go.k6.io/k6@v1.8.1`, then put it in PATH or name it with --k6 PATH";
 
 /// The statistics of every trend in a summary.
 const TREND_STATS: &str = "avg,min,med,max,p(90),p(95),p(99),p(99.9),count";
-
-/// k6 refuses shorter loads.
-pub const SHORTEST: Duration = Duration::from_secs(1);
 
 /// k6 lets iterations that run at the end of the load finish for so long.
 const GRACEFUL_STOP: Duration = Duration::from_secs(30);
@@ -67,7 +65,7 @@ pub enum NoK6 {
 #[derive(Clone, Copy, Debug)]
 pub enum Round {
     /// Its figures are thrown away.
-    WarmUp(Duration),
+    WarmUp,
     /// Its figures count.
     Measure,
 }
@@ -101,21 +99,19 @@ impl K6 {
         &self,
         script: &Script,
         base_url: &str,
-        load: &Load,
         round: Round,
         group: &Group,
         cores: &[usize],
     ) -> io::Result<Process> {
         let mut arguments = words(&["run", "--no-usage-report", "--quiet", "--no-color"]);
-        arguments.extend(load_arguments(load, round));
         match round {
-            Round::WarmUp(_) => arguments.extend(words(&["--no-summary", "--no-thresholds"])),
+            Round::WarmUp => arguments.extend(words(&["--no-summary", "--no-thresholds"])),
             Round::Measure => {
                 arguments.extend(words(&["--summary-trend-stats", TREND_STATS, "--summary-export"]));
                 arguments.push(script.summary_file().display().to_string());
             }
         }
-        arguments.extend(script.arguments(base_url));
+        arguments.extend(script.arguments(base_url, script.entry(round)));
         Process::start(&self.plan(script, arguments, cores), group)
     }
 
@@ -128,23 +124,36 @@ impl K6 {
         group: &Group,
         cores: &[usize],
     ) -> Result<Duration, String> {
-        if let Load::Vus { duration_ms, .. } = load {
-            return Ok(Duration::from_millis(*duration_ms) + GRACEFUL_STOP + MARGIN);
+        if let Some(duration) = load.duration() {
+            return Ok(duration + GRACEFUL_STOP + MARGIN);
         }
-        let mut arguments = words(&["inspect", "--execution-requirements", "--no-color"]);
-        arguments.extend(script.arguments("http://127.0.0.1"));
-        let started = Process::start(&self.plan(script, arguments, cores), group);
-        let mut process = started.map_err(|error| format!("can't start {}: {error}", self.path.display()))?;
-        let status = match tokio::time::timeout(MARGIN, process.wait()).await {
-            Ok(status) => status.map_err(|error| format!("k6 inspect was lost: {error}"))?,
-            Err(_) => return Err("k6 inspect did not end".to_owned()),
-        };
-        let log = process.log().await;
-        judge(status, &log)?;
+        let log = self.inspect(script, group, cores, MARGIN).await?;
         let total = script::total_duration(&log);
         total
             .map(|total| total + MARGIN)
             .ok_or_else(|| format!("k6 inspect does not say how long the script runs at most: {}", last_lines(&log)))
+    }
+
+    /// Lets k6 look at a script, which runs its outermost code and nothing else; gives what it printed. The error is a
+    /// sentence with k6's own message.
+    pub async fn inspect(
+        &self,
+        script: &Script,
+        group: &Group,
+        cores: &[usize],
+        limit: Duration,
+    ) -> Result<String, String> {
+        let mut arguments = words(&["inspect", "--execution-requirements", "--no-color"]);
+        arguments.extend(script.arguments("http://127.0.0.1", script.entry(Round::Measure)));
+        let started = Process::start(&self.plan(script, arguments, cores), group);
+        let mut process = started.map_err(|error| format!("can't start {}: {error}", self.path.display()))?;
+        let status = match tokio::time::timeout(limit, process.wait()).await {
+            Ok(status) => status.map_err(|error| format!("k6 inspect was lost: {error}"))?,
+            Err(_) => return Err(format!("k6 inspect did not end within {} s", limit.as_secs())),
+        };
+        let log = process.log().await;
+        judge(status, &log)?;
+        Ok(log)
     }
 
     fn plan(&self, script: &Script, arguments: Vec<String>, cores: &[usize]) -> Plan {
@@ -152,15 +161,6 @@ impl K6 {
         let environment = BTreeMap::from([("K6_AUTO_EXTENSION_RESOLUTION".to_owned(), "false".to_owned())]);
         Plan { program: self.path.clone(), arguments, environment, folder: script.folder(), cores: cores.to_vec() }
     }
-}
-
-fn load_arguments(load: &Load, round: Round) -> Vec<String> {
-    let Load::Vus { vus, duration_ms } = load else { return Vec::new() };
-    let duration_ms = match round {
-        Round::WarmUp(duration) => duration.max(SHORTEST).as_millis(),
-        Round::Measure => u128::from(*duration_ms),
-    };
-    vec!["--vus".to_owned(), vus.to_string(), "--duration".to_owned(), format!("{duration_ms}ms")]
 }
 
 fn words(words: &[&str]) -> Vec<String> {

@@ -6,9 +6,17 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use crate::wire::job::Job;
+use super::{Round, wrapper};
+use crate::wire::job::{Job, Scenario};
+use crate::wire::load::Load;
 
 const SCRIPT: &str = "script.js";
+/// Around the script, where a load is given: see [`super::wrapper`].
+const WARM_UP: &str = "brewbench-warm-up.js";
+const MEASURED: &str = "brewbench-measured.js";
+
+/// Files that are not a scenario's to bring.
+const OURS: [&str; 3] = [SCRIPT, WARM_UP, MEASURED];
 
 /// The name under which every script finds its target; no parameter may be called so.
 const BASE_URL: &str = "BASE_URL";
@@ -18,23 +26,43 @@ const BASE_URL: &str = "BASE_URL";
 pub struct Script {
     run_folder: PathBuf,
     parameters: BTreeMap<String, String>,
+    load: Load,
 }
 
 impl Script {
     /// Writes a job's scenario below `run_folder`. Fails with a sentence when a name is not acceptable or the disk is
     /// full.
-    pub fn write(job: &Job, run_folder: &Path) -> Result<Self, String> {
-        let scenario = &job.scenario;
+    pub fn of(job: &Job, run_folder: &Path) -> Result<Self, String> {
+        let warm_up = Duration::from_millis(job.warm_up_ms);
+        Self::write(&job.scenario, &job.parameters, (&job.load, warm_up), run_folder)
+    }
+
+    /// The same for a scenario that is only looked at, as it is.
+    pub fn alone(scenario: &Scenario, run_folder: &Path) -> Result<Self, String> {
+        Self::write(scenario, &BTreeMap::new(), (&Load::Script, Duration::ZERO), run_folder)
+    }
+
+    fn write(
+        scenario: &Scenario,
+        given: &BTreeMap<String, String>,
+        (load, warm_up): (&Load, Duration),
+        run_folder: &Path,
+    ) -> Result<Self, String> {
         let mut parameters = scenario.defaults.clone();
-        parameters.extend(job.parameters.clone());
+        parameters.extend(given.clone());
         parameters.keys().try_for_each(|name| check_parameter(name))?;
         scenario.files.keys().try_for_each(|name| check_file(name))?;
-        let script = Self { run_folder: run_folder.to_owned(), parameters };
+        let wrappers =
+            [(WARM_UP, wrapper::warm_up(load, warm_up, SCRIPT)), (MEASURED, wrapper::measured(load, SCRIPT))];
+        let script = Self { run_folder: run_folder.to_owned(), parameters, load: load.clone() };
         let write = || -> io::Result<()> {
             fs::create_dir(script.folder())?;
             // Of a configuration in the agent's home k6 shall know nothing.
             fs::write(script.config_file(), "{}")?;
             fs::write(script.folder().join(SCRIPT), &scenario.script)?;
+            for (name, text) in wrappers {
+                text.map_or(Ok(()), |text| fs::write(script.folder().join(name), text))?;
+            }
             scenario.files.iter().try_for_each(|(name, text)| fs::write(script.folder().join(name), text))
         };
         match write() {
@@ -57,8 +85,17 @@ impl Script {
         self.run_folder.join("k6-config.json")
     }
 
-    /// What every command of k6 is given: the script, its parameters, and nothing else of this machine.
-    pub fn arguments(&self, base_url: &str) -> Vec<String> {
+    /// Which file k6 is started on.
+    pub fn entry(&self, round: Round) -> &'static str {
+        match (&self.load, round) {
+            (Load::Script, _) => SCRIPT,
+            (_, Round::WarmUp) => WARM_UP,
+            (_, Round::Measure) => MEASURED,
+        }
+    }
+
+    /// What every command of k6 is given: a script, its parameters, and nothing else of this machine.
+    pub fn arguments(&self, base_url: &str, entry: &str) -> Vec<String> {
         let config = self.config_file().display().to_string();
         let mut arguments =
             ["--address", "", "--config", &config, "--include-system-env-vars=false"].map(str::to_owned).to_vec();
@@ -66,7 +103,7 @@ impl Script {
         for (name, value) in self.parameters.clone().into_iter().chain([base_url]) {
             arguments.extend(["--env".to_owned(), format!("{name}={value}")]);
         }
-        arguments.push(SCRIPT.to_owned());
+        arguments.push(entry.to_owned());
         arguments
     }
 
@@ -79,10 +116,10 @@ impl Script {
 fn check_file(name: &str) -> Result<(), String> {
     let mut parts = Path::new(name).components();
     let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name);
-    if plain && !name.contains(['\\', '\0']) && name.len() <= 255 && name != SCRIPT {
+    if plain && !name.contains(['\\', '\0']) && name.len() <= 255 && !OURS.contains(&name) {
         return Ok(());
     }
-    Err(format!("the scenario has a file called {name:?}: only plain names are allowed, and not {SCRIPT}"))
+    Err(format!("the scenario has a file called {name:?}: only plain names are allowed, and not {}", OURS.join(", ")))
 }
 
 fn check_parameter(name: &str) -> Result<(), String> {
@@ -143,7 +180,20 @@ mod tests {
         for name in ["list.json", "a b", ".hidden", "-x"] {
             assert_eq!(check_file(name), Ok(()), "{name}");
         }
-        for name in ["", ".", "..", "/etc/passwd", "a/b", "a/", "./a", "../a", "a\\b", "script.js", "a\0b"] {
+        for name in [
+            "",
+            ".",
+            "..",
+            "/etc/passwd",
+            "a/b",
+            "a/",
+            "./a",
+            "../a",
+            "a\\b",
+            "script.js",
+            "brewbench-measured.js",
+            "a\0b",
+        ] {
             assert!(check_file(name).is_err(), "{name:?}");
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::RunId;
+use super::{RunId, load::Load};
 
 /// One run as the agent gets it. It names a target of the agent's own; it can't bring one along.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,21 +68,6 @@ impl Scenario {
         }
         hex(&hasher.finalize())
     }
-}
-
-/// How hard the target is loaded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Load {
-    /// As the script's own `options` say.
-    Script,
-    /// A constant number of virtual users; overrides the script's own scenarios whole.
-    Vus {
-        /// Virtual users.
-        vus: u32,
-        /// Measured time.
-        duration_ms: u64,
-    },
 }
 
 /// Bytes in lower-case hexadecimal.

@@ -6,7 +6,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Phase, RunId, job::Job, outcome::Mechanism};
+use uuid::Uuid;
+
+use super::{
+    Phase, RunId,
+    job::{Job, Scenario},
+    outcome::Mechanism,
+};
 
 /// What an agent says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +44,31 @@ pub enum AgentMessage {
         /// A sentence for the user.
         reason: String,
     },
+    /// What I say to a script that I was asked to look at.
+    Inspected {
+        /// As it was asked.
+        id: Uuid,
+        /// What k6 says.
+        finding: Finding,
+    },
+}
+
+/// What came of looking at a script.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Finding {
+    /// k6 can run it.
+    Valid,
+    /// It can't: a sentence with k6's own message.
+    Invalid {
+        /// As k6 wrote it, which is what the script wanted it to be.
+        message: String,
+    },
+    /// I did not look at it: somebody else may.
+    Declined {
+        /// A sentence for the log.
+        reason: String,
+    },
 }
 
 /// What a server says.
@@ -62,6 +93,13 @@ pub enum ServerMessage {
     Heartbeat,
     /// Do this.
     Start(Box<Job>),
+    /// Let k6 look at this script, without running its load.
+    Inspect {
+        /// Names the question.
+        id: Uuid,
+        /// The script and what it opens.
+        scenario: Box<Scenario>,
+    },
     /// Stop this run, whatever it does.
     Cancel {
         /// The run.
@@ -129,7 +167,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::wire::job::{Load, Scenario, Size};
+    use crate::wire::{
+        job::{Scenario, Size},
+        load::{Closed, Form, Load, Open, Stage},
+    };
 
     fn survives<T: Serialize + for<'a> Deserialize<'a> + PartialEq + std::fmt::Debug>(message: &T) {
         let text = serde_json::to_string(message).expect("written");
@@ -171,6 +212,10 @@ mod tests {
         survives(&AgentMessage::Phase { run, phase: Phase::WarmingUp });
         survives(&AgentMessage::Done { run });
         survives(&AgentMessage::Declined { run, reason: "busy".to_owned() });
+        let (message, reason) = ("no".to_owned(), "busy".to_owned());
+        for finding in [Finding::Valid, Finding::Invalid { message }, Finding::Declined { reason }] {
+            survives(&AgentMessage::Inspected { id: run.0, finding });
+        }
     }
 
     #[test]
@@ -178,7 +223,12 @@ mod tests {
         let run = RunId::now();
         let (files, defaults) = (BTreeMap::new(), BTreeMap::from([("PAYLOAD".to_owned(), "1k".to_owned())]));
         let scenario = Scenario { name: "hash".to_owned(), script: "export default 1".to_owned(), files, defaults };
-        for load in [Load::Script, Load::Vus { vus: 10, duration_ms: 1_000 }] {
+        let constant = Form::Constant { level: 10, duration_ms: 1_000 };
+        let stages = Form::Stages(vec![Stage { duration_ms: 1_000, target: 10 }, Stage { duration_ms: 0, target: 0 }]);
+        let closed = |form| Load::Closed(Closed::new(form).expect("a load"));
+        let open = |form| Load::Open(Open::new(form, None).expect("a load"));
+        let (steady, ramp) = (constant.clone(), stages.clone());
+        for load in [Load::Script, closed(constant), closed(stages), open(steady), open(ramp)] {
             survives(&ServerMessage::Start(Box::new(Job {
                 run,
                 target: "t".to_owned(),
@@ -193,5 +243,6 @@ mod tests {
         survives(&ServerMessage::Refused { reason: "upgrade".to_owned() });
         survives(&ServerMessage::Heartbeat);
         survives(&ServerMessage::Cancel { run });
+        survives(&ServerMessage::Inspect { id: run.0, scenario: Box::new(scenario) });
     }
 }

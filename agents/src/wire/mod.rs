@@ -3,6 +3,7 @@
 //! Units: times are unix milliseconds in UTC, durations are milliseconds, memory is bytes, CPU is cores.
 
 pub mod job;
+pub mod load;
 pub mod messages;
 pub mod outcome;
 pub mod summary;
@@ -10,7 +11,7 @@ pub mod summary;
 use serde::{Deserialize, Serialize};
 
 /// The version of the conversation in [`messages`], sent in the first message of both sides.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Names one run for ever; version 7 UUIDs, so ids sort by the time of submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -9,7 +9,8 @@ use brewbench_agent::k6::K6;
 use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox};
 use brewbench_agent::target::Fingerprints;
 use brewbench_agent::wire::RunId;
-use brewbench_agent::wire::job::{Job, Load, Scenario, Size};
+use brewbench_agent::wire::job::{Job, Scenario, Size};
+use brewbench_agent::wire::load::{Closed, Form, Load};
 use brewbench_agent::work::Workbench;
 
 pub const SCRIPT: &str = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/'); }";
@@ -101,9 +102,14 @@ pub fn job(target: &str) -> Job {
         size: Size { name: "1 vCPU / 64 MiB".to_owned(), vcpus: 1.0, memory_bytes: 64 << 20 },
         scenario: scenario(SCRIPT),
         parameters: BTreeMap::new(),
-        load: Load::Vus { vus: 1, duration_ms: 1000 },
+        load: vus(1, 1000),
         warm_up_ms: 200,
     }
+}
+
+/// A constant number of virtual users.
+pub fn vus(level: u32, duration_ms: u64) -> Load {
+    Load::Closed(Closed::new(Form::Constant { level, duration_ms }).expect("a load"))
 }
 
 pub fn scenario(script: &str) -> Scenario {

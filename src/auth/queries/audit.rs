@@ -1,7 +1,7 @@
 //! SQL of the audit log.
 
 use brewbench_agent::wire::now_ms;
-use sqlx::{SqliteConnection, SqlitePool};
+use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection, SqlitePool};
 
 use crate::auth::audit::{Act, Entry, Range};
 
@@ -24,27 +24,118 @@ pub async fn note(connection: &mut SqliteConnection, act: &Act) -> sqlx::Result<
     Ok(())
 }
 
+/// Removes what is older than a time, unix ms, bit by bit: others want to write meanwhile. Gives how many there were.
+pub async fn prune(pool: &SqlitePool, before_ms: i64) -> sqlx::Result<u64> {
+    const BIT: u64 = 5_000;
+    let mut pruned = 0;
+    loop {
+        let bit = sqlx::query!(
+            "delete from audit where id in (select id from audit where at < ? order by at limit 5000)",
+            before_ms
+        );
+        let gone = bit.execute(pool).await?.rows_affected();
+        pruned += gone;
+        if gone < BIT {
+            return Ok(pruned);
+        }
+    }
+}
+
+/// Where a page begins: before this time and id. One that is gone was older than all that are there.
+async fn cursor(pool: &SqlitePool, before: i64) -> sqlx::Result<(i64, i64)> {
+    if before == i64::MAX {
+        return Ok((i64::MAX, i64::MAX));
+    }
+    let row = sqlx::query!("select at from audit where id = ?", before).fetch_optional(pool).await?;
+    Ok(row.map_or((i64::MIN, i64::MIN), |row| (row.at, before)))
+}
+
+/// Only what is asked for is in the text: then each filter has an index that also has the order.
+fn select(verb: &str, range: &Range, (at, id): (i64, i64)) -> QueryBuilder<Sqlite> {
+    let Range { who, what, from_ms, until_ms, before: _, limit } = range;
+    let mut sql = QueryBuilder::new(verb);
+    sql.push(" id, at, who, what, object, detail, address from audit where at >= ").push_bind(from_ms);
+    sql.push(" and at < ").push_bind(until_ms);
+    sql.push(" and (at, id) < (").push_bind(at).push(", ").push_bind(id).push(")");
+    if let Some(who) = who {
+        sql.push(" and who = ").push_bind(who);
+    }
+    if let Some(what) = what {
+        sql.push(" and what = ").push_bind(what);
+    }
+    sql.push(" order by at desc, id desc limit ").push_bind(limit);
+    sql
+}
+
 /// Entries, the newest first.
 pub async fn entries(pool: &SqlitePool, range: &Range) -> sqlx::Result<Vec<Entry>> {
-    let Range { who, what, from_ms, until_ms, before, limit } = range;
-    let rows = sqlx::query!(
-        "select id, at, who, what, object, detail, address from audit
-         where id < ?1 and (?2 is null or who = ?2) and (?3 is null or what = ?3) and at >= ?4 and at < ?5
-         order by id desc limit ?6",
-        before,
-        who,
-        what,
-        from_ms,
-        until_ms,
-        limit
-    )
-    .fetch_all(pool)
-    .await?;
-    rows.into_iter()
+    let cursor = cursor(pool, range.before).await?;
+    let rows = select("select", range, cursor).build().fetch_all(pool).await?;
+    rows.iter()
         .map(|row| {
-            let detail = serde_json::from_str(&row.detail).map_err(|fault| sqlx::Error::Decode(fault.into()))?;
-            let (at_ms, who, what, object, address) = (row.at, row.who, row.what, row.object, row.address);
-            Ok(Entry { id: row.id, at_ms, who, what, object, detail, address })
+            let detail =
+                serde_json::from_str(row.try_get("detail")?).map_err(|fault| sqlx::Error::Decode(fault.into()))?;
+            Ok(Entry {
+                id: row.try_get("id")?,
+                at_ms: row.try_get("at")?,
+                who: row.try_get("who")?,
+                what: row.try_get("what")?,
+                object: row.try_get("object")?,
+                detail,
+                address: row.try_get("address")?,
+            })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{auth::audit::Deed, db};
+
+    fn everything() -> Range {
+        Range { who: None, what: None, from_ms: i64::MIN, until_ms: i64::MAX, before: i64::MAX, limit: 100 }
+    }
+
+    #[tokio::test]
+    async fn every_filter_reads_an_index_that_has_the_order() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let db = db::open(folder.path()).await.expect("a database");
+        let (who, what) = (Some("ada".to_owned()), Some("logged in".to_owned()));
+        let cases = [
+            (everything(), "audit_at"),
+            (Range { from_ms: 5, until_ms: 9, ..everything() }, "audit_at"),
+            (Range { who: who.clone(), ..everything() }, "audit_who"),
+            (Range { what: what.clone(), from_ms: 5, ..everything() }, "audit_what"),
+            (Range { who, what, ..everything() }, "audit_wh"),
+        ];
+        for (range, index) in cases {
+            let mut sql = select("explain query plan select", &range, (9, 9));
+            let rows = sql.build().fetch_all(&db.read).await.expect("a plan");
+            let plan: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
+            let [search] = plan.as_slice() else { panic!("it sorts as well: {plan:?}") };
+            assert!(search.starts_with(&format!("SEARCH audit USING INDEX {index}")), "{search}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_old_goes_and_paging_goes_on_behind_what_is_left() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let db = db::open(folder.path()).await.expect("a database");
+        let mut connection = db.write.acquire().await.expect("a connection");
+        for object in 0..10_003 {
+            let act = Act::by_owner(Deed::TokenMade, &object.to_string()).with(json!({}));
+            note(&mut connection, &act).await.expect("an entry");
+        }
+        sqlx::query("update audit set at = id").execute(&mut *connection).await.expect("times");
+        drop(connection);
+        assert_eq!(prune(&db.write, 10_001).await.expect("pruned"), 10_000);
+        let left = entries(&db.read, &everything()).await.expect("entries");
+        assert_eq!(left.iter().map(|entry| entry.id).collect::<Vec<_>>(), [10_003, 10_002, 10_001]);
+        let next = entries(&db.read, &Range { before: 10_002, ..everything() }).await.expect("entries");
+        assert_eq!(next.len(), 1);
+        assert!(entries(&db.read, &Range { before: 5_000, ..everything() }).await.expect("entries").is_empty());
+    }
 }

@@ -1,7 +1,7 @@
 //! One line of a list of runs. Templates: `runs/_state.html`, `runs/_figures.html`, variable `line`. Pure.
 
 use crate::{
-    runs::{Origin, Run, progress},
+    runs::{Origin, Run, load as loads, progress},
     web::{
         format::{self, Figure},
         mark::{Mark, Marks},
@@ -44,9 +44,9 @@ impl Line {
         }
     }
 
-    /// Its virtual users.
-    pub fn vus(&self) -> Option<String> {
-        self.run.vus.map(vus_text)
+    /// How hard it was loaded, with everything that is known.
+    pub fn how_hard(&self) -> Option<String> {
+        self.run.load.as_ref().map(loads::whole).or_else(|| how_hard(&self.run))
     }
 
     /// The beginning of its note.
@@ -105,15 +105,16 @@ pub fn state(run: &Run) -> Pill {
 pub fn load(run: &Run) -> String {
     let mut parts: Vec<String> = run.scenario.iter().cloned().collect();
     parts.extend(run.parameters.iter().map(|(name, value)| format!("{name}={value}")));
-    match (run.vus, run.origin) {
-        (Some(vus), _) => parts.push(vus_text(vus)),
-        (None, Origin::Agent) => parts.push("load of the script".to_owned()),
-        (None, Origin::Import) => {}
-    }
+    parts.extend(how_hard(run));
     if let Some(seconds) = run.duration_s.or(run.measured_s) {
         parts.push(seconds_text(seconds).text().to_owned());
     }
     if parts.is_empty() { "–".to_owned() } else { parts.join(" · ") }
+}
+
+fn how_hard(run: &Run) -> Option<String> {
+    // Of an import no more is known than how many there were at most.
+    run.load.as_ref().map(loads::words).or_else(|| run.vus.map(vus_text))
 }
 
 fn vus_text(vus: u32) -> String {
@@ -128,7 +129,10 @@ fn seconds_text(seconds: f64) -> Figure {
 
 #[cfg(test)]
 mod tests {
+    use brewbench_agent::wire::load::Load;
+
     use super::*;
+    use crate::runs::load::tests::rate;
     use crate::runs::{
         Verdict,
         made_up::{failed, finished, judged, measuring},
@@ -144,10 +148,13 @@ mod tests {
         run.parameters.insert("size".to_owned(), "10k".to_owned());
         assert_eq!(plain(&load(&run)), "hash · size=10k · 10 VUs · 10 s");
         run.parameters.clear();
-        (run.vus, run.duration_s, run.measured_s) = (Some(1), None, Some(10.02));
+        (run.load, run.vus, run.duration_s, run.measured_s) = (None, Some(1), None, Some(10.02));
         assert_eq!(plain(&load(&run)), "hash · 1 VU · 10 s");
-        (run.vus, run.measured_s) = (None, None);
+        (run.load, run.measured_s) = (Some(Load::Script), None);
         assert_eq!(load(&run), "hash · load of the script");
+        run.load = Some(rate(2_000, 10.0));
+        assert_eq!(plain(&load(&run)), "hash · 2,000 iterations/s");
+        (run.load, run.vus) = (None, None);
         (run.origin, run.scenario) = (Origin::Import, None);
         assert_eq!(load(&run), "–");
     }

@@ -25,10 +25,8 @@ pub struct QueuedRun {
     pub scenario_sha256: String,
     /// As JSON.
     pub parameters: String,
-    /// Virtual users, if the submission says so.
-    pub vus: Option<i64>,
-    /// Measured time, if the submission says so.
-    pub duration_ms: Option<i64>,
+    /// How hard and how long, as JSON.
+    pub load: String,
     /// Warm-up.
     pub warm_up_ms: i64,
     /// Only this agent may do it.
@@ -41,7 +39,7 @@ pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
         QueuedRun,
         r#"select id, experiment_id, target, size_name as "size_name!", vcpus as "vcpus!",
                   memory_bytes as "memory_bytes!", scenario as "scenario!", scenario_sha256 as "scenario_sha256!",
-                  parameters, vus, duration_ms, warm_up_ms as "warm_up_ms!", wanted_agent
+                  parameters, load as "load!", warm_up_ms as "warm_up_ms!", wanted_agent
            from run where phase = 'queued' order by seq"#
     )
     .fetch_all(pool)
@@ -184,9 +182,10 @@ async fn queue_anew(connection: &mut SqliteConnection, id: &str, new_id: &str, n
     let queued = sqlx::query!(
         "insert into run (id, experiment_id, retry_of, origin, target, version, size_name, vcpus, memory_bytes, scenario,
              scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at,
-             phase_at)
+             phase_at, load)
          select ?2, experiment_id, id, origin, target, version, size_name, vcpus, memory_bytes, scenario,
-             scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, 'queued', ?3, ?3
+             scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, 'queued', ?3, ?3,
+             load
          from run where id = ?1 and retry_of is null",
         id,
         new_id,

@@ -9,11 +9,12 @@ pub mod remarks;
 pub mod trash;
 pub mod views;
 
+use brewbench_agent::wire::load::Load;
 use sqlx::{SqliteConnection, SqlitePool};
 
 pub use history::{Values, list, plan, values};
 
-use super::{Origin, Run, RunEnforced, RunSize};
+use super::{Origin, Run, RunEnforced, RunSize, load};
 
 /// A row of `run`, column by column.
 #[derive(Clone, Debug, sqlx::FromRow)]
@@ -81,6 +82,7 @@ pub struct RunRow {
     deleted_at: Option<i64>,
     #[expect(dead_code, reason = "only the way back asks for it; here all columns come along")]
     deleted_by: Option<String>,
+    load: Option<String>,
 }
 
 fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
@@ -156,6 +158,7 @@ impl TryFrom<RunRow> for Run {
             note,
             deleted_at: _,
             deleted_by: _,
+            load,
         } = row;
         let size = match (size_name, vcpus, memory_bytes) {
             (Some(name), Some(vcpus), Some(memory)) => {
@@ -178,6 +181,7 @@ impl TryFrom<RunRow> for Run {
             scenario,
             scenario_sha256,
             parameters: serde_json::from_str(&parameters).map_err(decode)?,
+            load: load.as_deref().map(load::read).transpose().map_err(decode)?,
             vus: whole(vus)?,
             repetition: u32::try_from(repetition).map_err(decode)?,
             phase,
@@ -303,6 +307,12 @@ pub async fn phases(pool: &SqlitePool, id: &str) -> sqlx::Result<Vec<(String, i6
     Ok(rows.into_iter().map(|row| (row.phase, row.at)).collect())
 }
 
+/// How hard a run is loaded and for how long; none for an import.
+pub async fn load_of(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Load>> {
+    let row = sqlx::query!("select load from run where id = ?", id).fetch_optional(pool).await?;
+    row.and_then(|row| row.load).map(|text| load::read(&text)).transpose().map_err(decode)
+}
+
 /// The compressed summary of a run.
 pub async fn summary(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Vec<u8>>> {
     Ok(sqlx::query!("select body from run_summary where run_id = ?", id)
@@ -336,10 +346,8 @@ pub struct NewRun<'a> {
     pub scenario_sha256: Option<&'a str>,
     /// The scenario's parameters as JSON.
     pub parameters: &'a str,
-    /// Virtual users.
-    pub vus: Option<u32>,
-    /// Measured time asked for.
-    pub duration_ms: Option<i64>,
+    /// How hard and how long.
+    pub load: &'a Load,
     /// Warm-up asked for.
     pub warm_up_ms: Option<i64>,
     /// From 1.
@@ -357,10 +365,13 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
     let size = run.size.map(|size| (&size.name, size.vcpus, size.memory_bytes.cast_signed()));
     let (size_name, vcpus, memory) =
         size.map_or((None, None, None), |(name, vcpus, memory)| (Some(name), Some(vcpus), Some(memory)));
+    let (vus, duration_ms) = (load::constant_vus(run.load), load::duration_ms(run.load));
+    let load = load::written(run.load);
     sqlx::query!(
         "insert into run (id, experiment_id, origin, target, size_name, vcpus, memory_bytes, scenario, scenario_sha256,
-             parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at, phase_at)
-         values (?1, ?2, 'agent', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'queued', ?16, ?16)",
+             parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at, phase_at,
+             load)
+         values (?1, ?2, 'agent', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'queued', ?16, ?16, ?17)",
         run.id,
         run.experiment,
         run.target,
@@ -370,13 +381,14 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
         run.scenario,
         run.scenario_sha256,
         run.parameters,
-        run.vus,
-        run.duration_ms,
+        vus,
+        duration_ms,
         run.warm_up_ms,
         run.repetition,
         run.wanted_agent,
         run.created_by,
-        run.now
+        run.now,
+        load
     )
     .execute(&mut *connection)
     .await?;

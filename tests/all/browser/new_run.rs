@@ -63,6 +63,34 @@ async fn an_agent_is_added_and_does_a_run_from_the_form_to_its_result() {
 }
 
 #[tokio::test]
+async fn a_load_is_drawn_as_it_is_typed_and_what_is_shown_can_be_copied() {
+    let app = App::start().await;
+    let _agent = Agent::start(&app, "rack").await;
+    let tab = Tab::of(&app, Role::Member).await;
+    tab.go("/runs/new?target=fast&size=1%2F256MiB&repeat=1").await;
+    let shows = |field: &str| format!("document.querySelector('#{field}').offsetHeight > 0");
+    assert!(tab.eval::<bool>(&shows("vus")).await && !tab.eval::<bool>(&shows("rate-stages")).await);
+    tab.says("figure.shape", "10\u{a0}VUs, 10\u{a0}s").await;
+    tab.click("input[name=load][value=rate-stages]").await;
+    tab.until(&shows("rate-stages")).await;
+    assert!(tab.eval::<bool>(&shows("max-vus")).await && !tab.eval::<bool>(&shows("duration")).await);
+    tab.says("figure.shape", "0 → 2,000 → 0\u{a0}iterations/s in 3 stages").await;
+    tab.says("#forecast", "1 run, about 24").await;
+    tab.click("#rate-stages").await;
+    tab.press("End").await;
+    tab.write(",5s").await;
+    tab.says("#fields .fault", "stage 4 is \"5s\": write it as 10s:50").await;
+    tab.write(":9").await;
+    tab.says("figure.shape", "in 4 stages").await;
+    tab.click("#forecast summary").await;
+    tab.says("#as-command", "--rate-stages 5s:500,10s:2000,5s:0,5s:9").await;
+    tab.until("!document.querySelector('[data-copy=\"#as-command\"]').hidden").await;
+    tab.click("[data-copy='#as-command']").await;
+    tab.says("body > [role=status]", "Copied").await;
+    tab.is_quiet().await;
+}
+
+#[tokio::test]
 async fn without_javascript_the_form_is_checked_corrected_and_submitted() {
     let app = App::start().await;
     let _agent = Agent::start(&app, "rack").await;
@@ -76,8 +104,13 @@ async fn without_javascript_the_form_is_checked_corrected_and_submitted() {
     tab.click("input[name=size]").await;
     tab.click("#forecast button[formmethod=get]").await;
     tab.says("#forecast", "3 runs, about 41").await;
+    tab.click("input[name=load][value=vus-stages]").await;
+    tab.click("#forecast button[formmethod=get]").await;
+    tab.says("figure.shape", "0 → 50 → 0").await;
+    tab.says("#forecast", "3 runs, about 1").await;
     tab.click("#forecast .go").await;
     tab.until("location.pathname.startsWith('/experiments/')").await;
     tab.says("h1", "hash: slow").await;
+    tab.says("main", "0 → 50 → 0").await;
     tab.is_quiet().await;
 }

@@ -6,7 +6,7 @@ use brewbench::runs::ingest::Settled;
 use brewbench_agent::wire::{
     PROTOCOL, Phase, RunId,
     job::Job,
-    messages::{AgentMessage, Hello, Machine, ServerMessage, TargetOffer},
+    messages::{AgentMessage, Finding, Hello, Machine, ServerMessage, TargetOffer},
     now_ms,
     outcome::{Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime},
 };
@@ -44,21 +44,31 @@ type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 /// A connection that shows that somebody is there, but not that a run is worked on: leases run out all the same.
 pub struct Line {
     to_say: mpsc::UnboundedSender<String>,
-    heard: SplitStream<Socket>,
-    speaker: JoinHandle<()>,
+    heard: mpsc::UnboundedReceiver<Heard>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+/// What comes from the server.
+enum Heard {
+    Said(ServerMessage),
+    /// About a script that says that it shall not be answered.
+    Asked,
+    Goodbye(Option<u16>),
 }
 
 impl Line {
     fn new(socket: Socket) -> Self {
-        let (sink, heard) = socket.split();
+        let (sink, stream) = socket.split();
         let (to_say, said) = mpsc::unbounded_channel();
-        Self { to_say, heard, speaker: tokio::spawn(speak(sink, said)) }
+        let (hear, heard) = mpsc::unbounded_channel();
+        let tasks = [tokio::spawn(speak(sink, said)), tokio::spawn(listen(stream, hear, to_say.clone()))];
+        Self { to_say, heard, tasks }
     }
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
-        self.speaker.abort();
+        self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -74,6 +84,45 @@ async fn speak(mut sink: SplitSink<Socket, Message>, mut to_say: mpsc::Unbounded
         if sink.send(Message::text(text)).await.is_err() {
             return;
         }
+    }
+}
+
+/// Hands on what is said, but answers by itself what it is asked about scripts.
+async fn listen(
+    mut stream: SplitStream<Socket>,
+    hear: mpsc::UnboundedSender<Heard>,
+    to_say: mpsc::UnboundedSender<String>,
+) {
+    while let Some(Ok(message)) = stream.next().await {
+        let heard = match message {
+            Message::Close(frame) => Heard::Goodbye(frame.map(|frame| frame.code.into())),
+            Message::Text(text) => match serde_json::from_str(&text).expect("a message of the wire") {
+                ServerMessage::Heartbeat => continue,
+                ServerMessage::Inspect { id, scenario } => {
+                    let Some(finding) = finding(&scenario.script) else {
+                        let _ = hear.send(Heard::Asked);
+                        continue;
+                    };
+                    let answer = AgentMessage::Inspected { id, finding };
+                    let _ = to_say.send(serde_json::to_string(&answer).expect("JSON"));
+                    continue;
+                }
+                message => Heard::Said(message),
+            },
+            _ => continue,
+        };
+        let _ = hear.send(heard);
+    }
+}
+
+/// What it says of a script: what the script asks for, and that it is valid if it asks for nothing.
+fn finding(script: &str) -> Option<Finding> {
+    let (word, rest) = script.split_once(' ').unwrap_or((script, ""));
+    match word {
+        "invalid" => Some(Finding::Invalid { message: rest.to_owned() }),
+        "declined" => Some(Finding::Declined { reason: rest.to_owned() }),
+        "silent" => None,
+        _ => Some(Finding::Valid),
     }
 }
 
@@ -195,11 +244,9 @@ impl Agent {
     pub async fn hear(&mut self) -> Option<ServerMessage> {
         let line = self.line.as_mut().expect("a connected agent");
         let said = timeout(PATIENCE, async {
-            while let Some(Ok(message)) = line.heard.next().await {
-                let Message::Text(text) = message else { continue };
-                match serde_json::from_str(&text).expect("a message of the wire") {
-                    ServerMessage::Heartbeat => {}
-                    message => return Some(message),
+            while let Some(heard) = line.heard.recv().await {
+                if let Heard::Said(message) = heard {
+                    return Some(message);
                 }
             }
             None
@@ -211,14 +258,21 @@ impl Agent {
     pub async fn goodbye(&mut self) -> Option<u16> {
         let line = self.line.as_mut().expect("a connected agent");
         let said = timeout(PATIENCE, async {
-            while let Some(Ok(message)) = line.heard.next().await {
-                if let Message::Close(frame) = message {
-                    return frame.map(|frame| frame.code.into());
+            while let Some(heard) = line.heard.recv().await {
+                if let Heard::Goodbye(code) = heard {
+                    return code;
                 }
             }
             None
         });
         said.await.expect("an end in time")
+    }
+
+    /// Waits until it is asked about a script that it does not answer.
+    pub async fn asked(&mut self) {
+        let line = self.line.as_mut().expect("a connected agent");
+        let asked = timeout(PATIENCE, async { while !matches!(line.heard.recv().await, Some(Heard::Asked) | None) {} });
+        asked.await.expect("a question in time");
     }
 
     /// The job that it gets next. To be told to stop what it no longer does is nothing to an agent.

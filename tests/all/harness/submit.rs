@@ -6,8 +6,13 @@ use super::{Actor, App};
 
 /// A plan of one target, `fast`, at one size, once.
 pub fn plan() -> Value {
-    json!({"targets": ["fast"], "sizes": ["1/256MiB"], "scenario": "hash", "vus": 2, "duration_s": 1.0,
+    json!({"targets": ["fast"], "sizes": ["1/256MiB"], "scenario": "hash", "load": vus(2, 1.0),
         "warm_up_s": 0.0, "repetitions": 1})
+}
+
+/// A constant number of virtual users.
+pub fn vus(vus: u32, duration_s: f64) -> Value {
+    json!({"kind": "vus", "vus": vus, "duration_s": duration_s})
 }
 
 /// A plan with some of its fields changed.

@@ -1,0 +1,360 @@
+//! How hard a target is loaded, and for how long. A value of these types makes sense: what does not can't be made, nor
+//! read off the wire.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The most virtual users of a load.
+pub const MOST_VUS: u32 = 100_000;
+/// The most iterations per second of a load.
+pub const MOST_RATE: u32 = 1_000_000;
+/// The most stages of a load.
+pub const MOST_STAGES: usize = 100;
+/// k6 takes no shorter load.
+pub const SHORTEST: Duration = Duration::from_secs(1);
+/// The longest load.
+pub const LONGEST: Duration = Duration::from_hours(24);
+
+/// How hard the target is loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Raw", into = "Raw")]
+pub enum Load {
+    /// As the script's own `options` say.
+    Script,
+    /// Virtual users, each of which begins its next iteration when its last one has ended; overrides the script's own
+    /// scenarios whole.
+    Closed(Closed),
+    /// Iterations begun per second, whether or not earlier ones have ended; overrides the script's own scenarios whole.
+    Open(Open),
+}
+
+/// Virtual users over time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed {
+    vus: Shape,
+}
+
+/// Iterations begun per second over time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    rate: Shape,
+    max_vus: u32,
+}
+
+/// A level over time: at least one somewhere, and neither too short nor too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape(Form);
+
+/// What a shape is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The same all the time.
+    Constant {
+        /// How many.
+        level: u32,
+        /// For how long.
+        duration_ms: u64,
+    },
+    /// One after the other, beginning at zero.
+    Stages(Vec<Stage>),
+}
+
+/// A way from the level before in a straight line; at once where it takes no time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stage {
+    /// How long it takes.
+    pub duration_ms: u64,
+    /// Where it ends.
+    pub target: u32,
+}
+
+/// What is wrong with a load.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{part}: {text}")]
+pub struct Fault {
+    /// What part of it.
+    pub part: Part,
+    /// What can be done about it.
+    pub text: String,
+}
+
+/// What a load is given by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A number of virtual users.
+    Vus,
+    /// A number of iterations per second.
+    Rate,
+    /// How long a constant load lasts.
+    Duration,
+    /// Stages.
+    Stages,
+    /// How many virtual users may keep a rate up.
+    MaxVus,
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Vus => "vus",
+            Self::Rate => "rate",
+            Self::Duration => "duration",
+            Self::Stages => "stages",
+            Self::MaxVus => "max_vus",
+        })
+    }
+}
+
+impl Load {
+    /// How long it lasts; unknown for a script's own.
+    pub fn duration(&self) -> Option<Duration> {
+        self.shape().map(Shape::duration)
+    }
+
+    /// Its level over time; unknown for a script's own.
+    pub fn shape(&self) -> Option<&Shape> {
+        match self {
+            Self::Script => None,
+            Self::Closed(closed) => Some(&closed.vus),
+            Self::Open(open) => Some(&open.rate),
+        }
+    }
+
+    /// How many iterations it begins, where that does not depend on the target.
+    pub fn iterations(&self) -> Option<f64> {
+        match self {
+            Self::Open(open) => Some(open.rate.area()),
+            Self::Script | Self::Closed(_) => None,
+        }
+    }
+}
+
+impl Closed {
+    /// So many virtual users.
+    pub fn new(form: Form) -> Result<Self, Fault> {
+        Ok(Self { vus: Shape::new(form, Part::Vus, MOST_VUS)? })
+    }
+
+    /// How many there are.
+    pub fn vus(&self) -> &Shape {
+        &self.vus
+    }
+}
+
+impl Open {
+    /// So many iterations per second, kept up by so many virtual users at most; by [`Open::usual_vus`] if none is said.
+    pub fn new(form: Form, max_vus: Option<u32>) -> Result<Self, Fault> {
+        let rate = Shape::new(form, Part::Rate, MOST_RATE)?;
+        let max_vus = max_vus.unwrap_or_else(|| Self::usual_vus(&rate));
+        check_level(max_vus, Part::MaxVus, MOST_VUS)?;
+        Ok(Self { rate, max_vus })
+    }
+
+    /// Iterations begun per second.
+    pub fn rate(&self) -> &Shape {
+        &self.rate
+    }
+
+    /// Virtual users that keep it up. All are made before the clock starts, because k6 needs time to make one.
+    pub fn max_vus(&self) -> u32 {
+        self.max_vus
+    }
+
+    /// Enough for iterations of a tenth of a second, but no more than a usual machine holds (1,000 take k6 some 160 MB).
+    pub fn usual_vus(rate: &Shape) -> u32 {
+        rate.peak().div_ceil(10).clamp(10, 1_000)
+    }
+}
+
+impl Shape {
+    fn new(form: Form, part: Part, most: u32) -> Result<Self, Fault> {
+        let shape = Self(form);
+        let lasts = match &shape.0 {
+            Form::Constant { level, .. } => {
+                check_level(*level, part, most)?;
+                Part::Duration
+            }
+            Form::Stages(stages) => {
+                check_stages(stages, most)?;
+                Part::Stages
+            }
+        };
+        if (SHORTEST..=LONGEST).contains(&shape.duration()) {
+            return Ok(shape);
+        }
+        let text = match lasts {
+            Part::Stages => "together between 1 and 86400 seconds",
+            _ => "between 1 and 86400 seconds",
+        };
+        Err(Fault { part: lasts, text: text.to_owned() })
+    }
+
+    /// What it is made of.
+    pub fn form(&self) -> &Form {
+        &self.0
+    }
+
+    /// How long it lasts: stages together.
+    pub fn duration(&self) -> Duration {
+        Duration::from_millis(match &self.0 {
+            Form::Constant { duration_ms, .. } => *duration_ms,
+            Form::Stages(stages) => stages.iter().fold(0, |sum, stage| sum.saturating_add(stage.duration_ms)),
+        })
+    }
+
+    /// Its highest level.
+    pub fn peak(&self) -> u32 {
+        self.points().into_iter().map(|(_, level)| level).max().unwrap_or_default()
+    }
+
+    /// Its corners: milliseconds since its begin, and the level there.
+    pub fn points(&self) -> Vec<(u64, u32)> {
+        match &self.0 {
+            Form::Constant { level, duration_ms } => vec![(0, *level), (*duration_ms, *level)],
+            Form::Stages(stages) => {
+                let mut at = 0;
+                let corner = |stage: &Stage| {
+                    at += stage.duration_ms;
+                    (at, stage.target)
+                };
+                // A first stage without length says where it begins.
+                let begin = stages.first().is_none_or(|stage| stage.duration_ms > 0).then_some((0, 0));
+                begin.into_iter().chain(stages.iter().map(corner)).collect()
+            }
+        }
+    }
+
+    /// Level times seconds, over all of it.
+    fn area(&self) -> f64 {
+        let points = self.points();
+        let part = |pair: &[(u64, u32)]| {
+            let ((from, low), (to, high)) = (pair[0], pair[1]);
+            (to - from) as f64 / 1_000.0 * (f64::from(low) + f64::from(high)) / 2.0
+        };
+        points.windows(2).map(part).sum()
+    }
+}
+
+fn check_level(level: u32, part: Part, most: u32) -> Result<(), Fault> {
+    if (1..=most).contains(&level) {
+        return Ok(());
+    }
+    Err(Fault { part, text: format!("between 1 and {most}") })
+}
+
+fn check_stages(stages: &[Stage], most: u32) -> Result<(), Fault> {
+    let fault = |text: String| Err(Fault { part: Part::Stages, text });
+    if stages.is_empty() {
+        return fault("name at least one".to_owned());
+    }
+    if stages.len() > MOST_STAGES {
+        return fault(format!("there are {}; at most {MOST_STAGES}", stages.len()));
+    }
+    if let Some((place, stage)) = stages.iter().enumerate().find(|(_, stage)| stage.target > most) {
+        return fault(format!("stage {} goes to {}; at most {most}", place + 1, stage.target));
+    }
+    if stages.iter().all(|stage| stage.target == 0) {
+        return fault("none of them goes above 0".to_owned());
+    }
+    Ok(())
+}
+
+/// A load as it crosses the wire.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Raw {
+    Script,
+    Vus { vus: u32, duration_ms: u64 },
+    VusStages { stages: Vec<Stage> },
+    Rate { rate: u32, duration_ms: u64, max_vus: u32 },
+    RateStages { stages: Vec<Stage>, max_vus: u32 },
+}
+
+impl TryFrom<Raw> for Load {
+    type Error = Fault;
+
+    fn try_from(raw: Raw) -> Result<Self, Fault> {
+        let constant = |level, duration_ms| Form::Constant { level, duration_ms };
+        Ok(match raw {
+            Raw::Script => Self::Script,
+            Raw::Vus { vus, duration_ms } => Self::Closed(Closed::new(constant(vus, duration_ms))?),
+            Raw::VusStages { stages } => Self::Closed(Closed::new(Form::Stages(stages))?),
+            Raw::Rate { rate, duration_ms, max_vus } => {
+                Self::Open(Open::new(constant(rate, duration_ms), Some(max_vus))?)
+            }
+            Raw::RateStages { stages, max_vus } => Self::Open(Open::new(Form::Stages(stages), Some(max_vus))?),
+        })
+    }
+}
+
+impl From<Load> for Raw {
+    fn from(load: Load) -> Self {
+        match load {
+            Load::Script => Self::Script,
+            Load::Closed(Closed { vus: Shape(form) }) => match form {
+                Form::Constant { level: vus, duration_ms } => Self::Vus { vus, duration_ms },
+                Form::Stages(stages) => Self::VusStages { stages },
+            },
+            Load::Open(Open { rate: Shape(form), max_vus }) => match form {
+                Form::Constant { level: rate, duration_ms } => Self::Rate { rate, duration_ms, max_vus },
+                Form::Stages(stages) => Self::RateStages { stages, max_vus },
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stages(stages: &[(u64, u32)]) -> Form {
+        Form::Stages(stages.iter().map(|&(duration_ms, target)| Stage { duration_ms, target }).collect())
+    }
+
+    #[test]
+    fn what_makes_no_sense_can_not_be_made_and_says_which_part_is_wrong() {
+        let constant = |level, duration_ms| Form::Constant { level, duration_ms };
+        let closed = [
+            (constant(0, 1_000), "vus: between 1 and 100000"),
+            (constant(100_001, 1_000), "vus: between 1 and 100000"),
+            (constant(1, 999), "duration: between 1 and 86400 seconds"),
+            (constant(1, 86_400_001), "duration: between 1 and 86400 seconds"),
+            (stages(&[]), "stages: name at least one"),
+            (stages(&[(1_000, 0)]), "stages: none of them goes above 0"),
+            (stages(&[(1_000, 5), (1_000, 100_001)]), "stages: stage 2 goes to 100001; at most 100000"),
+            (stages(&[(0, 5), (500, 5)]), "stages: together between 1 and 86400 seconds"),
+            (stages(&[(u64::MAX, 5), (u64::MAX, 5)]), "stages: together between 1 and 86400 seconds"),
+            (stages(&[(20, 1); 101]), "stages: there are 101; at most 100"),
+        ];
+        for (form, sentence) in closed {
+            assert_eq!(Closed::new(form).expect_err(sentence).to_string(), sentence);
+        }
+        let fault = |form, vus| Open::new(form, vus).expect_err("a fault").to_string();
+        assert_eq!(fault(constant(0, 1_000), None), "rate: between 1 and 1000000");
+        assert_eq!(fault(constant(5, 1_000), Some(0)), "max_vus: between 1 and 100000");
+        let text = r#"{"kind":"rate","rate":0,"duration_ms":1000,"max_vus":1}"#;
+        assert!(serde_json::from_str::<Load>(text).expect_err("a fault").to_string().contains("rate: between"));
+    }
+
+    #[test]
+    fn a_shape_knows_its_length_its_peak_and_how_much_it_is() {
+        let open = |form| Load::Open(Open::new(form, None).expect("a load"));
+        let ramp = open(stages(&[(1_000, 100), (1_000, 100), (0, 50), (1_000, 0)]));
+        assert_eq!((ramp.duration(), ramp.iterations()), (Some(Duration::from_secs(3)), Some(175.0)));
+        let at_once = open(stages(&[(0, 50), (2_000, 50)]));
+        assert_eq!(at_once.shape().expect("a shape").points(), [(0, 50), (2_000, 50)]);
+        assert_eq!(at_once.iterations(), Some(100.0));
+        let constant = open(Form::Constant { level: 2_000, duration_ms: 1_500 });
+        assert_eq!((constant.iterations(), constant.shape().map(Shape::peak)), (Some(3_000.0), Some(2_000)));
+    }
+
+    #[test]
+    fn a_rate_has_enough_virtual_users_unless_somebody_says_how_many() {
+        let usual =
+            |rate| Open::new(Form::Constant { level: rate, duration_ms: 1_000 }, None).expect("a load").max_vus();
+        assert_eq!([usual(1), usual(2_000), usual(50_000)], [10, 200, 1_000]);
+        let open = Open::new(stages(&[(1_000, 10)]), Some(7)).expect("a load");
+        assert_eq!(open.max_vus(), 7);
+    }
+}

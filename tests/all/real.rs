@@ -1,0 +1,92 @@
+//! A server, a real agent and a real k6: loads of every kind, and scripts that k6 looks at.
+//!
+//! Where k6 or the bundled targets are missing, the reason is printed and nothing is tested.
+
+use serde_json::{Value, json};
+
+use crate::{
+    harness::{
+        Actor,
+        program::{Running, Tools},
+        submit::{plan_with, submit},
+    },
+    processes::{serve_with_agent, until, user_of},
+};
+
+/// A server with its own agent, which takes any script, and somebody who submits.
+struct Site {
+    program: Running,
+    user: Actor,
+    _data: tempfile::TempDir,
+}
+
+impl Site {
+    async fn start() -> Option<Self> {
+        let tools = Tools::find()?;
+        let data = tempfile::tempdir().expect("a folder");
+        let mut command = serve_with_agent(data.path(), &tools);
+        command.arg("--any-scenario");
+        let program = Running::start(command);
+        let user = user_of(&program, data.path()).await;
+        until(&program, "the agent", async || {
+            let list = user.get("/api/v1/agents").await.ok().json();
+            (list["agents"][0]["connected"] == true).then_some(())
+        })
+        .await;
+        Some(Self { program, user, _data: data })
+    }
+
+    async fn measured(&self, load: &Value) -> Value {
+        let plan = plan_with(&json!({"targets": ["rust-hyper"], "load": load, "warm_up_s": 0.2}));
+        let run = submit(&self.user, &plan).await.1.remove(0);
+        until(&self.program, "the end of the run", async || {
+            Some(self.user.run(&run).await).filter(|run| !run["finished_at_ms"].is_null())
+        })
+        .await
+    }
+}
+
+#[tokio::test]
+async fn a_rate_in_stages_makes_the_iterations_of_its_shape_and_virtual_users_in_stages_come_and_go() {
+    let Some(site) = Site::start().await else { return };
+    // 10 + 20 + 5: so few that every machine keeps up, or says what it dropped. One more or less is k6's rounding.
+    let stages =
+        json!([{"duration_s": 1, "target": 20}, {"duration_s": 1, "target": 20}, {"duration_s": 0.5, "target": 0}]);
+    let run = site.measured(&json!({"kind": "rate_stages", "stages": stages})).await;
+    assert_eq!(run["phase"], "finished", "{run}");
+    let (done, dropped) = (run["iterations"].as_u64().expect("a count"), run["dropped_iterations"].as_u64());
+    assert!(done <= 36 && (34..=36).contains(&(done + dropped.unwrap_or(0))), "{done} done, {dropped:?} dropped");
+    assert_eq!((&run["duration_s"], &run["load"]["max_vus"], &run["vus"]), (&json!(2.5), &json!(10), &json!(null)));
+    let reasons = run["reasons"].to_string();
+    assert_eq!(reasons.contains("iterations_dropped"), dropped.is_some_and(|dropped| dropped > 0), "{reasons}");
+
+    let stages = json!([{"duration_s": 0.5, "target": 3}, {"duration_s": 0.5, "target": 0}]);
+    let run = site.measured(&json!({"kind": "vus_stages", "stages": stages})).await;
+    assert!(run["phase"] == "finished" && run["iterations"].as_u64().is_some_and(|done| done > 0), "{run}");
+}
+
+#[tokio::test]
+async fn the_k6_of_an_agent_looks_at_a_script_before_it_is_kept() {
+    let Some(site) = Site::start().await else { return };
+    let store = async |script: &str| {
+        let scenario =
+            json!({"name": "mine", "script": script, "files": {"paths.json": "[1]"}, "defaults": {"N": "1"}});
+        site.user.post("/api/v1/scenarios", &scenario).await
+    };
+    // What an agent's user may read, a script may say: whose scripts it takes is for its owner to say.
+    let nosy = "throw new Error('\\u001b[31muser ' + open('/etc/passwd').split(':')[0]); export default () => {}";
+    for (script, words) in [
+        ("export default function () {", "Unexpected end of input"),
+        ("export const options = { vus: 'many' }; export default () => {}", "many"),
+        (nosy, "Error: user root"),
+    ] {
+        let refused = store(script).await.refused(422);
+        assert!(refused.starts_with("script: k6 failed: ") && refused.contains(words), "{refused}");
+    }
+    site.user.get("/api/v1/scenarios/mine").await.refused(404);
+    let good = "const paths = JSON.parse(open('./paths.json')); if (__ENV.N !== '1' || __ENV.PATH) throw 1;
+        export default function () {}";
+    let stored = store(good).await.ok().json();
+    assert_eq!((&stored["check"]["agent"], &stored["check"]["fault"]), (&json!("local"), &json!(null)), "{stored}");
+    assert!(stored["check"]["k6_version"].as_str().is_some_and(|version| version.starts_with('1')), "{stored}");
+}
