@@ -1,6 +1,7 @@
 //! The site in a real browser: passkeys by a virtual authenticator, charts, pages that follow, keyboard, narrow windows.
 
 mod accessible;
+mod axe;
 mod chromium;
 mod follow;
 mod heard;
@@ -12,6 +13,7 @@ mod passkeys;
 mod people;
 mod scriptless;
 mod told;
+mod world;
 
 use reqwest::Method;
 
