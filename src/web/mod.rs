@@ -13,6 +13,7 @@ pub mod live;
 pub mod mark;
 pub mod moment;
 pub mod pill;
+pub mod request;
 pub mod scale;
 pub mod scheme;
 pub mod shell;
