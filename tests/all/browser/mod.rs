@@ -9,10 +9,13 @@ mod history;
 mod hostile;
 mod new_run;
 mod page;
+mod paper;
 mod passkeys;
 mod people;
 mod scriptless;
+mod steady;
 mod told;
+mod weight;
 mod world;
 
 use reqwest::Method;

@@ -80,7 +80,7 @@ fn long(start: &str) -> String {
 
 async fn app() -> App {
     // What an agent was given stays given, however long the looking takes.
-    App::with(|config| config.lease = Duration::from_mins(60)).await
+    App::with(|config| config.lease = Duration::from_hours(1)).await
 }
 
 impl World {

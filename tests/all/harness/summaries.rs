@@ -60,7 +60,7 @@ pub fn scaled(faster: f64) -> String {
             let number = value.as_f64().expect("a number");
             match name.as_str() {
                 _ if is_gauge => {}
-                "count" | "passes" | "fails" => *value = json!((number * faster).round() as u64),
+                "count" | "passes" | "fails" => *value = json!((number * faster).round()),
                 _ if is_time => *value = json!(number / faster),
                 "rate" if number > 1.0 => *value = json!(number * faster),
                 _ => {}
