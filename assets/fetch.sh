@@ -1,12 +1,13 @@
 #!/bin/sh
-# Fetches the browser assets that the build embeds: Plotly by npm, Datastar out of a locked crate. Both are pinned;
+# Fetches the browser assets that the build embeds, Plotly by npm and Datastar out of a locked crate, and axe-core, with
+# which the tests look at pages. All are pinned;
 # Datastar's sum is checked here because a crate's lock covers the package, not what we take it for.
 set -eu
 cd "$(dirname "$0")/.."
 
 [ -f node_modules/.package-lock.json ] && [ node_modules/.package-lock.json -nt package-lock.json ] || {
     echo "assets: npm ci" >&2
-    npm ci --ignore-scripts --no-audit --no-fund --silent
+    npm ci --include=dev --ignore-scripts --no-audit --no-fund --silent
     touch node_modules/.package-lock.json
 }
 

@@ -10,6 +10,8 @@ use axum_extra::extract::{Query, QueryRejection};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::web::request;
+
 /// Why a request was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -47,6 +49,16 @@ pub enum Error {
 pub struct ErrorBody {
     /// A sentence for people.
     pub error: String,
+    /// The request by the name that it has in the server's log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+impl ErrorBody {
+    /// About the request that is answered.
+    pub fn new(error: String) -> Self {
+        Self { error, request_id: request::id() }
+    }
 }
 
 /// A handler's result.
@@ -91,7 +103,7 @@ impl IntoResponse for Error {
         if let Self::Internal(cause) = &self {
             tracing::error!(%cause, "request failed");
         }
-        let mut response = (self.status(), Json(ErrorBody { error: self.to_string() })).into_response();
+        let mut response = (self.status(), Json(ErrorBody::new(self.to_string()))).into_response();
         if let Self::TooMany(seconds) = &self {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(*seconds));
         }

@@ -204,6 +204,7 @@ pub fn router(state: &AppState, presence: Presence, passkeys: &Passkeys) -> Rout
         // Compressed and hashed when it was built, so it stays outside the layer above.
         .merge(web::assets::router())
         .layer(axum::middleware::from_fn(web::headers::secure))
+        .layer(axum::middleware::from_fn(web::request::name))
         .with_state(state.clone())
 }
 

@@ -17,9 +17,14 @@
   const drawn = new Map();
   const scheme = matchMedia("(prefers-color-scheme: dark)");
 
+  // Paper is white, and as wide as an A4 sheet leaves room for in a card; a page does not tell its printed width.
+  const paperWidth = 660;
+  let onPaper = false;
+
   // A custom property may hold light-dark(): only as the colour of an element does it become one colour.
   function palette() {
     const probe = document.createElement("i");
+    if (onPaper) probe.style.colorScheme = "light";
     document.body.append(probe);
     const colours = new Map();
     for (const [role, property] of roles) {
@@ -45,7 +50,7 @@
     if (!source || !plot || !figure.clientWidth) return;
     const { data, layout } = painted(JSON.parse(source), colours);
     layout.font = { ...layout.font, family: getComputedStyle(document.body).fontFamily };
-    layout.width = figure.clientWidth;
+    layout.width = onPaper ? paperWidth : figure.clientWidth;
     layout.height = figure.clientHeight;
     drawn.set(figure, { source, plot, width: layout.width, height: layout.height });
     Plotly.react(plot, data, layout, { displayModeBar: false, showTips: false });
@@ -55,12 +60,30 @@
     const colours = palette();
     for (const { target } of entries) {
       const last = drawn.get(target);
+      if (onPaper) continue;
       if (last?.width !== target.clientWidth || last?.height !== target.clientHeight) draw(target, colours);
     }
   });
 
+  // Plotly is larger than everything else together: it comes with the first chart of a page, not with a page without one.
+  const here = document.currentScript;
+  let comes = false;
+  function summon() {
+    if (comes) return;
+    comes = true;
+    const script = document.createElement("script");
+    script.src = here.dataset.plotly;
+    script.nonce = here.nonce;
+    script.addEventListener("load", survey);
+    document.head.append(script);
+  }
+
   // Finds what came, what changed and what went.
   function survey() {
+    if (!window.Plotly) {
+      if (document.querySelector("figure[data-chart]")) summon();
+      return;
+    }
     for (const [figure, { plot }] of drawn) {
       if (figure.isConnected) continue;
       sizes.unobserve(figure);
@@ -88,5 +111,11 @@
     if (changes.some(outsidePlots)) survey();
   }).observe(document.body, { childList: true, subtree: true, characterData: true });
   scheme.addEventListener("change", redraw);
+  for (const [event, is] of [["beforeprint", true], ["afterprint", false]]) {
+    addEventListener(event, () => {
+      onPaper = is;
+      redraw();
+    });
+  }
   survey();
 })();

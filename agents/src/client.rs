@@ -116,7 +116,12 @@ impl Client {
         }
         let text = response.text().await.unwrap_or_default();
         let said = serde_json::from_str::<serde_json::Value>(&text).ok();
-        let sentence = said.as_ref().and_then(|body| body["error"].as_str()).map(str::to_owned);
+        let field = |name: &str| said.as_ref().and_then(|body| body[name].as_str()).map(str::to_owned);
+        let sentence = match (field("error"), field("request_id")) {
+            // So that it can be found in the server's log.
+            (Some(sentence), Some(id)) if status.is_server_error() => Some(format!("{sentence} (request {id})")),
+            (sentence, _) => sentence,
+        };
         Err(Fault::Refused { status, sentence: sentence.unwrap_or_else(|| format!("{} answered {status}", self.base)) })
     }
 

@@ -54,8 +54,8 @@ struct Line {
 }
 
 impl Line {
-    fn vcpus(&self) -> Figure {
-        format::number(Some(self.size.vcpus))
+    fn vcpus(&self) -> f64 {
+        self.size.vcpus
     }
 
     fn memory(&self) -> Figure {

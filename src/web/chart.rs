@@ -69,7 +69,8 @@ fn axis(own: Value) -> Value {
         "zerolinecolor": "grid",
         "rangemode": "tozero",
         "fixedrange": true,
-        "tickformat": ",.6~g",
+        "tickformat": ",.9~f",
+        "automargin": true,
         "ticks": "",
     });
     if let (Value::Object(all), Value::Object(own)) = (&mut all, own) {

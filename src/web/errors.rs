@@ -14,7 +14,7 @@ use axum::{
 };
 use url::form_urlencoded;
 
-use super::shell::Shell;
+use super::{request, shell::Shell};
 use crate::error::{Error, ErrorBody, Told};
 
 /// Of what the framework says no more is read, bytes.
@@ -26,6 +26,8 @@ struct ErrorPage {
     shell: Shell,
     status: StatusCode,
     told: String,
+    /// By which the server's log knows it.
+    request: Option<String>,
 }
 
 impl ErrorPage {
@@ -99,7 +101,7 @@ async fn in_our_words(response: Response, method: &Method) -> Response {
         status if said.trim().is_empty() => status.canonical_reason().unwrap_or("refused").to_owned(),
         _ => said.trim().to_owned(),
     };
-    let mut response = (parts.status, Json(ErrorBody { error: told.clone() })).into_response();
+    let mut response = (parts.status, Json(ErrorBody::new(told.clone()))).into_response();
     response.extensions_mut().insert(Told(told));
     response
 }
@@ -109,7 +111,7 @@ fn page(status: StatusCode, told: String, method: &Method, uri: &Uri) -> Respons
         return Redirect::to(&login_address(method, uri)).into_response();
     }
     let shell = Shell::anonymous(status.canonical_reason().unwrap_or("Error"));
-    (status, ErrorPage { shell, status, told }).into_response()
+    (status, ErrorPage { shell, status, told, request: request::id() }).into_response()
 }
 
 /// Back to where somebody wanted to go, unless going there would do something.

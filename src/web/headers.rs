@@ -7,22 +7,44 @@ use axum::{
     response::Response,
 };
 
-/// Datastar evaluates the expressions in attributes, hence `unsafe-eval`; Plotly writes style elements, hence
-/// `unsafe-inline` for styles. Scripts come from files alone.
-const POLICY: &str = "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; \
-    img-src 'self' data: blob:; object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
+/// `NONCE` stands for what each answer draws anew: scripts and style elements run only if the page names it, so that not
+/// even a file of this server becomes a script unless a template says so. Datastar evaluates the expressions in
+/// attributes, hence `unsafe-eval`; Plotly sets style attributes, hence `unsafe-inline` for those alone.
+const POLICY: &str = "default-src 'none'; script-src 'nonce-NONCE' 'unsafe-eval'; style-src 'self' 'nonce-NONCE'; \
+    style-src-attr 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; \
+    frame-ancestors 'none'";
 
-const HEADERS: [(HeaderName, HeaderValue); 4] = [
-    (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
     (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
     (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
+    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+    (HeaderName::from_static("permissions-policy"), HeaderValue::from_static(PERMISSIONS)),
 ];
+
+/// Passkeys are all that pages need of a device.
+const PERMISSIONS: &str = "publickey-credentials-create=(self), publickey-credentials-get=(self), accelerometer=(), \
+    autoplay=(), camera=(), display-capture=(), encrypted-media=(), fullscreen=(), geolocation=(), gyroscope=(), \
+    magnetometer=(), microphone=(), midi=(), payment=(), usb=(), xr-spatial-tracking=()";
+
+tokio::task_local! {
+    static NONCE: String;
+}
+
+/// What a template gives its scripts and style elements: `nonce="{{ crate::web::headers::nonce() }}"`.
+pub fn nonce() -> String {
+    NONCE.try_with(Clone::clone).unwrap_or_default()
+}
 
 /// Middleware (`axum::middleware::from_fn`) for everything that is served.
 pub async fn secure(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
+    let nonce = format!("{:032x}", rand::random::<u128>());
+    let mut response = NONCE.scope(nonce.clone(), next.run(request)).await;
     let headers = response.headers_mut();
+    if let Ok(policy) = HeaderValue::try_from(POLICY.replace("NONCE", &nonce)) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
     for (name, value) in HEADERS {
         headers.insert(name, value);
     }
@@ -40,19 +62,33 @@ mod tests {
 
     use super::*;
 
+    async fn answers(path: &str) -> (Response, String) {
+        let app: Router = Router::new()
+            .route("/page", get(async || Html(nonce())))
+            .route("/text", get(async || "hello"))
+            .layer(from_fn(secure));
+        let asked = Request::get(path).body(Body::empty()).expect("a request");
+        let (parts, body) = app.oneshot(asked).await.expect("infallible").into_parts();
+        let body = axum::body::to_bytes(body, 99).await.expect("a body");
+        (Response::from_parts(parts, Body::empty()), String::from_utf8_lossy(&body).into_owned())
+    }
+
     #[tokio::test]
     async fn pages_are_locked_down_and_never_stored() {
-        let app: Router = Router::new()
-            .route("/page", get(|| async { Html("hello") }))
-            .route("/text", get(|| async { "hello" }))
-            .layer(from_fn(secure));
-        let ask = |path: &str| Request::get(path).body(Body::empty()).expect("a request");
-        let page = app.clone().oneshot(ask("/page")).await.expect("infallible");
+        let (page, nonce) = answers("/page").await;
         assert_eq!(page.headers()[header::CACHE_CONTROL], "no-store");
         let policy = page.headers()[header::CONTENT_SECURITY_POLICY].to_str().expect("ascii");
-        assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("script-src 'self' 'unsafe-inline'"));
-        let text = app.oneshot(ask("/text")).await.expect("infallible");
+        let scripts = policy.split("; ").find(|part| part.starts_with("script-src")).expect("a rule for scripts");
+        assert_eq!(scripts, format!("script-src 'nonce-{nonce}' 'unsafe-eval'"));
+        assert!(policy.starts_with("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+        let (text, _) = answers("/text").await;
         assert_eq!(text.headers()[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
         assert!(!text.headers().contains_key(header::CACHE_CONTROL));
+    }
+
+    #[tokio::test]
+    async fn no_two_answers_share_a_nonce() {
+        let (first, second) = (answers("/page").await.1, answers("/page").await.1);
+        assert!(first.len() == 32 && first != second, "{first} {second}");
     }
 }

@@ -14,6 +14,7 @@ pub mod mark;
 pub mod markdown;
 pub mod moment;
 pub mod pill;
+pub mod request;
 pub mod scale;
 pub mod scheme;
 pub mod shell;

@@ -35,8 +35,7 @@ impl Scale {
         match self {
             Self::Linear => json!({"nticks": 6}),
             Self::Logarithmic(least, most) => {
-                let ticks = round_steps(*least, *most);
-                let names: Vec<String> = ticks.iter().map(f64::to_string).collect();
+                let (ticks, names): (Vec<f64>, Vec<String>) = round_steps(*least, *most).map(written).unzip();
                 let range = [least.log10() - 0.15, most.log10() + 0.1];
                 json!({"type": "log", "range": range, "tickvals": ticks, "ticktext": names})
             }
@@ -44,29 +43,54 @@ impl Scale {
     }
 }
 
+/// A digit and the power of ten that it is multiplied with.
+type Step = (u8, i32);
+
 /// 1, 2, 5, 10, … between two figures.
-fn round_steps(least: f64, most: f64) -> Vec<f64> {
-    let mut steps = Vec::new();
-    let mut power = 10f64.powf(least.log10().floor());
-    while power <= most {
-        steps.extend([1.0, 2.0, 5.0].map(|step| step * power).into_iter().filter(|step| (least..=most).contains(step)));
-        power *= 10.0;
-    }
+fn round_steps(least: f64, most: f64) -> impl Iterator<Item = Step> {
+    #[expect(clippy::cast_possible_truncation, reason = "no float is beyond 10^308")]
+    let [from, to] = [least, most].map(|figure| figure.log10().floor() as i32);
+    let within = move |step: &Step| (least..=most).contains(&written(*step).0);
+    let all = (from..=to).flat_map(|power| [1, 2, 5].map(|digit| (digit, power))).filter(within);
     // More than fit are too many: whole powers are enough then.
-    if steps.len() > 8 {
-        steps.into_iter().filter(|step| (step.log10() - step.log10().round()).abs() < 1e-9).collect()
-    } else {
-        steps
+    let are_many = all.clone().count() > 8;
+    all.filter(move |(digit, _)| !are_many || *digit == 1)
+}
+
+/// The figure and how it is written, exactly: what powers of floats give would be written as 9.999….
+fn written((digit, power): Step) -> (f64, String) {
+    let value = format!("{digit}e{power}").parse().unwrap_or_default();
+    let zeros = usize::try_from(power.unsigned_abs()).unwrap_or_default();
+    if power < 0 {
+        return (value, format!("0.{}{digit}", "0".repeat(zeros - 1)));
     }
+    let digits = format!("{digit}{}", "0".repeat(zeros));
+    let groups: Vec<String> =
+        digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group).into_owned()).collect();
+    (value, groups.join(","))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn names(least: f64, most: f64) -> Vec<String> {
+        round_steps(least, most).map(|step| written(step).1).collect()
+    }
+
     #[test]
     fn logarithmic_ticks_are_round() {
-        assert_eq!(round_steps(0.4, 30.0), [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
-        assert_eq!(round_steps(0.01, 2000.0).len(), 6);
+        assert_eq!(names(0.4, 30.0), ["0.5", "1", "2", "5", "10", "20"]);
+        assert_eq!(names(0.01, 2000.0).len(), 6);
+    }
+
+    #[test]
+    fn the_smallest_and_the_largest_ticks_are_written_exactly() {
+        assert_eq!(names(0.000_001, 0.000_003), ["0.000001", "0.000002"]);
+        assert_eq!(
+            names(90_000.0, 2_000_000_000.0),
+            ["100,000", "1,000,000", "10,000,000", "100,000,000", "1,000,000,000"]
+        );
+        assert_eq!(written((1, -5)).0.to_string(), "0.00001");
     }
 }

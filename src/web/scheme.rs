@@ -35,6 +35,14 @@ impl Scheme {
         }
     }
 
+    /// What a page tells of itself before its styles are there, so that not even the blank window flashes.
+    pub fn supported(self) -> &'static str {
+        match self {
+            Self::System => "light dark",
+            chosen => chosen.as_str(),
+        }
+    }
+
     /// What a browser is told to keep, for a year.
     pub fn cookie(self) -> Cookie<'static> {
         let cookie = Cookie::build((COOKIE, self.as_str())).path("/").http_only(true).same_site(SameSite::Lax);

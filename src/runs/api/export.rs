@@ -13,7 +13,7 @@ use super::trash::found_all;
 use crate::{
     auth::Read,
     error::{Asked, Error, ErrorBody, Result},
-    runs::{Run, RunList, Verdict, csv},
+    runs::{Run, RunList, Verdict, csv, load},
     state::AppState,
 };
 
@@ -91,6 +91,7 @@ fn table(runs: &[Run]) -> String {
         "memory_bytes",
         "scenario",
         "parameters",
+        "load",
         "vus",
         "repetition",
         "phase",
@@ -138,6 +139,7 @@ fn cells(run: &Run) -> Vec<String> {
         word(size.map(|size| &size.memory_bytes)),
         word(run.scenario.as_ref()),
         parameters.join(" "),
+        run.load.as_ref().map_or_else(String::new, load::whole),
         word(run.vus.as_ref()),
         run.repetition.to_string(),
         run.phase.clone(),

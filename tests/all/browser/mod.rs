@@ -1,6 +1,7 @@
 //! The site in a real browser: passkeys by a virtual authenticator, charts, pages that follow, keyboard, narrow windows.
 
 mod accessible;
+mod axe;
 mod chromium;
 mod follow;
 mod heard;
@@ -8,10 +9,14 @@ mod history;
 mod hostile;
 mod new_run;
 mod page;
+mod paper;
 mod passkeys;
 mod people;
 mod scriptless;
+mod steady;
 mod told;
+mod weight;
+mod world;
 
 use reqwest::Method;
 

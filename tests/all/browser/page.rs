@@ -29,7 +29,7 @@ use tokio::time::{Instant, sleep};
 use url::Url;
 
 use super::{chromium::Chromium, told::Told};
-use crate::harness::{App, PATIENCE};
+use crate::harness::{Actor, App, PATIENCE};
 
 /// A window on one server.
 pub struct Tab {
@@ -61,8 +61,13 @@ impl Tab {
 
     /// A person of some role has logged in here.
     pub async fn of(app: &App, role: Role) -> Self {
+        Self::with(app, &app.person(role).await).await
+    }
+
+    /// Somebody has logged in here.
+    pub async fn with(app: &App, person: &Actor) -> Self {
         let tab = Self::open(app).await;
-        let mut cookie = SetCookieParams::new(SESSION_COOKIE, app.person(role).await.session());
+        let mut cookie = SetCookieParams::new(SESSION_COOKIE, person.session());
         cookie.url = Some(tab.site.to_string());
         tab.ask(cookie).await;
         tab

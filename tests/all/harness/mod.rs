@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 use uuid::Uuid;
 
-pub use actor::{Actor, Answer};
+pub use actor::{Actor, Answer, BROWSER};
 pub use agent::Agent;
 
 /// Whatever is waited for comes within this, also on a machine that has much else to do.

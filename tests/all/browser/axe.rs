@@ -1,0 +1,38 @@
+//! What axe-core finds wrong with a page. It comes from `node_modules`, never from the site.
+
+use std::{fs, path::Path, sync::LazyLock};
+
+use super::Tab;
+
+static AXE: LazyLock<String> = LazyLock::new(|| {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("node_modules/axe-core/axe.min.js");
+    fs::read_to_string(&path).unwrap_or_else(|fault| panic!("{}: {fault}; `make assets` fetches it", path.display()))
+});
+
+/// Which rules are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    /// Every one.
+    All,
+    /// Those that another colour scheme can break.
+    Colours,
+}
+
+impl Tab {
+    /// A line for each violation on the page: rule, place, and what would help.
+    pub async fn violations(&self, rules: Rules) -> Vec<String> {
+        if !self.eval::<bool>("'axe' in window").await {
+            self.eval::<Option<()>>(&format!("{}; null", *AXE)).await;
+        }
+        let only = match rules {
+            Rules::All => "{}",
+            Rules::Colours => "{runOnly: ['color-contrast', 'link-in-text-block']}",
+        };
+        self.eval(&format!(
+            "axe.run(document, {{resultTypes: ['violations'], ...{only}}}).then(({{violations}}) =>
+             violations.flatMap(({{id, nodes}}) => nodes.map(({{target, failureSummary}}) =>
+             `${{id}} at ${{target.join(' ')}}: ${{failureSummary.split('\\n').slice(1).join(';').trim()}}`)))"
+        ))
+        .await
+    }
+}

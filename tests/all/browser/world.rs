@@ -1,0 +1,299 @@
+//! The site as people meet it: with nothing in it, with a team's work, and with names and figures that fit nowhere.
+
+use std::time::Duration;
+
+use brewbench::auth::Role;
+use brewbench_agent::wire::{
+    Phase, now_ms,
+    outcome::{Ended, Mechanism, Observed, Outcome},
+};
+use serde_json::json;
+
+use super::bring;
+use crate::harness::{
+    Actor, Agent, App,
+    agent::outcome,
+    submit::{plan_with, submit, text},
+    summaries::{fixture, good_checking, scaled},
+};
+
+/// A server with something on it, and the pages that there are to see.
+pub struct World {
+    /// What it is called in the names of pictures.
+    pub name: &'static str,
+    /// The server.
+    pub app: App,
+    /// Its pages.
+    pub places: Vec<Place>,
+    /// They stay connected, and work on what they were given last.
+    _agents: Vec<Agent>,
+}
+
+/// A page.
+pub struct Place {
+    /// What it is called in the names of pictures.
+    pub name: String,
+    /// Where it is.
+    pub path: String,
+    /// Who looks at it; nobody is not logged in.
+    pub who: Option<Role>,
+}
+
+/// Gathers places.
+#[derive(Default)]
+struct Map(Vec<Place>);
+
+impl Map {
+    fn add(&mut self, who: impl Into<Option<Role>>, places: &[(&str, &str)]) {
+        let who = who.into();
+        self.0.extend(places.iter().map(|(name, path)| Place {
+            name: (*name).to_owned(),
+            path: (*path).to_owned(),
+            who,
+        }));
+    }
+}
+
+/// The pages that need nothing to be there.
+const PLAIN: [(&str, &str); 15] = [
+    ("dashboard", "/"),
+    ("runs", "/runs"),
+    ("new-run", "/runs/new"),
+    ("experiments", "/experiments"),
+    ("compare", "/compare"),
+    ("targets", "/targets"),
+    ("scenarios", "/scenarios"),
+    ("sizes", "/sizes"),
+    ("agents", "/agents"),
+    ("settings", "/settings"),
+    ("account", "/account"),
+    ("tokens", "/tokens"),
+    ("people", "/people"),
+    ("audit", "/audit"),
+    ("missing", "/nowhere/to/be/found"),
+];
+
+/// What a name may be at most.
+fn long(start: &str) -> String {
+    format!("{start}-{}", "and-what-else-somebody-wrote-into-the-name-".repeat(2))[..80].to_owned()
+}
+
+async fn app() -> App {
+    // What an agent was given stays given, however long the looking takes.
+    App::with(|config| config.lease = Duration::from_hours(1)).await
+}
+
+impl World {
+    /// The day after the installation.
+    pub async fn empty() -> Self {
+        let (app, mut map) = (app().await, Map::default());
+        let link = app.invite(Role::Admin).await;
+        map.add(None, &[("login", "/login"), ("register", &link)]);
+        map.add(Role::Admin, &PLAIN);
+        map.add(Role::Viewer, &[("forbidden", "/people"), ("agents-viewer", "/agents")]);
+        Self { name: "empty", app, places: map.0, _agents: Vec::new() }
+    }
+
+    /// A team's work: all that can be there, and a run that goes on.
+    pub async fn full() -> Self {
+        let (app, mut map) = (app().await, Map::default());
+        let user = app.user().await;
+        people(&app).await;
+        let mut imports = Vec::new();
+        for repetition in 1..=4 {
+            let wobble = 1.0 + 0.004 * f64::from(repetition);
+            for (target, faster) in [("gosherve", 0.71), ("servy", 0.93)] {
+                imports.push(bring(&user, target, repetition, scaled(faster * wobble)).await);
+            }
+        }
+        for script in ["// asks for one file\n", "// asks for two\n"] {
+            let script = format!("import http from 'k6/http';\n{script}{SCRIPT}");
+            let scenario = json!({"name": "mine", "script": script, "files": {"paths.json": "[\"/\", \"/a\"]"},
+                "defaults": {"PAYLOAD": "1k"}});
+            user.post("/api/v1/scenarios", &scenario).await.ok();
+        }
+        let kept = user.get("/api/v1/scenarios/mine/revisions").await.ok().json()["revisions"].clone();
+        let [newest, first] = [0, 1].map(|place| text(&kept[place]["sha256"]));
+        let mut agent = Agent::start(&app, "rack").await;
+        let mut away = Agent::start(&app, "attic").await;
+        away.hang_up();
+        let plan = plan_with(&json!({"targets": ["fast", "slow"], "sizes": ["1/256MiB", "2/4GiB"], "repetitions": 4}));
+        let (done, runs) = submit(&user, &plan).await;
+        for _ in &runs {
+            work(&mut agent, Some(1.0)).await;
+        }
+        let plan = plan_with(&json!({"targets": ["slow", "fast"], "sizes": ["4/8GiB"], "repetitions": 4,
+            "name": "after the new parser"}));
+        let (going, others) = submit(&user, &plan).await;
+        work(&mut agent, Some(0.8)).await;
+        work(&mut agent, None).await;
+        let job = agent.job().await;
+        agent.enter(job.run, Phase::Preparing);
+        agent.enter(job.run, Phase::Measuring);
+        let running = job.run.to_string();
+        app.until("a run that is measured", async || (user.run(&running).await["phase"] == "measuring").then_some(()))
+            .await;
+
+        let link = app.invite(Role::Viewer).await;
+        map.add(None, &[("login", "/login"), ("register", &link), ("register-used", "/register?token=bbi_gone")]);
+        map.add(Role::Admin, &PLAIN);
+        map.add(
+            Role::Admin,
+            &[
+                ("runs-older", &format!("/runs?before={}", imports[4])),
+                ("run", &format!("/runs/{}", runs[0])),
+                ("run-imported", &format!("/runs/{}", imports[0])),
+                ("run-failed", &format!("/runs/{}", others[1])),
+                ("run-running", &format!("/runs/{running}")),
+                ("run-queued", &format!("/runs/{}", others[7])),
+                ("run-cancel", &format!("/runs/{}/cancel", others[7])),
+                ("run-delete", &format!("/runs/{}/delete", runs[0])),
+                ("new-run-again", &format!("/runs/new?experiment={done}")),
+                ("experiment", &format!("/experiments/{done}")),
+                ("experiment-running", &format!("/experiments/{going}")),
+                ("experiment-cancel", &format!("/experiments/{going}/cancel")),
+                ("compare-two", &format!("/compare?runs={},{}", imports[0], imports[1])),
+                ("compare-eight", &format!("/compare?runs={}", imports.join(","))),
+                ("compare-sizes", &format!("/compare?runs={}", runs.join(","))),
+                ("target", "/targets/fast"),
+                ("target-imported", "/targets/servy"),
+                ("scenario", "/scenarios/site-mix"),
+                ("scenario-mine", "/scenarios/mine"),
+                ("scenario-differences", &format!("/scenarios/mine/differences?from={first}&to={newest}")),
+                ("agent", "/agents/rack"),
+                ("agent-away", "/agents/attic"),
+                ("agent-revoke", "/agents/rack/revoke"),
+                ("size-remove", "/sizes/16%20vCPU%20%2F%2016%20GiB/remove"),
+                ("sessions-end", "/account/sessions/end-others"),
+                ("token-revoke", "/tokens/ci/revoke"),
+                ("person-mend", "/people/Eve/mend"),
+                ("person-remove", "/people/Eve/remove"),
+                ("invite-withdraw", "/people/invites/1/withdraw"),
+            ],
+        );
+        map.add(Role::Viewer, &[("forbidden", "/people"), ("agents-viewer", "/agents"), ("sizes-viewer", "/sizes")]);
+        Self { name: "full", app, places: map.0, _agents: vec![agent] }
+    }
+
+    /// Names of 80 letters, figures of ten digits, forty targets side by side.
+    pub async fn ugly() -> Self {
+        let (app, mut map) = (app().await, Map::default());
+        let user = app.user().await;
+        let [name, other] = ["first", "second"].map(long);
+        let person = app.named(&"W".repeat(64), Role::Admin, now_ms() + 86_400_000).await;
+        person.post("/api/v1/tokens", &json!({"name": long("token"), "scope": "read"})).await.ok();
+        person.post("/api/v1/sizes", &json!({"name": long("size"), "vcpus": 0.1, "memory": "1099511627775"})).await;
+        let scenario = json!({"name": long("scenario"), "script": format!("// {}\n{SCRIPT}", "long ".repeat(60)),
+            "files": {"x.json": "[]"}, "defaults": {"A_PARAMETER_WITH_A_LONG_NAME": "v".repeat(300)}});
+        user.post("/api/v1/scenarios", &scenario).await.ok();
+        let mut many = Vec::new();
+        for number in 0..40 {
+            let target = if number % 8 == 0 { long(&format!("t{number}")) } else { format!("target-{number}") };
+            let faster = 1.0 + f64::from(number * number % 37) / 20.0;
+            many.push(bring(&user, &target, 1, scaled(faster)).await);
+        }
+        let mut huge = Vec::new();
+        for (target, faster) in [(&name, 99_000.0), (&other, 0.000_02)] {
+            for repetition in 1..=3 {
+                huge.push(bring(&user, target, repetition, scaled(faster * f64::from(repetition))).await);
+            }
+        }
+        let checking = bring(&user, &name, 9, good_checking(&"y".repeat(300))).await;
+        let odd = bring(&user, "odd", 1, fixture("handle-summary-odd-v1.8.1")).await;
+        let down = bring(&user, "down", 1, fixture("summary-export-target-down-v1.8.1")).await;
+        let mut agent = Agent::start_with(&app, &long("agent"), |hello| {
+            hello.machine.kernel = format!("Linux {}", "6.12-".repeat(20));
+            hello.machine.hostname = long("host");
+            hello.machine.cores = 1024;
+            hello.machine.memory_bytes = u64::MAX >> 12;
+            hello.machine.cpu = Mechanism::None;
+            for target in &mut hello.targets {
+                (target.name, target.version) = (long(&target.name), "1.2.3-".repeat(12));
+                target.description = "described at length, ".repeat(12);
+            }
+        })
+        .await;
+        let plan = plan_with(&json!({"targets": [long("fast"), long("slow")], "sizes": ["1/256MiB", "16/16GiB"],
+            "repetitions": 10, "name": "n".repeat(80)}));
+        let (experiment, runs) = submit(&user, &plan).await;
+        work(&mut agent, Some(50_000.0)).await;
+        work(&mut agent, None).await;
+        work(&mut agent, Some(1.0)).await;
+        let _job = agent.job().await;
+
+        map.add(Role::Admin, &PLAIN[..14]);
+        let agent_path = format!("/agents/{}", agent.name);
+        map.add(
+            Role::Admin,
+            &[
+                ("run", &format!("/runs/{}", runs[0])),
+                ("run-failed", &format!("/runs/{}", runs[1])),
+                ("run-huge", &format!("/runs/{}", huge[0])),
+                ("run-slow", &format!("/runs/{}", huge[3])),
+                ("run-checking", &format!("/runs/{checking}")),
+                ("run-odd", &format!("/runs/{odd}")),
+                ("run-down", &format!("/runs/{down}")),
+                ("new-run-again", &format!("/runs/new?experiment={experiment}")),
+                ("experiment", &format!("/experiments/{experiment}")),
+                ("compare-two", &format!("/compare?runs={},{}", huge[0], huge[3])),
+                ("compare-six", &format!("/compare?runs={}", huge.join(","))),
+                ("compare-forty", &format!("/compare?runs={}", many.join(","))),
+                ("target", &format!("/targets/{}", long("fast"))),
+                ("target-imported", &format!("/targets/{name}")),
+                ("scenario", &format!("/scenarios/{}", long("scenario"))),
+                ("agent", &agent_path),
+                ("agent-revoke", &format!("{agent_path}/revoke")),
+                ("token-revoke", &format!("/tokens/{}/revoke", long("token"))),
+                ("person-remove", &format!("/people/{}/remove", "W".repeat(64))),
+                ("missing", &format!("/{}", "nowhere".repeat(30))),
+            ],
+        );
+        Self { name: "ugly", app, places: map.0, _agents: vec![agent] }
+    }
+}
+
+const SCRIPT: &str = "export const options = { vus: 10, duration: '30s' };\n
+export default function () {\n  http.get(`${__ENV.BASE_URL}/?n=${__ENV.PAYLOAD}`);\n}\n";
+
+/// Accounts, tokens, keys and invitations, and what the audit log says of them.
+async fn people(app: &App) {
+    let admin = app.admin().await;
+    let eve = app.named("Eve", Role::Member, now_ms() + 86_400_000).await;
+    app.named("Grace", Role::Viewer, now_ms() + 86_400_000).await;
+    eve.post("/api/v1/tokens", &json!({"name": "ci", "scope": "submit", "expires_in_days": 30})).await.ok();
+    eve.post("/api/v1/tokens", &json!({"name": "laptop", "scope": "read"})).await.ok();
+    admin.delete("/api/v1/tokens/laptop").await.ok();
+    admin.post("/api/v1/invites", &json!({"person": "Eve", "ends_passkeys": true})).await.ok();
+    app.invite(Role::Member).await;
+}
+
+/// Does the next job: with figures so many times those of the fixture, or else it fails.
+async fn work(agent: &mut Agent, faster: Option<f64>) {
+    let job = agent.job().await;
+    let Some(faster) = faster else {
+        let reason = "target died during the measurement: exit status 101\nthread 'main' panicked at src/main.rs:7";
+        return agent
+            .end(Outcome { ended: Ended::Failed { reason: reason.to_owned() }, summary: None, ..outcome(&job, "") })
+            .await;
+    };
+    let own = if job.target.starts_with("fast") { 1.3 } else { 1.0 };
+    let wobble = 1.0 + (now_ms() % 100) as f64 / 20_000.0;
+    let summary = scaled(faster * own * wobble * job.size.vcpus.sqrt());
+    let observed = Observed {
+        cpu_us: Some(2_940_000),
+        throttled_us: Some(61_000),
+        peak_memory_bytes: Some(154 << 20),
+        oom_kills: Some(0),
+    };
+    agent.end(Outcome { observed: Some(observed), ..outcome(&job, &summary) }).await;
+}
+
+/// Somebody of a role, as people are called.
+pub async fn somebody(app: &App, role: Role) -> Actor {
+    let name = match role {
+        Role::Admin => "Ada",
+        Role::Member => "Mary",
+        Role::Viewer => "Hedy",
+    };
+    app.named(name, role, now_ms() + 86_400_000).await
+}
