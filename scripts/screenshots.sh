@@ -6,5 +6,5 @@ set -eu
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
-BREWBENCH_SCREENSHOTS=$folder cargo test --quiet --locked --package brewbench --test all browser::accessible >&2
+BREWBENCH_SCREENSHOTS=$folder cargo test --quiet --locked --package brewbench --test all -- browser::accessible browser::paper >&2
 echo "$folder: $(find "$folder" -name '*.png' | wc -l) pictures"

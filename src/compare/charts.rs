@@ -1,5 +1,7 @@
 //! The charts of a comparison as Plotly figures: medians as faint bars, repetitions as points. Pure.
 
+use std::iter;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -21,11 +23,11 @@ pub fn charts(subjects: &[Subject], rows: &[Row]) -> Vec<Chart> {
     let with_figures: Vec<&Row> = rows.iter().filter(|row| row.rivals().count() > 0).collect();
     match with_figures.as_slice() {
         [] => Vec::new(),
-        [row] if rows.len() == 1 => vec![throughput(subjects, row), latency(subjects, row)],
-        many => vec![
-            by_setting(subjects, many, "throughput", Metric::Rps),
-            by_setting(subjects, many, "latency", Metric::P99Ms),
-        ],
+        [row] if rows.len() == 1 => iter::once(throughput(subjects, row)).chain(latency(subjects, row)).collect(),
+        many => {
+            let both = [("throughput", Metric::Rps), ("latency", Metric::P99Ms)];
+            both.into_iter().filter_map(|(id, metric)| by_setting(subjects, many, id, metric)).collect()
+        }
     }
 }
 
@@ -35,6 +37,9 @@ struct Bar<'a> {
     spread: Spread,
     runs: Vec<(&'a Run, f64)>,
 }
+
+/// What stands side by side under one name: a place for every subject.
+type Group<'a> = (String, Vec<Option<Bar<'a>>>);
 
 fn bar<'a>(subjects: &'a [Subject], cell: &'a Cell, metric: Metric) -> Option<Bar<'a>> {
     let runs: Vec<_> = cell.counting().filter_map(|run| Some((run, metric.of(run)?))).collect();
@@ -76,31 +81,41 @@ fn throughput(subjects: &[Subject], row: &Row) -> Chart {
     }
 }
 
-fn latency(subjects: &[Subject], row: &Row) -> Chart {
-    let groups: Vec<(String, Vec<Option<Bar>>)> = Metric::LATENCY
+/// None if no summary has any figure of it; a figure that none has gets no place.
+fn latency(subjects: &[Subject], row: &Row) -> Option<Chart> {
+    let (metrics, groups): (Vec<Metric>, Vec<Group>) = Metric::LATENCY
         .into_iter()
-        .map(|metric| (metric.name().to_owned(), row.rivals().map(|cell| bar(subjects, cell, metric)).collect()))
-        .collect();
-    let heads = groups.iter().zip(Metric::LATENCY);
+        .map(|metric| (metric, row.rivals().map(|cell| bar(subjects, cell, metric)).collect()))
+        .filter(|(_, bars): &(_, Vec<Option<Bar>>)| bars.iter().any(Option::is_some))
+        .map(|(metric, bars)| (metric, (metric.name().to_owned(), bars)))
+        .unzip();
+    if groups.is_empty() {
+        return None;
+    }
+    let heads = groups.iter().zip(metrics.iter().copied());
     let spoken_bars = heads.flat_map(|((_, bars), metric)| bars.iter().flatten().map(move |bar| (bar, metric)));
     let label = spoken("Latency of all requests in milliseconds", spoken_bars);
     let scale = scale_of(&groups);
     let unit = format!("ms, lower is better{}{}", scale.said(), suspect_hint(&[row]));
-    let (figure, min_width) = grouped(&groups, &Metric::LATENCY, &scale);
-    Chart { id: "latency", title: "Latency".to_owned(), unit, label, height: 280, min_width, figure }
+    let (figure, min_width) = grouped(&groups, &metrics, &scale);
+    Some(Chart { id: "latency", title: "Latency".to_owned(), unit, label, height: 280, min_width, figure })
 }
 
-fn by_setting(subjects: &[Subject], rows: &[&Row], id: &'static str, metric: Metric) -> Chart {
+/// None if no summary has the figure.
+fn by_setting(subjects: &[Subject], rows: &[&Row], id: &'static str, metric: Metric) -> Option<Chart> {
     let present: Vec<usize> = (0..subjects.len())
         .filter(|place| rows.iter().any(|row| row.rivals().any(|cell| cell.subject == *place)))
         .collect();
-    let groups: Vec<(String, Vec<Option<Bar>>)> = rows
+    let groups: Vec<Group> = rows
         .iter()
         .map(|row| {
             let of = |place: &usize| bar(subjects, row.rivals().find(|cell| cell.subject == *place)?, metric);
             (elided(&row.setting.label, 22), present.iter().map(of).collect())
         })
         .collect();
+    if groups.iter().all(|(_, bars)| bars.iter().all(Option::is_none)) {
+        return None;
+    }
     let scale = scale_of(&groups);
     let settings: Vec<&Setting> = rows.iter().map(|row| &row.setting).collect();
     let kind = if only_sizes_differ(&settings) { "machine size" } else { "setting" };
@@ -112,16 +127,16 @@ fn by_setting(subjects: &[Subject], rows: &[&Row], id: &'static str, metric: Met
     let label = spoken(&title, groups.iter().flat_map(|(_, bars)| bars.iter().flatten().map(|bar| (bar, metric))));
     let (figure, min_width) = grouped(&groups, &vec![metric; groups.len()], &scale);
     let unit = format!("{unit}{}{}", scale.said(), suspect_hint(rows));
-    Chart { id, title, unit, label, height: 300, min_width, figure }
+    Some(Chart { id, title, unit, label, height: 300, min_width, figure })
 }
 
-fn scale_of(groups: &[(String, Vec<Option<Bar>>)]) -> Scale {
+fn scale_of(groups: &[Group]) -> Scale {
     let bars = groups.iter().flat_map(|(_, bars)| bars.iter().flatten());
     Scale::of(bars.map(|bar| (bar.spread.min, bar.spread.max)))
 }
 
 /// Groups side by side along the horizontal axis, in each a place for every subject.
-fn grouped(groups: &[(String, Vec<Option<Bar>>)], metrics: &[Metric], scale: &Scale) -> (ScriptJson, usize) {
+fn grouped(groups: &[Group], metrics: &[Metric], scale: &Scale) -> (ScriptJson, usize) {
     let places = groups.iter().map(|(_, bars)| bars.len()).max().unwrap_or(1).max(1);
     let width = 0.8 / places as f64;
     let mut data = Vec::new();
@@ -315,6 +330,21 @@ mod tests {
         let text = charts_of(runs)[0].figure.0.to_string();
         assert!(!text.contains("down"), "{text}");
         assert!(charts_of(vec![judged(run("down", 1), Verdict::Invalid, "all failed")]).is_empty());
+    }
+
+    #[test]
+    fn a_figure_that_no_summary_has_gets_neither_a_place_nor_a_chart() {
+        let without = |mut run: Run| {
+            run.p99_ms = None;
+            run
+        };
+        let runs: Vec<Run> = two().into_iter().map(without).collect();
+        let names = charts_of(runs)[1].figure.0["layout"]["xaxis"]["ticktext"].clone();
+        assert_eq!(names, json!(["avg", "p50", "p90", "p95", "max"]));
+        let mut sizes = thrice(|n| without(sized("gosherve", n, 1.0)));
+        sizes.extend(thrice(|n| without(sized("gosherve", n, 4.0))));
+        let charts = charts_of(sizes);
+        assert_eq!(charts.iter().map(|chart| chart.id).collect::<Vec<_>>(), ["throughput"]);
     }
 
     #[test]

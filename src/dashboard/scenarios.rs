@@ -21,10 +21,7 @@ use crate::{
     auth::{Caller, Read, Scope, Submit},
     catalog::{self, Check, Revision, ScenarioInfo},
     error::{Asked, Error, Result},
-    fleet::{
-        Presence,
-        inspection::{self, NOBODY_FREE},
-    },
+    fleet::{Presence, inspection},
     runs::pages::line::Line,
     state::AppState,
     web::{
@@ -144,10 +141,6 @@ impl ScenarioPage {
     fn check(&self) -> Option<Looked> {
         let shown = self.revisions.iter().find(|kept| self.is_shown(kept))?;
         shown.revision.check.clone().map(Looked)
-    }
-
-    fn nobody_free(&self) -> &'static str {
-        NOBODY_FREE
     }
 
     fn is_newest(&self) -> bool {

@@ -218,6 +218,7 @@ impl Draft {
     }
 
     /// The same with another load.
+    #[must_use]
     pub fn with_load(mut self, load: &Load) -> Self {
         let (Some(shape), is_open) = (load.shape(), matches!(load, Load::Open(_))) else {
             return Self { load: LoadBy::Script, ..self };

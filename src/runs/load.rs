@@ -144,7 +144,6 @@ pub mod json_if_any {
     use super::LoadBody;
 
     /// Writes it.
-    #[expect(clippy::ref_option, reason = "serde hands it over like this")]
     pub fn serialize<S: Serializer>(load: &Option<Load>, serializer: S) -> Result<S::Ok, S::Error> {
         load.as_ref().map(LoadBody::from).serialize(serializer)
     }

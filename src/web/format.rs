@@ -69,9 +69,15 @@ pub fn percent(share: impl Borrow<Option<f64>>) -> Figure {
     })
 }
 
-/// A difference as a ratio (0.283), with its sign: `+28.3 %`, `−22.1 %`.
+/// From here on percentages say nothing any more, but how many times as much does.
+const TIMES: f64 = 100.0;
+
+/// A difference as a ratio (0.283), with its sign: `+28.3 %`, `−22.1 %`; where it is huge, `×151`.
 pub fn change(ratio: impl Borrow<Option<f64>>) -> Figure {
     figure(*ratio.borrow(), |ratio| {
+        if ratio >= TIMES {
+            return format!("×{}", number(Some(ratio + 1.0)).text());
+        }
         let percent = ratio * 100.0;
         let digits =
             if percent.abs() < 99.95 { format!("{:.1}", percent.abs()) } else { significant_at(percent.abs(), 0) };
@@ -262,9 +268,14 @@ mod tests {
         for (share, text) in [(0.0, "0 %"), (0.000_01, "<0.01 %"), (0.0012, "0.12 %"), (0.5, "50 %"), (1.0, "100 %")] {
             assert_eq!(plain(&percent(Some(share))), text);
         }
-        for (ratio, text) in
-            [(0.283, "+28.3 %"), (-0.221, "−22.1 %"), (0.0, "±0.0 %"), (-0.0001, "±0.0 %"), (12.0, "+1,200 %")]
-        {
+        for (ratio, text) in [
+            (0.283, "+28.3 %"),
+            (-0.221, "−22.1 %"),
+            (0.0, "±0.0 %"),
+            (-0.0001, "±0.0 %"),
+            (12.0, "+1,200 %"),
+            (149.5, "×150.5"),
+        ] {
             assert_eq!(plain(&change(Some(ratio))), text);
         }
     }

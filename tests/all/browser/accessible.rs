@@ -1,22 +1,16 @@
 //! What holds on every page, wide and narrow, light and dark: it fits, its controls have names, axe-core finds nothing.
-//! With `BREWBENCH_SCREENSHOTS` set to a folder, the walk leaves a picture of each page there: `make screenshots`.
+//! `make screenshots` takes its pictures on this walk.
 
-use std::{
-    collections::{BTreeMap, btree_map::Entry},
-    env, fs,
-    path::PathBuf,
-};
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use brewbench::auth::Role;
-use chromiumoxide::{
-    cdp::browser_protocol::accessibility::{AxNode, AxValue, GetFullAxTreeParams},
-    page::ScreenshotParams,
-};
+use chromiumoxide::cdp::browser_protocol::accessibility::{AxNode, AxValue, GetFullAxTreeParams};
 use serde_json::{Value, json};
 
 use super::{
     Tab,
     axe::Rules,
+    page::pictures,
     world::{Place, World, somebody},
 };
 
@@ -81,6 +75,10 @@ async fn look_at(tab: &Tab, world: &World, place: &Place) -> Vec<String> {
     faults.extend(outline(tab).await);
     faults.extend(nameless(tab).await);
     for (width, scheme) in [(1440, "light"), (1440, "dark"), (390, "dark"), (390, "light"), (360, "light")] {
+        // What fits in one scheme fits in the other: this is for those who want to see it.
+        if (width, scheme) == (390, "dark") && pictures().is_none() {
+            continue;
+        }
         tab.width(width).await;
         tab.scheme(scheme).await;
         charts_are(tab, width).await;
@@ -94,7 +92,7 @@ async fn look_at(tab: &Tab, world: &World, place: &Place) -> Vec<String> {
         }
         // The narrowest is as the one before, only narrower.
         if width > 360 {
-            picture(tab, world, place, width, scheme).await;
+            tab.picture(&format!("{}-{}-{width}-{scheme}", world.name, place.name)).await;
         }
     }
     faults.extend(nameless(tab).await);
@@ -115,16 +113,6 @@ fn asked(world: &World, width: i64, scheme: &str) -> Option<Rules> {
 /// The browser tells that a page was not found or not allowed, which is what was asked for.
 fn is_the_pages_own_status(complaint: &str, place: &Place) -> bool {
     complaint.starts_with("network: Failed to load resource") && complaint.contains(&place.path)
-}
-
-/// Leaves a picture of the whole page, if somebody wants pictures.
-async fn picture(tab: &Tab, world: &World, place: &Place, width: i64, scheme: &str) {
-    let Some(folder) = env::var_os("BREWBENCH_SCREENSHOTS").map(PathBuf::from) else { return };
-    let shot = ScreenshotParams::builder().full_page(true).build();
-    let png = tab.page.screenshot(shot).await.expect("a picture");
-    fs::create_dir_all(&folder).expect("a folder for pictures");
-    let file = folder.join(format!("{}-{}-{width}-{scheme}.png", world.name, place.name));
-    fs::write(&file, png).unwrap_or_else(|fault| panic!("{}: {fault}", file.display()));
 }
 
 /// The ground, the ink, and the ink of the charts.

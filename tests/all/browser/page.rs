@@ -1,7 +1,10 @@
 //! One window of the browser with cookies of its own, and what somebody does in it.
 
 use std::{
+    env,
     fmt::Display,
+    fs,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -22,6 +25,7 @@ use chromiumoxide::{
         js_protocol::runtime::EvaluateParams,
     },
     layout::Point,
+    page::ScreenshotParams,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -168,6 +172,15 @@ impl Tab {
         self.page.find_element("html").await.expect("a page").type_str(text).await.expect("keys");
     }
 
+    /// Leaves a picture of the whole page in the folder for pictures, if there is one.
+    pub async fn picture(&self, name: &str) {
+        let Some(folder) = pictures() else { return };
+        let shot = ScreenshotParams::builder().full_page(true).build();
+        let png = self.page.screenshot(shot).await.expect("a picture");
+        let file = folder.join(format!("{name}.png"));
+        fs::write(&file, png).unwrap_or_else(|fault| panic!("{}: {fault}", file.display()));
+    }
+
     /// Errors in the console, exceptions, violated policies and dialogs since the last time.
     pub fn complaints(&self) -> Vec<String> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).complaints()
@@ -180,6 +193,11 @@ impl Tab {
         let complaints = self.complaints();
         assert!(complaints.is_empty(), "{at}: {complaints:#?}");
     }
+}
+
+/// Where somebody wants pictures of pages: what `BREWBENCH_SCREENSHOTS` names.
+pub fn pictures() -> Option<PathBuf> {
+    env::var_os("BREWBENCH_SCREENSHOTS").map(PathBuf::from)
 }
 
 impl Drop for Tab {
