@@ -134,6 +134,13 @@ impl World {
         app.until("a run that is measured", async || (user.run(&running).await["phase"] == "measuring").then_some(()))
             .await;
 
+        remark(&user, &format!("/api/v1/runs/{}", runs[0]), "nightly", NOTE).await;
+        remark(&user, &format!("/api/v1/experiments/{done}"), "nightly", NOTE).await;
+        user.put("/api/v1/views/nightly", &json!({"query": "label=nightly"})).await.ok();
+        user.put("/api/v1/views/slow%20ones", &json!({"query": "sort=-p99&columns=rps,p99,p999,submitted"})).await.ok();
+        let deleted = bring(&user, "servy", 9, scaled(1.0)).await;
+        user.delete(&format!("/api/v1/runs/{deleted}")).await.ok();
+
         let link = app.invite(Role::Viewer).await;
         map.add(None, &[("login", "/login"), ("register", &link), ("register-used", "/register?token=bbi_gone")]);
         map.add(Role::Admin, &PLAIN);
@@ -141,6 +148,15 @@ impl World {
             Role::Admin,
             &[
                 ("runs-older", &format!("/runs?before={}", imports[4])),
+                ("runs-view", "/runs?label=nightly"),
+                ("runs-columns", "/runs?sort=-p99&columns=rps,p99,p999,submitted"),
+                ("runs-found", "/runs?target=fast&verdict=valid&from=2026-01-01&q=fa&sort=rps"),
+                ("runs-nothing", "/runs?target=fast&phase=lost"),
+                ("runs-label", &format!("/runs/label?runs={},{}", runs[0], runs[1])),
+                ("runs-delete", &format!("/runs/delete?runs={},{}", runs[0], runs[1])),
+                ("view-remove", "/runs/views/remove?name=nightly"),
+                ("experiments-label", "/experiments?label=nightly"),
+                ("experiments-nothing", "/experiments?label=weekly"),
                 ("run", &format!("/runs/{}", runs[0])),
                 ("run-imported", &format!("/runs/{}", imports[0])),
                 ("run-failed", &format!("/runs/{}", others[1])),
@@ -220,12 +236,19 @@ impl World {
         work(&mut agent, None).await;
         work(&mut agent, Some(1.0)).await;
         let _job = agent.job().await;
+        let (label, note) = ("l".repeat(40), format!("{}\n\n| a | b |\n|---|---|\n| {0} | 1 |", "word".repeat(90)));
+        for path in [format!("/api/v1/runs/{}", huge[0]), format!("/api/v1/experiments/{experiment}")] {
+            remark(&user, &path, &label, &note).await;
+        }
+        user.put(&format!("/api/v1/views/{}", long("view")), &json!({"query": format!("target={name}")})).await.ok();
 
         map.add(Role::Admin, &PLAIN[..14]);
         let agent_path = format!("/agents/{}", agent.name);
         map.add(
             Role::Admin,
             &[
+                ("runs-found", &format!("/runs?target={name}&label={label}&q={name}")),
+                ("runs-label", &format!("/runs/label?runs={}", huge[0])),
                 ("run", &format!("/runs/{}", runs[0])),
                 ("run-failed", &format!("/runs/{}", runs[1])),
                 ("run-huge", &format!("/runs/{}", huge[0])),
@@ -250,6 +273,15 @@ impl World {
         );
         Self { name: "ugly", app, places: map.0, _agents: vec![agent] }
     }
+}
+
+const NOTE: &str = "# After the upgrade\n\nThe *first* with `6.12`, see [the ticket](https://example.org/7).\n\n- same switch\n\n\
+    | kernel | p99 |\n|---|---|\n| 6.1 | 4 ms |\n";
+
+/// Says something of a run or an experiment.
+async fn remark(user: &Actor, path: &str, label: &str, note: &str) {
+    user.put(&format!("{path}/labels/{label}"), &()).await.ok();
+    user.put(&format!("{path}/note"), &json!({"note": note})).await.ok();
 }
 
 const SCRIPT: &str = "export const options = { vus: 10, duration: '30s' };\n
