@@ -141,8 +141,8 @@ async fn labels_and_a_hostile_note_are_written_in_place() {
     tab.click("#remarks textarea").await;
     tab.write("**Quick** <img src=x onerror=alert(1)> [go](javascript:alert(1))").await;
     tab.click("#remarks .edit .btn").await;
-    tab.says("#remarks .prose strong", "Quick").await;
-    let made: usize = tab.eval("document.querySelectorAll('#remarks .prose :is(img, a, script)').length").await;
+    tab.says("#remarks .markdown strong", "Quick").await;
+    let made: usize = tab.eval("document.querySelectorAll('#remarks .markdown :is(img, a, script)').length").await;
     assert_eq!(made, 0);
     tab.click("#remarks .label a").await;
     tab.lands_at("/runs?label=before+it").await;
