@@ -46,7 +46,8 @@ impl fmt::Display for Drawing {
         let line: Vec<String> = self.corners.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let line = line.join(" ");
         let (ground, right) = (HEIGHT - MARGIN, WIDTH - MARGIN);
-        write!(f, r#"<svg class="shape" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{}">"#, self.words)?;
+        let size = format!(r#"viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none""#);
+        write!(f, r#"<svg class="shape" {size} role="img" aria-label="{}">"#, self.words)?;
         write!(f, r#"<polygon points="{MARGIN:.1},{ground:.1} {line} {right:.1},{ground:.1}"/>"#)?;
         write!(f, r#"<polyline points="{line}"/></svg>"#)
     }

@@ -222,6 +222,7 @@ fn what_decides_does_no_io() {
         "src/experiments/order.rs",
         "src/experiments/fits.rs",
         "src/experiments/draft.rs",
+        "src/experiments/draft/load.rs",
         "src/experiments/offer.rs",
         "src/runs/verdict.rs",
         "src/web/spark.rs",
