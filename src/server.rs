@@ -119,6 +119,7 @@ impl Server {
     pub async fn serve(self) -> std::io::Result<()> {
         let Self { state, listener, presence, passkeys, .. } = self;
         state.tasks.spawn(dispatch::work(state.clone(), presence.clone()));
+        state.tasks.spawn(runs::api::trash::sweep(state.clone()));
         let app = router(&state, presence, &passkeys).into_make_service_with_connect_info::<SocketAddr>();
         let end = state.shutdown.clone();
         let serving = axum::serve(listener, app).with_graceful_shutdown(end.clone().cancelled_owned());

@@ -51,6 +51,8 @@ pub enum Deed {
     AgentKeyRevoked,
     /// With its figures.
     RunDeleted,
+    /// Within the time in which that goes.
+    RunRestored,
     /// A machine size.
     SizeAdded,
     /// One that no run has had.
@@ -61,7 +63,7 @@ pub enum Deed {
 
 impl Deed {
     /// All of them, for lists.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::LoggedIn,
         Self::LoginRefused,
         Self::LoggedOut,
@@ -81,6 +83,7 @@ impl Deed {
         Self::AgentKeyMade,
         Self::AgentKeyRevoked,
         Self::RunDeleted,
+        Self::RunRestored,
         Self::SizeAdded,
         Self::SizeRemoved,
         Self::ScenarioAdded,
@@ -108,6 +111,7 @@ impl Deed {
             Self::AgentKeyMade => "agent key made",
             Self::AgentKeyRevoked => "agent key revoked",
             Self::RunDeleted => "run deleted",
+            Self::RunRestored => "run restored",
             Self::SizeAdded => "size added",
             Self::SizeRemoved => "size removed",
             Self::ScenarioAdded => "scenario added",

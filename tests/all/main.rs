@@ -10,6 +10,7 @@ mod dispatch;
 mod experiments;
 mod harness;
 mod headers;
+mod history;
 mod import;
 mod migrations;
 mod new_run;
