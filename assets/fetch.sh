@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fetches the browser assets that the build embeds, Plotly by npm and Datastar out of a locked crate, and axe-core, with
-# which the tests look at pages. All are pinned;
-# Datastar's sum is checked here because a crate's lock covers the package, not what we take it for.
+# which the tests look at pages. All are pinned; Datastar's sum is checked here because a crate's lock covers the
+# package, not what we take it for.
 set -eu
 cd "$(dirname "$0")/.."
 

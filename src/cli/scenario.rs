@@ -56,7 +56,7 @@ pub enum Scenario {
         #[arg(long = "file")]
         files: Vec<PathBuf>,
         /// A parameter with its default; repeat for several
-        #[arg(long = "default", value_name = "NAME=VALUE", value_parser = super::run::pair)]
+        #[arg(long = "default", value_name = "NAME=VALUE", value_parser = super::run::new::pair)]
         defaults: Vec<(String, String)>,
     },
     /// Let the k6 of a free agent look at a scenario

@@ -125,8 +125,6 @@ impl World {
         let plan = plan_with(&json!({"targets": ["slow", "fast"], "sizes": ["4/8GiB"], "repetitions": 4,
             "name": "after the new parser"}));
         let (going, others) = submit(&user, &plan).await;
-        remark(&user, &runs[0], "**Warm** caches, see [the log](https://example.org).\n\n- first\n- second", "nightly")
-            .await;
         work(&mut agent, Some(0.8)).await;
         work(&mut agent, None).await;
         let job = agent.job().await;
@@ -219,13 +217,6 @@ impl World {
         let checking = bring(&user, &name, 9, good_checking(&"y".repeat(300))).await;
         let odd = bring(&user, "odd", 1, fixture("handle-summary-odd-v1.8.1")).await;
         let down = bring(&user, "down", 1, fixture("summary-export-target-down-v1.8.1")).await;
-        remark(
-            &user,
-            &huge[0],
-            &format!("# {0}\n\n`{0}`\n\n| {0} | b |\n|---|---|\n| {0} | 2 |\n", "n".repeat(90)),
-            &"L".repeat(40),
-        )
-        .await;
         let mut agent = Agent::start_with(&app, &long("agent"), |hello| {
             hello.machine.kernel = format!("Linux {}", "6.12-".repeat(20));
             hello.machine.hostname = long("host");
@@ -306,12 +297,6 @@ async fn people(app: &App) {
     admin.delete("/api/v1/tokens/laptop").await.ok();
     admin.post("/api/v1/invites", &json!({"person": "Eve", "ends_passkeys": true})).await.ok();
     app.invite(Role::Member).await;
-}
-
-/// Gives a run a note and a label.
-async fn remark(user: &Actor, run: &str, note: &str, label: &str) {
-    user.put(&format!("/api/v1/runs/{run}/note"), &json!({"note": note})).await.ok();
-    user.put(&format!("/api/v1/runs/{run}/labels/{label}"), &()).await.ok();
 }
 
 /// Does the next job: with figures so many times those of the fixture, or else it fails.

@@ -1,0 +1,72 @@
+//! `brewbench run delete`, `run undelete` and `run cancel`
+
+use anyhow::bail;
+use clap::Args;
+use reqwest::Method;
+
+use super::{Many, full_id};
+use crate::{
+    cli::{scenario::encoded, table},
+    runs::RunList,
+};
+
+/// `run delete`
+#[derive(Debug, Args)]
+pub struct Delete {
+    #[command(flatten)]
+    many: Many,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Delete {
+    /// Does what was asked for.
+    pub async fn run(self) -> anyhow::Result<()> {
+        let Self { many: Many { common, ids }, yes } = self;
+        let connection = common.connect()?;
+        if !yes {
+            eprint!(
+                "Delete {} runs with all their figures? `run undelete` brings them back for 10 minutes. [y/N] ",
+                ids.len()
+            );
+            let mut answer = String::new();
+            std::io::stdin().read_line(&mut answer)?;
+            if !matches!(answer.trim(), "y" | "Y" | "yes") {
+                bail!("nothing was deleted");
+            }
+        }
+        for id in &ids {
+            let id = full_id(&connection, id).await?;
+            connection.client.delete(&format!("api/v1/runs/{id}")).await?;
+            eprintln!("deleted {id}");
+        }
+        Ok(())
+    }
+}
+
+impl Many {
+    /// Cancels them.
+    pub async fn cancel(self) -> anyhow::Result<()> {
+        let connection = self.common.connect()?;
+        let mut runs = Vec::new();
+        for id in &self.ids {
+            let id = full_id(&connection, id).await?;
+            let request = connection.client.request(Method::POST, &format!("api/v1/runs/{id}/cancel"));
+            let list: RunList = connection.client.json(request).await?;
+            runs.extend(list.runs);
+        }
+        self.common.print(&RunList { runs }, |list| table::runs(&list.runs))
+    }
+
+    /// Brings them back.
+    pub async fn undelete(self) -> anyhow::Result<()> {
+        let connection = self.common.connect()?;
+        let mut runs = Vec::new();
+        for id in &self.ids {
+            let list: RunList = connection.client.post(&format!("api/v1/runs/{}/undelete", encoded(id)), &()).await?;
+            runs.extend(list.runs);
+        }
+        self.common.print(&RunList { runs }, |list| table::runs(&list.runs))
+    }
+}

@@ -1,0 +1,51 @@
+//! `brewbench run export`
+
+use anyhow::bail;
+use clap::Args;
+use reqwest::Method;
+
+use super::{Many, full_id};
+
+/// `run export`
+#[derive(Debug, Args)]
+pub struct Export {
+    #[command(flatten)]
+    many: Many,
+    /// What to print
+    #[arg(long, value_enum, default_value_t = ExportAs::Summary)]
+    format: ExportAs,
+}
+
+/// What `run export` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExportAs {
+    /// k6's summary of one run, as it was
+    Summary,
+    /// Figures, labels and notes
+    Json,
+    /// The same, a line a run
+    Csv,
+}
+
+impl Export {
+    /// Does what was asked for.
+    pub async fn run(self) -> anyhow::Result<()> {
+        let Self { many: Many { common, ids }, format } = self;
+        let connection = common.connect()?;
+        let mut full = Vec::new();
+        for id in &ids {
+            full.push(full_id(&connection, id).await?);
+        }
+        let request = match (format, full.as_slice()) {
+            (ExportAs::Summary, [id]) => connection.client.request(Method::GET, &format!("api/v1/runs/{id}/summary")),
+            (ExportAs::Summary, _) => bail!("a summary is one run's; name one, or give --format csv or json"),
+            (ExportAs::Json | ExportAs::Csv, ids) => {
+                let format = if format == ExportAs::Csv { "csv" } else { "json" };
+                let request = connection.client.request(Method::GET, "api/v1/runs/export");
+                request.query(&[("runs", ids.join(",").as_str()), ("format", format)])
+            }
+        };
+        let bytes = connection.client.send(request).await?.bytes().await?;
+        Ok(std::io::Write::write_all(&mut std::io::stdout(), &bytes)?)
+    }
+}

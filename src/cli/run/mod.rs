@@ -1,0 +1,121 @@
+//! `brewbench run …`: one file a command.
+
+pub mod delete;
+pub mod export;
+pub mod import;
+pub mod list;
+pub mod new;
+pub mod remarks;
+pub mod show;
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use reqwest::Method;
+
+use self::{
+    delete::Delete,
+    export::Export,
+    import::Import,
+    list::List,
+    new::New,
+    remarks::{Label, NoteOf},
+};
+use super::{Common, NOT_ALL_WELL, table};
+use crate::runs::{Run as RunData, RunList, Verdict};
+
+/// Commands about runs.
+#[derive(Debug, Subcommand)]
+pub enum Run {
+    /// Submit runs: targets × sizes × repetitions of a scenario
+    New(Box<New>),
+    /// List runs, newest first unless sorted otherwise
+    List(Box<List>),
+    /// Show a run
+    Show(One),
+    /// Show the progress of a run, or of the experiment that it belongs to, until its end
+    Watch(One),
+    /// Cancel runs that wait or run
+    Cancel(Many),
+    /// Delete runs that have ended, with all their figures; for 10 minutes `undelete` brings them back
+    Delete(Delete),
+    /// Bring back runs that were deleted within the last 10 minutes
+    Undelete(Many),
+    /// Labels of runs
+    #[command(subcommand)]
+    Label(Label),
+    /// Write, print or remove the note of a run
+    Note(NoteOf),
+    /// Import k6's end-of-test JSON files as runs
+    Import(Import),
+    /// Print the k6 summary of a run as it was, or the figures of several as CSV or JSON
+    Export(Export),
+}
+
+impl Run {
+    /// Does what was asked for.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::New(new) => return new.run().await,
+            Self::Watch(one) => return one.watch().await,
+            Self::List(list) => list.run().await?,
+            Self::Show(one) => one.show().await?,
+            Self::Cancel(many) => many.cancel().await?,
+            Self::Delete(delete) => delete.run().await?,
+            Self::Import(import) => import.run().await?,
+            Self::Export(export) => export.run().await?,
+            Self::Undelete(many) => many.undelete().await?,
+            Self::Label(Label::Add(labelled)) => labelled.run(&Method::PUT).await?,
+            Self::Label(Label::Remove(labelled)) => labelled.run(&Method::DELETE).await?,
+            Self::Note(note) => note.run().await?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A command about one run.
+#[derive(Debug, Args)]
+pub struct One {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// The run's id, or the end of it
+    pub(super) id: String,
+}
+
+/// A command about several runs.
+#[derive(Debug, Args)]
+pub struct Many {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// Ids of runs, or the ends of them
+    #[arg(required = true)]
+    pub(super) ids: Vec<String>,
+}
+
+/// The full id of a run from its end, as lists show it.
+pub async fn full_id(connection: &super::Connection, id: &str) -> anyhow::Result<String> {
+    if id.len() == 36 {
+        return Ok(id.to_owned());
+    }
+    let request = connection.client.request(Method::GET, "api/v1/runs").query(&[("limit", "1000")]);
+    let list: RunList = connection.client.json(request).await?;
+    let mut found = list.runs.into_iter().filter(|run| run.id.ends_with(id)).map(|run| run.id);
+    match (found.next(), found.next()) {
+        (Some(id), None) => Ok(id),
+        (None, _) => bail!("no run of the last 1000 has an id that ends with {id:?}"),
+        (Some(_), Some(_)) => bail!("several runs have ids that end with {id:?}; give more of it"),
+    }
+}
+
+/// How a command that waited ends.
+pub fn judge(runs: &[RunData]) -> ExitCode {
+    let retried = |run: &RunData| runs.iter().any(|other| other.retry_of.as_deref() == Some(&run.id));
+    let bad: Vec<_> = runs.iter().filter(|run| !(run.counts() || run.phase == "lost" && retried(run))).collect();
+    for run in &bad {
+        let why = run.error.clone().or_else(|| run.reasons.first().map(|reason| reason.text.clone()));
+        let word = if run.verdict == Some(Verdict::Invalid) { "invalid" } else { &run.phase };
+        eprintln!("{} (repetition {}) {word}: {}", run.target, run.repetition, table::plain(&why.unwrap_or_default()));
+    }
+    if bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NOT_ALL_WELL) }
+}

@@ -1,0 +1,73 @@
+//! `brewbench run label` and `run note`
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+
+use super::{Many, One, full_id};
+use crate::{
+    cli::{scenario::encoded, table},
+    runs::{Note, RunList},
+};
+
+/// `run label …`
+#[derive(Debug, Subcommand)]
+pub enum Label {
+    /// Give runs a label
+    Add(Labelled),
+    /// Take a label from runs
+    Remove(Labelled),
+}
+
+/// A label and runs.
+#[derive(Debug, Args)]
+pub struct Labelled {
+    /// The label
+    label: String,
+    #[command(flatten)]
+    many: Many,
+}
+
+/// `run note`
+#[derive(Debug, Args)]
+pub struct NoteOf {
+    #[command(flatten)]
+    one: One,
+    /// The note, as Markdown; `-` reads it from standard input, an empty one removes it [default: print the note]
+    text: Option<String>,
+}
+
+impl Labelled {
+    /// Does what was asked for.
+    pub async fn run(self, method: &Method) -> anyhow::Result<()> {
+        let Self { label, many: Many { common, ids } } = self;
+        let connection = common.connect()?;
+        let mut runs = Vec::new();
+        for id in &ids {
+            let id = full_id(&connection, id).await?;
+            let path = format!("api/v1/runs/{id}/labels/{}", encoded(&label));
+            let list: RunList = connection.client.json(connection.client.request(method.clone(), &path)).await?;
+            runs.extend(list.runs);
+        }
+        common.print(&RunList { runs }, |list| table::labels(&list.runs))
+    }
+}
+
+impl NoteOf {
+    /// Does what was asked for.
+    pub async fn run(self) -> anyhow::Result<()> {
+        let Self { one: One { common, id }, text } = self;
+        let connection = common.connect()?;
+        let path = format!("api/v1/runs/{}", full_id(&connection, &id).await?);
+        let list: RunList = match text {
+            None => connection.client.get(&path).await?,
+            Some(text) => {
+                let note = if text == "-" { std::io::read_to_string(std::io::stdin())? } else { text };
+                let request = connection.client.request(Method::PUT, &format!("{path}/note"));
+                connection.client.json(request.json(&Note { note })).await?
+            }
+        };
+        common.print(&list, |list| {
+            table::lines(list.runs.iter().filter_map(|run| run.note.as_deref()).flat_map(str::lines))
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! `brewbench run show` and `run watch`
+
+use std::{fmt::Write, process::ExitCode};
+
+use anyhow::Context;
+
+use super::{One, full_id, judge};
+use crate::{
+    cli::{progress, table},
+    runs::{Run as RunData, RunList, Verdict, load},
+};
+
+impl One {
+    /// Shows it.
+    pub async fn show(self) -> anyhow::Result<()> {
+        let connection = self.common.connect()?;
+        let id = full_id(&connection, &self.id).await?;
+        let list: RunList = connection.client.get(&format!("api/v1/runs/{id}")).await?;
+        self.common.print(&list, |list| list.runs.iter().map(details).collect())
+    }
+
+    /// Shows how it goes until its end.
+    pub async fn watch(self) -> anyhow::Result<ExitCode> {
+        let connection = self.common.connect()?;
+        let id = full_id(&connection, &self.id).await?;
+        let list: RunList = connection.client.get(&format!("api/v1/runs/{id}")).await?;
+        let run = list.runs.into_iter().next().context("the server knows no such run")?;
+        let runs = match run.experiment {
+            Some(experiment) => progress::wait(&connection.client, &experiment).await?.runs,
+            None => vec![run],
+        };
+        let list = RunList { runs };
+        self.common.print(&list, |list| table::runs(&list.runs))?;
+        Ok(judge(&list.runs))
+    }
+}
+
+fn details(run: &RunData) -> String {
+    use table::{figure, thousands};
+    let count = |value: Option<u64>| value.map_or("–".to_owned(), |value| thousands(value as f64));
+    let mut lines = vec![
+        ("id", run.id.clone()),
+        ("target", format!("{} {}", run.target, run.version.as_deref().unwrap_or(""))),
+        ("size", run.size.as_ref().map_or("–".to_owned(), |size| size.name.clone())),
+        ("scenario", run.scenario.clone().unwrap_or_else(|| "–".to_owned())),
+        ("load", run.load.as_ref().map_or("–".to_owned(), load::whole).replace('\u{a0}', " ")),
+        ("repetition", run.repetition.to_string()),
+        ("phase", run.phase.replace('_', " ")),
+        ("verdict", run.verdict.map_or("–", Verdict::as_str).to_owned()),
+    ];
+    lines.extend(run.reasons.iter().map(|reason| ("because", reason.text.clone())));
+    lines.extend(run.error.iter().map(|error| ("error", error.clone())));
+    lines.extend([
+        ("requests", count(run.requests)),
+        ("failed", count(run.failed)),
+        ("requests/s", figure(run.rps)),
+        ("avg ms", figure(run.avg_ms)),
+        ("min ms", figure(run.min_ms)),
+        ("p50 ms", figure(run.p50_ms)),
+        ("p90 ms", figure(run.p90_ms)),
+        ("p95 ms", figure(run.p95_ms)),
+        ("p99 ms", figure(run.p99_ms)),
+        ("max ms", figure(run.max_ms)),
+        ("measured s", figure(run.measured_s)),
+        ("agent", run.agent.clone().unwrap_or_else(|| "–".to_owned())),
+        ("k6", run.k6_version.clone().unwrap_or_else(|| "–".to_owned())),
+    ]);
+    lines.extend(run.labels.iter().map(|label| ("label", label.clone())));
+    lines.extend(run.note.iter().flat_map(|note| note.lines()).map(|line| ("note", line.to_owned())));
+    lines.into_iter().fold(String::new(), |mut text, (name, value)| {
+        let _ = writeln!(text, "{name:<11} {}", table::plain(value.trim()));
+        text
+    })
+}
