@@ -120,6 +120,7 @@ impl Server {
         let Self { state, listener, presence, passkeys, .. } = self;
         state.tasks.spawn(auth::audit::keep_short(state.db.clone(), state.shutdown.clone()));
         state.tasks.spawn(dispatch::work(state.clone(), presence.clone()));
+        state.tasks.spawn(runs::api::trash::sweep(state.clone()));
         let app = router(&state, presence, &passkeys).into_make_service_with_connect_info::<SocketAddr>();
         let end = state.shutdown.clone();
         let serving = axum::serve(listener, app).with_graceful_shutdown(end.clone().cancelled_owned());

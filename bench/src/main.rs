@@ -1,8 +1,9 @@
 //! Measures what brewbench itself costs, against doing the same bare: ratios of figures made in one run, because the
 //! machine under them is never the same twice. Prints the rows of the README's table.
 //!
-//! usage: brewbench-bench FOLDER-OF-MANIFESTS
+//! usage: brewbench-bench FOLDER-OF-MANIFESTS | brewbench-bench history
 
+mod history;
 mod ingest;
 mod observer;
 mod site;
@@ -14,6 +15,9 @@ use anyhow::Context;
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let manifests = std::env::args_os().nth(1).map(PathBuf::from).context("name the folder of the manifests")?;
+    if manifests.as_os_str() == "history" {
+        return tell_history().await;
+    }
     eprintln!("observer effect: {} pairs of a brewbench run and a bare k6 run", observer::PAIRS);
     let observed = observer::measure(manifests).await?;
     eprintln!("ingest: {} rounds of {} summaries and raw inserts", ingest::ROUNDS, ingest::SUMMARIES);
@@ -24,6 +28,20 @@ async fn main() -> anyhow::Result<()> {
     println!("| time that a run adds to warm-up and measurement, s | ≤ 1.5 | {} |", spread(&observed.added_s, 2));
     println!("| summaries ingested/s ÷ raw SQLite inserts/s | ≥ 0.3 | {} |", spread(&ingested.ratios, 2));
     eprintln!("(ingest alone: {:.0} summaries/s of {} bytes)", ingested.per_second, ingested.bytes);
+    println!();
+    tell_history().await
+}
+
+/// A table of its own: these are times, not ratios.
+async fn tell_history() -> anyhow::Result<()> {
+    eprintln!("history: {} runs, each page {} times", history::RUNS, history::TIMES);
+    let pages = history::measure().await?;
+    let bare = pages.first().context("a page without a query")?.p99_ms;
+    println!("| page, with {} stored runs (goal: p99 ≤ 10 ms) | p50, ms | p99, ms | p99 ÷ `/login` |", history::RUNS);
+    println!("|---|---|---|---|");
+    for history::Page { what, p50_ms, p99_ms } in pages {
+        println!("| {what} | {p50_ms:.1} | {p99_ms:.1} | {:.1} |", p99_ms / bare);
+    }
     Ok(())
 }
 

@@ -83,6 +83,8 @@ pub enum Deed {
     AgentKeyRevoked,
     /// With its figures.
     RunDeleted,
+    /// Within the time in which that goes.
+    RunRestored,
     /// A machine size.
     SizeAdded,
     /// One that no run has had.
@@ -93,7 +95,7 @@ pub enum Deed {
 
 impl Deed {
     /// All of them, for lists.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::LoggedIn,
         Self::LoginRefused,
         Self::LoggedOut,
@@ -113,6 +115,7 @@ impl Deed {
         Self::AgentKeyMade,
         Self::AgentKeyRevoked,
         Self::RunDeleted,
+        Self::RunRestored,
         Self::SizeAdded,
         Self::SizeRemoved,
         Self::ScenarioAdded,
@@ -140,6 +143,7 @@ impl Deed {
             Self::AgentKeyMade => "agent key made",
             Self::AgentKeyRevoked => "agent key revoked",
             Self::RunDeleted => "run deleted",
+            Self::RunRestored => "run restored",
             Self::SizeAdded => "size added",
             Self::SizeRemoved => "size removed",
             Self::ScenarioAdded => "scenario added",

@@ -9,7 +9,7 @@ use reqwest::Method;
 use super::{Common, NOT_ALL_WELL, duration, load::LoadFlags, progress, table};
 use crate::{
     experiments::{ExperimentWithRuns, Plan},
-    runs::{Run as RunData, RunList, Verdict, load},
+    runs::{Note, Run as RunData, RunList, Verdict, filter::Wanted, load},
 };
 
 /// Commands about runs.
@@ -17,20 +17,27 @@ use crate::{
 pub enum Run {
     /// Submit runs: targets × sizes × repetitions of a scenario
     New(Box<New>),
-    /// List runs, newest first
-    List(List),
+    /// List runs, newest first unless sorted otherwise
+    List(Box<List>),
     /// Show a run
     Show(One),
     /// Show the progress of a run, or of the experiment that it belongs to, until its end
     Watch(One),
     /// Cancel runs that wait or run
     Cancel(Many),
-    /// Delete runs that have ended, with all their figures
+    /// Delete runs that have ended, with all their figures; for 10 minutes `undelete` brings them back
     Delete(Delete),
+    /// Bring back runs that were deleted within the last 10 minutes
+    Undelete(Many),
+    /// Labels of runs
+    #[command(subcommand)]
+    Label(Label),
+    /// Write, print or remove the note of a run
+    Note(NoteOf),
     /// Import k6's end-of-test JSON files as runs
     Import(Import),
-    /// Print the k6 summary of a run as it was
-    Export(One),
+    /// Print the k6 summary of a run as it was, or the figures of several as CSV or JSON
+    Export(Export),
 }
 
 /// `run new`
@@ -74,15 +81,51 @@ pub struct New {
 pub struct List {
     #[command(flatten)]
     common: Common,
+    /// Text in names of targets and experiments, and in notes
+    #[arg(long)]
+    search: Option<String>,
     /// Only of this experiment
     #[arg(long)]
     experiment: Option<String>,
     /// Only of this target
     #[arg(long)]
     target: Option<String>,
+    /// Only of this version of a target
+    #[arg(long)]
+    target_version: Option<String>,
+    /// Only of this machine size, by its name
+    #[arg(long)]
+    size: Option<String>,
+    /// Only of this scenario
+    #[arg(long)]
+    scenario: Option<String>,
+    /// Only of this agent
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only with this label
+    #[arg(long)]
+    label: Option<String>,
+    /// Only submitted by this person, or by a token: `token NAME`
+    #[arg(long)]
+    person: Option<String>,
     /// Only in this phase
     #[arg(long)]
     phase: Option<String>,
+    /// Only valid, suspect or invalid
+    #[arg(long)]
+    verdict: Option<String>,
+    /// Only submitted since: 2026-03-04 or 2026-03-04T12:00:00Z
+    #[arg(long)]
+    from: Option<String>,
+    /// Only submitted until then; a day counts to its end
+    #[arg(long)]
+    to: Option<String>,
+    /// By a figure: `p99` for the least first, `-rps` for the greatest first
+    #[arg(long, allow_hyphen_values = true)]
+    sort: Option<String>,
+    /// Only what comes after this run, by its full id: the last of the page before
+    #[arg(long)]
+    before: Option<String>,
     /// At most so many
     #[arg(long, default_value_t = 100)]
     limit: u32,
@@ -105,6 +148,54 @@ pub struct Many {
     /// Ids of runs, or the ends of them
     #[arg(required = true)]
     ids: Vec<String>,
+}
+
+/// `run label …`
+#[derive(Debug, Subcommand)]
+pub enum Label {
+    /// Give runs a label
+    Add(Labelled),
+    /// Take a label from runs
+    Remove(Labelled),
+}
+
+/// A label and runs.
+#[derive(Debug, Args)]
+pub struct Labelled {
+    /// The label
+    label: String,
+    #[command(flatten)]
+    many: Many,
+}
+
+/// `run note`
+#[derive(Debug, Args)]
+pub struct NoteOf {
+    #[command(flatten)]
+    one: One,
+    /// The note, as Markdown; `-` reads it from standard input, an empty one removes it [default: print the note]
+    text: Option<String>,
+}
+
+/// `run export`
+#[derive(Debug, Args)]
+pub struct Export {
+    #[command(flatten)]
+    many: Many,
+    /// What to print
+    #[arg(long, value_enum, default_value_t = ExportAs::Summary)]
+    format: ExportAs,
+}
+
+/// What `run export` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExportAs {
+    /// k6's summary of one run, as it was
+    Summary,
+    /// Figures, labels and notes
+    Json,
+    /// The same, a line a run
+    Csv,
 }
 
 /// `run delete`
@@ -156,7 +247,11 @@ impl Run {
             Self::Cancel(many) => many.cancel().await?,
             Self::Delete(delete) => delete.run().await?,
             Self::Import(import) => import.run().await?,
-            Self::Export(one) => one.export().await?,
+            Self::Export(export) => export.run().await?,
+            Self::Undelete(many) => many.undelete().await?,
+            Self::Label(Label::Add(labelled)) => labelled.run(&Method::PUT).await?,
+            Self::Label(Label::Remove(labelled)) => labelled.run(&Method::DELETE).await?,
+            Self::Note(note) => note.run().await?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -203,14 +298,34 @@ pub fn judge(runs: &[RunData]) -> ExitCode {
 
 impl List {
     async fn run(self) -> anyhow::Result<()> {
-        let connection = self.common.connect()?;
-        let mut query = vec![("limit", self.limit.to_string())];
-        for (name, value) in [("experiment", self.experiment), ("target", self.target), ("phase", self.phase)] {
-            query.extend(value.map(|value| (name, value)));
-        }
-        let request = connection.client.request(Method::GET, "api/v1/runs").query(&query);
+        let Self { common, search: q, experiment, target, target_version: version, size, scenario, .. } = self;
+        let Self { agent, label, person, phase, verdict, from, to, sort, before, limit, .. } = self;
+        let wanted = Wanted {
+            q,
+            target,
+            version,
+            size,
+            scenario,
+            agent,
+            label,
+            person,
+            phase,
+            verdict,
+            experiment,
+            from,
+            to,
+            sort,
+            before,
+        };
+        let connection = common.connect()?;
+        let request = connection.client.request(Method::GET, "api/v1/runs");
+        let request = request.query(&wanted).query(&[("limit", limit)]);
         let list: RunList = connection.client.json(request).await?;
-        self.common.print(&list, |list| table::runs(&list.runs))
+        let asks = !wanted.narrows().is_empty() || wanted.before.is_some();
+        common.print(&list, |list| match list.runs.as_slice() {
+            [] if asks => "no run matches\n".to_owned(),
+            runs => table::runs(runs),
+        })
     }
 }
 
@@ -250,11 +365,72 @@ impl One {
         self.common.print(&list, |list| table::runs(&list.runs))?;
         Ok(judge(&list.runs))
     }
+}
 
-    async fn export(self) -> anyhow::Result<()> {
-        let connection = self.common.connect()?;
-        let id = full_id(&connection, &self.id).await?;
-        let request = connection.client.request(Method::GET, &format!("api/v1/runs/{id}/summary"));
+/// A part of a path, with nothing in it that would end it.
+fn segment(text: &str) -> String {
+    let mut url = url::Url::parse("http://localhost").expect("an address");
+    if let Ok(mut parts) = url.path_segments_mut() {
+        parts.push(text);
+    }
+    url.path().trim_start_matches('/').to_owned()
+}
+
+impl Labelled {
+    async fn run(self, method: &Method) -> anyhow::Result<()> {
+        let Self { label, many: Many { common, ids } } = self;
+        let connection = common.connect()?;
+        let mut runs = Vec::new();
+        for id in &ids {
+            let id = full_id(&connection, id).await?;
+            let path = format!("api/v1/runs/{id}/labels/{}", segment(&label));
+            let list: RunList = connection.client.json(connection.client.request(method.clone(), &path)).await?;
+            runs.extend(list.runs);
+        }
+        common.print(&RunList { runs }, |list| table::labels(&list.runs))
+    }
+}
+
+impl NoteOf {
+    async fn run(self) -> anyhow::Result<()> {
+        let Self { one: One { common, id }, text } = self;
+        let connection = common.connect()?;
+        let path = format!("api/v1/runs/{}", full_id(&connection, &id).await?);
+        let list: RunList = match text {
+            None => connection.client.get(&path).await?,
+            Some(text) => {
+                let note = if text == "-" { std::io::read_to_string(std::io::stdin())? } else { text };
+                let request = connection.client.request(Method::PUT, &format!("{path}/note"));
+                connection.client.json(request.json(&Note { note })).await?
+            }
+        };
+        common.print(&list, |list| {
+            let lines = list.runs.iter().filter_map(|run| run.note.as_deref()).flat_map(str::lines);
+            lines.fold(String::new(), |mut text, line| {
+                let _ = writeln!(text, "{}", table::plain(line));
+                text
+            })
+        })
+    }
+}
+
+impl Export {
+    async fn run(self) -> anyhow::Result<()> {
+        let Self { many: Many { common, ids }, format } = self;
+        let connection = common.connect()?;
+        let mut full = Vec::new();
+        for id in &ids {
+            full.push(full_id(&connection, id).await?);
+        }
+        let request = match (format, full.as_slice()) {
+            (ExportAs::Summary, [id]) => connection.client.request(Method::GET, &format!("api/v1/runs/{id}/summary")),
+            (ExportAs::Summary, _) => bail!("a summary is one run's; name one, or give --format csv or json"),
+            (ExportAs::Json | ExportAs::Csv, ids) => {
+                let format = if format == ExportAs::Csv { "csv" } else { "json" };
+                let request = connection.client.request(Method::GET, "api/v1/runs/export");
+                request.query(&[("runs", ids.join(",").as_str()), ("format", format)])
+            }
+        };
         let bytes = connection.client.send(request).await?.bytes().await?;
         Ok(std::io::Write::write_all(&mut std::io::stdout(), &bytes)?)
     }
@@ -290,6 +466,8 @@ fn details(run: &RunData) -> String {
         ("agent", run.agent.clone().unwrap_or_else(|| "–".to_owned())),
         ("k6", run.k6_version.clone().unwrap_or_else(|| "–".to_owned())),
     ]);
+    lines.extend(run.labels.iter().map(|label| ("label", label.clone())));
+    lines.extend(run.note.iter().flat_map(|note| note.lines()).map(|line| ("note", line.to_owned())));
     lines.into_iter().fold(String::new(), |mut text, (name, value)| {
         let _ = writeln!(text, "{name:<11} {}", table::plain(value.trim()));
         text
@@ -310,12 +488,27 @@ impl Many {
     }
 }
 
+impl Many {
+    async fn undelete(self) -> anyhow::Result<()> {
+        let connection = self.common.connect()?;
+        let mut runs = Vec::new();
+        for id in &self.ids {
+            let list: RunList = connection.client.post(&format!("api/v1/runs/{}/undelete", segment(id)), &()).await?;
+            runs.extend(list.runs);
+        }
+        self.common.print(&RunList { runs }, |list| table::runs(&list.runs))
+    }
+}
+
 impl Delete {
     async fn run(self) -> anyhow::Result<()> {
         let Self { many: Many { common, ids }, yes } = self;
         let connection = common.connect()?;
         if !yes {
-            eprint!("Delete {} runs with all their figures? This can't be undone. [y/N] ", ids.len());
+            eprint!(
+                "Delete {} runs with all their figures? `run undelete` brings them back for 10 minutes. [y/N] ",
+                ids.len()
+            );
             let mut answer = String::new();
             std::io::stdin().read_line(&mut answer)?;
             if !matches!(answer.trim(), "y" | "Y" | "yes") {

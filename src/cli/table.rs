@@ -104,6 +104,14 @@ pub fn runs(runs: &[Run]) -> String {
     table(&head, &runs.iter().map(row).collect::<Vec<_>>())
 }
 
+/// Runs with their labels.
+pub fn labels(runs: &[Run]) -> String {
+    let id = |run: &Run| run.id.rsplit('-').next().unwrap_or(&run.id).to_owned();
+    let row = |run: &Run| vec![id(run), cut(&run.target, 20), run.labels.join(" · ")];
+    let head = [("id", Align::Left), ("target", Align::Left), ("labels", Align::Left)];
+    table(&head, &runs.iter().map(row).collect::<Vec<_>>())
+}
+
 /// A size in short, e.g. `2/4GiB`.
 pub fn short_size(vcpus: f64, memory_bytes: u64) -> String {
     let mib = memory_bytes / (1024 * 1024);

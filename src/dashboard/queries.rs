@@ -8,9 +8,13 @@ use crate::{runs::load, web::format};
 
 /// The newest runs of an agent: their ids.
 pub async fn runs_of_agent(pool: &SqlitePool, agent: &str, limit: i64) -> sqlx::Result<Vec<String>> {
-    let rows = sqlx::query!("select id from run where agent = ? order by seq desc limit ?", agent, limit)
-        .fetch_all(pool)
-        .await?;
+    let rows = sqlx::query!(
+        "select id from run where agent = ? and deleted_at is null order by seq desc limit ?",
+        agent,
+        limit
+    )
+    .fetch_all(pool)
+    .await?;
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
@@ -92,7 +96,7 @@ pub async fn results(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Resul
         Measured,
         "select version, size_name, scenario, scenario_sha256, parameters, load, vus, duration_ms, warm_up_ms, agent,
              rps, p99_ms, finished_at as finished_at_ms
-         from run where target = ? and phase = 'finished' and verdict in ('valid', 'suspect')
+         from run where target = ? and phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
          order by seq desc limit ?",
         target,
         limit
@@ -103,9 +107,13 @@ pub async fn results(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Resul
 
 /// The newest runs of a target: their ids.
 pub async fn runs_of_target(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Result<Vec<String>> {
-    let rows = sqlx::query!("select id from run where target = ? order by seq desc limit ?", target, limit)
-        .fetch_all(pool)
-        .await?;
+    let rows = sqlx::query!(
+        "select id from run where target = ? and deleted_at is null order by seq desc limit ?",
+        target,
+        limit
+    )
+    .fetch_all(pool)
+    .await?;
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
@@ -125,7 +133,7 @@ pub async fn ended(pool: &SqlitePool, since: i64) -> sqlx::Result<Ended> {
     let row = sqlx::query!(
         r#"select count(*) as "runs!: i64", count(distinct experiment_id) as "experiments!: i64",
                   count(*) filter (where phase <> 'finished' or verdict = 'invalid') as "without_figures!: i64"
-           from run where finished_at >= ?"#,
+           from run where finished_at >= ? and deleted_at is null"#,
         since
     )
     .fetch_one(pool)
@@ -142,6 +150,7 @@ pub async fn ended(pool: &SqlitePool, since: i64) -> sqlx::Result<Ended> {
 pub async fn broken(pool: &SqlitePool, since: i64, limit: i64) -> sqlx::Result<Vec<String>> {
     let rows = sqlx::query!(
         "select id from run where finished_at >= ? and (phase in ('failed', 'lost') or verdict = 'invalid')
+           and deleted_at is null
          order by finished_at desc limit ?",
         since,
         limit
@@ -153,7 +162,7 @@ pub async fn broken(pool: &SqlitePool, since: i64, limit: i64) -> sqlx::Result<V
 
 /// Whether there is any run.
 pub async fn any_run(pool: &SqlitePool) -> sqlx::Result<bool> {
-    Ok(sqlx::query!("select id from run limit 1").fetch_optional(pool).await?.is_some())
+    Ok(sqlx::query!("select id from run where deleted_at is null limit 1").fetch_optional(pool).await?.is_some())
 }
 
 /// Of the database that answers.
@@ -163,9 +172,13 @@ pub async fn sqlite_version(pool: &SqlitePool) -> sqlx::Result<String> {
 
 /// The newest runs of a scenario: their ids.
 pub async fn runs_of_scenario(pool: &SqlitePool, scenario: &str, limit: i64) -> sqlx::Result<Vec<String>> {
-    let rows = sqlx::query!("select id from run where scenario = ? order by seq desc limit ?", scenario, limit)
-        .fetch_all(pool)
-        .await?;
+    let rows = sqlx::query!(
+        "select id from run where scenario = ? and deleted_at is null order by seq desc limit ?",
+        scenario,
+        limit
+    )
+    .fetch_all(pool)
+    .await?;
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 

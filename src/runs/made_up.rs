@@ -53,6 +53,8 @@ fn begun(target: &str, repetition: u32, phase: &str) -> Run {
         id: format!("{target}-{repetition}"),
         experiment: Some("e".to_owned()),
         retry_of: None,
+        labels: Vec::new(),
+        note: None,
         origin: Origin::Agent,
         target: target.to_owned(),
         version: Some("1.0".to_owned()),

@@ -2,6 +2,9 @@
 
 pub mod api;
 pub mod blob;
+pub mod column;
+pub mod csv;
+pub mod filter;
 pub mod ingest;
 pub mod load;
 #[cfg(test)]
@@ -32,6 +35,10 @@ pub struct Run {
     pub experiment: Option<String>,
     /// The lost run that this one repeats.
     pub retry_of: Option<String>,
+    /// What people call it, by the alphabet.
+    pub labels: Vec<String>,
+    /// What people say of it, as Markdown.
+    pub note: Option<String>,
     /// `agent` where one of ours measured it, `import` where somebody brought a summary.
     pub origin: Origin,
     /// Name of the target.
@@ -165,6 +172,14 @@ pub struct RunList {
     pub runs: Vec<Run>,
 }
 
+/// What people say of something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Note {
+    /// Markdown; empty for none.
+    pub note: String,
+}
+
 impl Run {
     /// Whether its figures may stand in a comparison: it ended with results that are worth something.
     pub fn counts(&self) -> bool {
@@ -187,7 +202,11 @@ pub fn api(max_summary_bytes: usize) -> OpenApiRouter<AppState> {
     let import = OpenApiRouter::new().routes(routes!(api::import)).layer(DefaultBodyLimit::max(max_summary_bytes));
     OpenApiRouter::new()
         .routes(routes!(api::list))
-        .routes(routes!(api::show, api::delete))
+        .routes(routes!(api::export::export))
+        .routes(routes!(api::show, api::trash::delete))
+        .routes(routes!(api::trash::undelete))
+        .routes(routes!(api::remarks::add_label, api::remarks::remove_label))
+        .routes(routes!(api::remarks::set_note))
         .routes(routes!(api::summary))
         .routes(routes!(api::cancel))
         .merge(import)

@@ -11,6 +11,7 @@ pub mod headers;
 pub mod highlight;
 pub mod live;
 pub mod mark;
+pub mod markdown;
 pub mod moment;
 pub mod pill;
 pub mod scale;

@@ -9,6 +9,7 @@ mod dashboard;
 mod dispatch;
 mod experiments;
 mod harness;
+mod history;
 mod import;
 mod migrations;
 mod new_run;

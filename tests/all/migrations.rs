@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use brewbench::{
     db::{self, Db},
-    runs::queries::{self, Filter},
+    runs::{filter::Filter, queries},
 };
 use serde_json::json;
 use sqlx::Row;

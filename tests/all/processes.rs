@@ -11,10 +11,7 @@ use std::{
 use brewbench::{
     auth::{NewToken, Scope},
     db, owner,
-    runs::{
-        Run,
-        queries::{self, Filter},
-    },
+    runs::{Run, filter::Filter, queries},
 };
 use brewbench_agent::{sandbox::AGENT_MARK, wire::job::hex};
 use nix::sys::signal::Signal;

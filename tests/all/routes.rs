@@ -57,7 +57,15 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/audit", Admin),
     ("GET", "/runs", Read),
     ("GET", "/runs/live", Read),
+    ("GET", "/runs/label", Submit),
+    ("POST", "/runs/label", Submit),
+    ("GET", "/runs/delete", Submit),
+    ("POST", "/runs/delete", Submit),
+    ("POST", "/runs/undelete", Submit),
     ("GET", "/runs/{id}", Read),
+    ("POST", "/runs/{id}/note", Submit),
+    ("POST", "/runs/{id}/labels", Submit),
+    ("POST", "/runs/{id}/labels/remove", Submit),
     ("GET", "/runs/{id}/live", Read),
     ("GET", "/runs/{id}/cancel", Submit),
     ("POST", "/runs/{id}/cancel", Submit),
@@ -134,6 +142,11 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/api/v1/runs/{id}/summary", Read),
     ("POST", "/api/v1/runs/{id}/cancel", Submit),
     ("GET", "/api/v1/experiments", Read),
+    ("POST", "/api/v1/runs/{id}/undelete", Submit),
+    ("PUT", "/api/v1/runs/{id}/note", Submit),
+    ("PUT", "/api/v1/runs/{id}/labels/{label}", Submit),
+    ("DELETE", "/api/v1/runs/{id}/labels/{label}", Submit),
+    ("GET", "/api/v1/runs/export", Read),
     ("POST", "/api/v1/experiments", Submit),
     ("GET", "/api/v1/experiments/{id}", Read),
     ("POST", "/api/v1/experiments/{id}/cancel", Submit),
@@ -144,7 +157,7 @@ const ROUTES: &[(&str, &str, Needs)] = &[
 ];
 
 fn address(path: &str) -> String {
-    path.replace("{id}", "00000000-0000-7000-8000-000000000000").replace("{name}", "nobody")
+    path.replace("{id}", "00000000-0000-7000-8000-000000000000").replace("{name}", "nobody").replace("{label}", "quick")
 }
 
 fn is_page(path: &str) -> bool {

@@ -14,7 +14,7 @@ const SLICES: [(&str, &[&str]); 9] = [
     ("auth", &["user", "passkey", "invite", "session", "token", "audit"]),
     ("catalog", &["target", "target_colour", "machine_size", "scenario_revision"]),
     ("fleet", &["agent"]),
-    ("runs", &["run", "run_phase", "run_summary", "run_evidence"]),
+    ("runs", &["run", "run_phase", "run_summary", "run_evidence", "run_label", "saved_view"]),
     ("experiments", &["experiment"]),
     ("dispatch", &[]),
     ("compare", &[]),

@@ -8,7 +8,7 @@ use axum::{
 use crate::{
     auth::{Caller, Submit},
     error::{Error, Result},
-    runs::{Origin, Run, api, progress},
+    runs::{Run, api, progress},
     state::AppState,
     web::{
         confirm::Confirm,
@@ -53,19 +53,17 @@ pub async fn ask_delete(
     if !run.has_ended() {
         return Err(Error::Conflict(format!("the run is {}: cancel it first", run.phase)));
     }
-    let mut consequences = vec![
-        "Its figures, its summary, its logs and its place in the history go for good.".to_owned(),
+    let consequences = vec![
+        "Its figures, its summary, its logs and its place in the history go.".to_owned(),
         "Comparisons and links that name it will do without it.".to_owned(),
+        "It can be brought back for 10 minutes; then it is gone for good.".to_owned(),
     ];
-    if run.origin == Origin::Import {
-        consequences.push("It was imported: whoever has the file can import it again.".to_owned());
-    }
     Ok(question(&caller, "Delete this run", &run, consequences))
 }
 
 /// `POST /runs/{id}/delete`
 pub async fn delete(submit: Submit, state: State<AppState>, id: Path<String>) -> Result<Redirect> {
-    api::delete(submit, state, id).await?;
+    api::trash::delete(submit, state, id).await?;
     Ok(Redirect::to("/runs"))
 }
 

@@ -7,16 +7,29 @@ use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
 use url::form_urlencoded;
 
-use super::line::{Doing, Line};
+use super::{
+    finder::Finder,
+    line::{Doing, Line},
+};
 use crate::{
     auth::{Read, Scope},
     catalog,
-    error::{Asked, Result},
-    runs::{Run, queries},
+    error::{Asked, Error, Result},
+    runs::{
+        Run,
+        api::{export, trash::regret_since},
+        column::{self, Column},
+        filter::{Among, Filter, Wanted, address},
+        queries::{
+            self,
+            trash::{self, Deletion},
+        },
+    },
     state::AppState,
     web::{
         live::{self, Beat, Concerns, Frame, Pace, View},
         mark::Marks,
+        moment::{self, Moment},
         shell::{Section, Shell},
     },
 };
@@ -31,10 +44,11 @@ const MOST_UNFINISHED: usize = 8;
 #[template(path = "runs/index.html")]
 pub struct HistoryPage {
     shell: Shell,
+    finder: Finder,
     history: History,
 }
 
-/// All of it but what surrounds it. Its root is `#history`.
+/// All of it that changes. Its root is `#history`.
 #[derive(Debug, Template)]
 #[template(path = "runs/_history.html")]
 struct HistoryPart<'a> {
@@ -51,47 +65,60 @@ struct UnfinishedPart<'a> {
 /// What the page shows.
 #[derive(Debug)]
 pub struct History {
+    wanted: Wanted,
+    filter: Filter,
+    columns: Vec<Column>,
+    /// The columns were chosen.
+    chosen: Option<String>,
     /// In the order in which it will be done.
     doing: Vec<Doing>,
     running: usize,
     queued: usize,
-    /// Newest first.
-    ended: Vec<Line>,
-    /// Where older runs are, if there are any.
+    /// In the order that is wanted; only what has ended, unless something is asked for.
+    lines: Vec<Line>,
+    /// Where the next page begins, if there is one.
     older: Option<String>,
-    /// The page does not begin with the newest.
-    before: Option<String>,
     /// Ids of the runs that the address says are ticked.
     ticked: Vec<String>,
     /// Those of them that this page does not list.
     elsewhere: Vec<Line>,
+    /// Filters without which something would be found.
+    culprits: Vec<(String, String)>,
+    /// What can still be brought back.
+    deletions: Vec<Deletion>,
     scope: Scope,
 }
 
 impl History {
-    async fn read(state: &AppState, place: &Place, scope: Scope) -> Result<Self> {
-        let before = place.before();
-        let (unfinished, running, queued) = match &before {
-            None => unfinished(state).await?,
-            Some(_) => (Vec::new(), 0, 0),
-        };
+    async fn read(state: &AppState, wanted: &Wanted, place: &Place, scope: Scope) -> Result<Self> {
+        let pool = &state.db.read;
+        let mut filter = wanted.filter().map_err(Error::Invalid)?;
+        let asks = !wanted.narrows().is_empty() || wanted.sorted().is_some();
+        filter.among = if asks { Among::All } else { Among::Ended };
+        let (unfinished, running, queued) =
+            if asks || filter.before.is_some() { (Vec::new(), 0, 0) } else { unfinished(state).await? };
         let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
-        let mut ended = queries::ended(&state.db.read, before.as_deref(), limit).await?;
-        let more = ended.len() > PAGE;
-        ended.truncate(PAGE);
-        let older = ended.last().filter(|_| more).map(|run| run.id.clone());
-        let ticked = queries::by_ids(&state.db.read, &place.ticked()).await?;
-        let marks = marks(state, &[&unfinished, &ended, &ticked]).await?;
-        let is_here = |run: &Run| ended.iter().any(|other| other.id == run.id);
+        let mut listed = queries::list(pool, &filter, limit).await?;
+        let more = listed.len() > PAGE;
+        listed.truncate(PAGE);
+        let older = listed.last().filter(|_| more).map(|run| run.id.clone());
+        let ticked = queries::by_ids(pool, &export::ids(&place.runs)).await?;
+        let marks = marks(state, &[&unfinished, &listed, &ticked]).await?;
+        let is_here = |run: &Run| listed.iter().any(|other| other.id == run.id);
         Ok(Self {
+            culprits: if listed.is_empty() { culprits(state, wanted).await? } else { Vec::new() },
+            deletions: if scope >= Scope::Submit { trash::deletions(pool, regret_since()).await? } else { Vec::new() },
+            wanted: wanted.clone(),
+            filter,
+            columns: place.columns(),
+            chosen: place.chosen(),
             ticked: ticked.iter().map(|run| run.id.clone()).collect(),
             elsewhere: ticked.into_iter().filter(|run| !is_here(run)).map(|run| Line::new(run, &marks)).collect(),
-            doing: doing(unfinished, &ended, &marks),
+            doing: doing(unfinished, &listed, &marks),
             running,
             queued,
-            ended: ended.into_iter().map(|run| Line::new(run, &marks)).collect(),
+            lines: listed.into_iter().map(|run| Line::new(run, &marks)).collect(),
             older,
-            before,
             scope,
         })
     }
@@ -99,7 +126,7 @@ impl History {
     /// Reads again only what moves from second to second.
     async fn refresh(&mut self, state: &AppState) -> Result<()> {
         let (unfinished, running, queued) = unfinished(state).await?;
-        let ended: Vec<Run> = self.ended.iter().map(|line| line.run.clone()).collect();
+        let ended: Vec<Run> = self.lines.iter().map(|line| line.run.clone()).collect();
         let marks = marks(state, &[&unfinished]).await?;
         self.doing = doing(unfinished, &ended, &marks);
         (self.running, self.queued) = (running, queued);
@@ -110,29 +137,72 @@ impl History {
         self.scope >= Scope::Submit
     }
 
-    fn is_empty(&self) -> bool {
-        self.doing.is_empty() && self.ended.is_empty() && self.before.is_none() && self.elsewhere.is_empty()
+    /// Whether something is asked for besides everything.
+    fn asks(&self) -> bool {
+        self.filter.among == Among::All
     }
 
-    /// How many wait without a line of their own.
-    fn unseen(&self) -> usize {
-        (self.running + self.queued).saturating_sub(self.doing.len())
+    /// Whether it does not begin at the beginning.
+    fn is_later(&self) -> bool {
+        self.filter.before.is_some()
+    }
+
+    fn is_empty(&self) -> bool {
+        let nothing = self.doing.is_empty() && self.lines.is_empty() && self.elsewhere.is_empty();
+        nothing && !self.asks() && !self.is_later() && self.deletions.is_empty()
     }
 
     fn is_ticked(&self, run: &Run) -> bool {
         self.ticked.contains(&run.id)
     }
 
-    /// Where the page follows it: encoded so that it may stand in an expression.
+    /// Runs that wait and have no line of their own.
+    fn unseen(&self) -> usize {
+        (self.running + self.queued).saturating_sub(self.doing.len())
+    }
+
+    /// A time, unix ms, as seen from now.
+    pub fn when(&self, at_ms: &i64) -> Moment {
+        moment::ago(Some(*at_ms))
+    }
+
+    /// What the address says of filters, order and columns, for whatever leads on from here.
+    fn kept(&self) -> Vec<(&str, &str)> {
+        let mut pairs = self.wanted.narrows();
+        pairs.extend(self.wanted.sorted().map(|sort| ("sort", sort)));
+        pairs.extend(self.chosen.as_deref().map(|columns| ("columns", columns)));
+        pairs
+    }
+
+    /// Where the head of a column leads, if its order can be wanted.
+    pub fn sorted_by(&self, column: &Column) -> Option<String> {
+        let order = self.filter.order;
+        let next = if order.column == *column { order.reversed() } else { column.order()? };
+        let (key, ticked) = (next.key(), self.ticked.join(","));
+        let mut pairs = self.wanted.narrows();
+        pairs.push(("sort", &key));
+        pairs.extend(self.chosen.as_deref().map(|columns| ("columns", columns)));
+        if !ticked.is_empty() {
+            pairs.push(("runs", &ticked));
+        }
+        Some(address("/runs", &pairs))
+    }
+
+    /// What a screen reader says of the head of a column.
+    pub fn direction(&self, column: &Column) -> Option<&'static str> {
+        (self.filter.order.column == *column).then(|| self.filter.order.first.aria())
+    }
+
+    /// Where the page follows the history. The query is encoded, so nothing in it can end the string of an expression.
     fn live_address(&self) -> String {
-        let query = form_urlencoded::Serializer::new(String::new())
-            .extend_pairs(self.ticked.iter().map(|id| ("runs", id)))
-            .finish();
+        let mut pairs = self.kept();
+        pairs.extend(self.ticked.iter().map(|id| ("runs", id.as_str())));
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         format!("/runs/live?{query}")
     }
 
     fn pace(&self) -> Pace {
-        if self.running > 0 { Pace::Second } else { Pace::Minute }
+        if self.running > 0 && !self.asks() { Pace::Second } else { Pace::Minute }
     }
 }
 
@@ -140,6 +210,18 @@ async fn unfinished(state: &AppState) -> Result<(Vec<Run>, usize, usize)> {
     let limit = i64::try_from(MOST_UNFINISHED).unwrap_or(i64::MAX);
     let (running, queued) = queries::unfinished_count(&state.db.read).await?;
     Ok((queries::unfinished(&state.db.read, limit).await?, running, queued))
+}
+
+/// The filters that alone keep everything out, each with the address without it.
+async fn culprits(state: &AppState, wanted: &Wanted) -> Result<Vec<(String, String)>> {
+    let mut culprits = Vec::new();
+    for chip in super::finder::chips(wanted, None) {
+        let filter = wanted.without(chip.name).filter().map_err(Error::Invalid)?;
+        if !queries::list(&state.db.read, &filter, 1).await?.is_empty() {
+            culprits.push((chip.text, chip.without));
+        }
+    }
+    Ok(culprits)
 }
 
 async fn marks(state: &AppState, lists: &[&[Run]]) -> Result<Marks> {
@@ -158,45 +240,60 @@ fn doing(unfinished: Vec<Run>, ended: &[Run], marks: &Marks) -> Vec<Doing> {
     unfinished.into_iter().map(line).collect()
 }
 
-/// Where a page begins, and what was ticked on the way there: ticks go along in the address.
+/// What an address says beside the filters: ticks go along from page to page, and so do columns.
 #[derive(Debug, Default, Deserialize)]
 pub struct Place {
-    /// With the runs submitted before this one; with the newest if absent.
-    before: Option<String>,
     /// Ids, separated by commas or one `runs` each.
     #[serde(default)]
     runs: Vec<String>,
+    /// Keys, separated by commas or one `columns` each; the usual ones if absent.
+    #[serde(default)]
+    columns: Vec<String>,
 }
 
 impl Place {
-    fn before(&self) -> Option<String> {
-        self.before.clone().filter(|id| !id.is_empty())
+    fn columns(&self) -> Vec<Column> {
+        let keys = export::ids(&self.columns);
+        let chosen: Vec<_> =
+            column::ALL.into_iter().filter(|column| keys.iter().any(|key| key == column.key())).collect();
+        if chosen.is_empty() { column::USUAL.to_vec() } else { chosen }
     }
 
-    fn ticked(&self) -> Vec<String> {
-        self.runs.iter().flat_map(|part| part.split(',')).map(str::to_owned).collect()
+    fn chosen(&self) -> Option<String> {
+        let columns = self.columns();
+        let keys: Vec<_> = columns.iter().map(|column| column.key()).collect();
+        (columns != column::USUAL).then(|| keys.join(","))
     }
 }
 
-/// `GET /runs?before=ID&runs=…`
+/// `GET /runs?target=…&sort=…&columns=…&before=ID&runs=…`
 pub async fn history(
     Read(caller): Read,
     State(state): State<AppState>,
+    Asked(wanted): Asked<Wanted>,
     Asked(place): Asked<Place>,
 ) -> Result<HistoryPage> {
-    let history = History::read(&state, &place, caller.scope).await?;
-    Ok(HistoryPage { shell: Shell::signed_in("Runs", Section::Runs, &caller.name), history })
+    let history = History::read(&state, &wanted, &place, caller.scope).await?;
+    let values = queries::values(&state.db.read).await?;
+    let finder = Finder::new(&wanted, values, place.columns(), place.chosen().as_deref());
+    Ok(HistoryPage { shell: Shell::signed_in("Runs", Section::Runs, &caller.name), finder, history })
 }
 
-/// The newest page as it changes.
-pub async fn live(Read(caller): Read, State(state): State<AppState>, Asked(place): Asked<Place>) -> impl IntoResponse {
-    let place = Place { before: None, ..place };
-    let view = LiveHistory { state: state.clone(), place, scope: caller.scope, history: None };
+/// The first page as it changes.
+pub async fn live(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Asked(wanted): Asked<Wanted>,
+    Asked(place): Asked<Place>,
+) -> impl IntoResponse {
+    let wanted = Wanted { before: None, ..wanted };
+    let view = LiveHistory { state: state.clone(), wanted, place, scope: caller.scope, history: None };
     live::follow(&state, Concerns::Everything, view)
 }
 
 struct LiveHistory {
     state: AppState,
+    wanted: Wanted,
     place: Place,
     scope: Scope,
     /// As it was sent last.
@@ -212,7 +309,7 @@ impl View for LiveHistory {
                 (history, patch)
             }
             _ => {
-                let history = History::read(&self.state, &self.place, self.scope).await?;
+                let history = History::read(&self.state, &self.wanted, &self.place, self.scope).await?;
                 let patch = live::patch(&HistoryPart { history: &history })?;
                 (history, patch)
             }
@@ -235,12 +332,17 @@ mod tests {
     fn ticked(unfinished: Vec<Run>, ended: Vec<Run>, ticked: &[Run], scope: Scope) -> String {
         let marks = Marks::default();
         let history = History {
+            wanted: Wanted::default(),
+            filter: Filter { among: Among::Ended, ..Filter::default() },
+            columns: column::USUAL.to_vec(),
+            chosen: None,
+            culprits: Vec::new(),
+            deletions: Vec::new(),
             running: unfinished.len(),
             queued: 0,
             doing: doing(unfinished, &ended, &marks),
             older: ended.last().map(|run| run.id.clone()),
-            ended: ended.into_iter().map(|run| Line::new(run, &marks)).collect(),
-            before: None,
+            lines: ended.into_iter().map(|run| Line::new(run, &marks)).collect(),
             ticked: ticked.iter().map(|run| run.id.clone()).collect(),
             elsewhere: ticked
                 .iter()
@@ -250,7 +352,8 @@ mod tests {
             scope,
         };
         let shell = Shell::signed_in("Runs", Section::Runs, "ada");
-        HistoryPage { shell, history }.render().expect("it renders")
+        let finder = Finder::new(&Wanted::default(), queries::Values::default(), column::USUAL.to_vec(), None);
+        HistoryPage { shell, finder, history }.render().expect("it renders")
     }
 
     #[test]

@@ -9,6 +9,9 @@ use crate::{
     },
 };
 
+/// So many characters of a note stand in a list.
+const NOTE: usize = 80;
+
 /// A run with what a list says of it in other words.
 #[derive(Clone, Debug)]
 pub struct Line {
@@ -43,6 +46,13 @@ impl Line {
     /// How hard it was loaded, with everything that is known.
     pub fn how_hard(&self) -> Option<String> {
         self.run.load.as_ref().map(loads::whole).or_else(|| how_hard(&self.run))
+    }
+
+    /// The beginning of its note.
+    pub fn note(&self) -> Option<String> {
+        let first = self.run.note.as_deref()?.lines().map(str::trim).find(|line| !line.is_empty())?;
+        let short: String = first.chars().take(NOTE).collect();
+        Some(if short.len() < first.len() { format!("{short}…") } else { short })
     }
 
     /// Whether its figures may be used.

@@ -4,15 +4,21 @@
 pub mod acts;
 pub mod charts;
 pub mod checks;
+pub mod chosen;
+pub mod finder;
 pub mod headline;
 pub mod history;
 pub mod line;
 pub mod machine;
 pub mod metrics;
 pub mod one;
+pub mod remarks;
 pub mod stages;
 
-use axum::{Router, routing::get};
+use axum::{
+    Router,
+    routing::{get, post},
+};
 
 use crate::state::AppState;
 
@@ -21,7 +27,13 @@ pub fn router() -> Router<AppState> {
     Router::new()
         .route("/runs", get(history::history))
         .route("/runs/live", get(history::live))
+        .route("/runs/label", get(chosen::ask_label).post(chosen::label))
+        .route("/runs/delete", get(chosen::ask_delete).post(chosen::delete))
+        .route("/runs/undelete", post(chosen::undelete))
         .route("/runs/{id}", get(one::one))
+        .route("/runs/{id}/note", post(remarks::note))
+        .route("/runs/{id}/labels", post(remarks::add_label))
+        .route("/runs/{id}/labels/remove", post(remarks::remove_label))
         .route("/runs/{id}/live", get(one::live))
         .route("/runs/{id}/cancel", get(acts::ask_cancel).post(acts::cancel))
         .route("/runs/{id}/delete", get(acts::ask_delete).post(acts::delete))

@@ -20,6 +20,7 @@ use super::{
     line::{Doing, Line},
     machine::{self, Fact},
     metrics::{self, Metrics},
+    remarks::Remarks,
     stages::{self, Stage},
 };
 use crate::{
@@ -57,6 +58,7 @@ struct RunPart<'a> {
 #[derive(Debug)]
 pub struct RunView {
     line: Line,
+    remarks: Remarks,
     /// Only while it has not ended.
     doing: Option<Doing>,
     cards: Vec<Card>,
@@ -156,6 +158,7 @@ impl RunView {
                 target_log: evidence.target_log,
                 k6_log: evidence.k6_log,
             }),
+            remarks: Remarks::of(&run, scope),
             line: Line::new(run, &marks),
             scope,
         }

@@ -4,10 +4,7 @@ use brewbench_agent::wire::{Phase, summary::Figures};
 use sqlx::{SqliteConnection, SqlitePool};
 
 use super::{enter, figures::FigureColumns};
-use crate::{
-    auth::audit::{self, Act},
-    runs::{Reason, Verdict},
-};
+use crate::runs::{Reason, Verdict};
 
 /// What a result says of a run, besides blobs.
 #[derive(Clone, Debug)]
@@ -127,19 +124,4 @@ pub async fn cancel(pool: &SqlitePool, id: &str, error: &str, now: i64) -> sqlx:
     }
     transaction.commit().await?;
     Ok(done)
-}
-
-/// Deletes a run that has ended, with everything that belongs to it; false if there is none that has.
-pub async fn delete(pool: &SqlitePool, id: &str, act: &Act) -> sqlx::Result<bool> {
-    let mut transaction = pool.begin().await?;
-    let done =
-        sqlx::query!("delete from run where id = ? and phase in ('finished', 'failed', 'cancelled', 'lost')", id)
-            .execute(&mut *transaction)
-            .await?;
-    if done.rows_affected() == 0 {
-        return Ok(false);
-    }
-    audit::note(&mut transaction, act).await?;
-    transaction.commit().await?;
-    Ok(true)
 }

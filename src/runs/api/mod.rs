@@ -1,5 +1,9 @@
 //! JSON of runs.
 
+pub mod export;
+pub mod remarks;
+pub mod trash;
+
 use axum::{
     Json,
     body::Bytes,
@@ -13,11 +17,12 @@ use uuid::Uuid;
 
 use super::{
     Run, RunList, RunSize, blob,
+    filter::Wanted,
     ingest::{self, ImportAbout},
-    queries::{self, Filter, endings},
+    queries::{self, endings},
 };
 use crate::{
-    auth::{Read, Submit, api::checked_name, audit::Deed},
+    auth::{Read, Submit, api::checked_name},
     catalog::{self, find_size},
     error::{Asked, Error, ErrorBody, Result},
     state::{AppState, RunChanged},
@@ -25,28 +30,25 @@ use crate::{
 
 const MOST_LISTED: u32 = 1_000;
 
-/// What a list is narrowed to.
+/// How much of a list is asked for.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct ListQuery {
-    /// Only of this experiment.
-    experiment: Option<String>,
-    /// Only of this target.
-    target: Option<String>,
-    /// Only in this phase.
-    phase: Option<String>,
-    /// Only runs submitted before this one: the last id of the page before.
-    before: Option<String>,
+pub struct Length {
     /// At most so many, up to 1000; 100 unless said.
     limit: Option<u32>,
 }
 
-/// Runs, newest first.
-#[utoipa::path(get, path = "/api/v1/runs", tag = "runs", params(ListQuery), responses((status = 200, body = RunList)))]
-pub async fn list(_: Read, State(state): State<AppState>, Asked(query): Asked<ListQuery>) -> Result<Json<RunList>> {
-    let ListQuery { experiment, target, phase, before, limit } = query;
-    let limit = limit.unwrap_or(100).clamp(1, MOST_LISTED);
-    let filter = Filter { experiment, target, phase, before };
+/// Runs: narrowed, ordered, page by page. All of them, the newest first, unless said.
+#[utoipa::path(get, path = "/api/v1/runs", tag = "runs", params(Wanted, Length),
+    responses((status = 200, body = RunList), (status = 422, body = ErrorBody)))]
+pub async fn list(
+    _: Read,
+    State(state): State<AppState>,
+    Asked(wanted): Asked<Wanted>,
+    Asked(length): Asked<Length>,
+) -> Result<Json<RunList>> {
+    let limit = length.limit.unwrap_or(100).clamp(1, MOST_LISTED);
+    let filter = wanted.filter().map_err(Error::Invalid)?;
     Ok(Json(RunList { runs: queries::list(&state.db.read, &filter, limit.into()).await? }))
 }
 
@@ -70,6 +72,7 @@ pub async fn summary(
     State(state): State<AppState>,
     Path(id): Path<String>,
 ) -> Result<([(HeaderName, String); 2], Vec<u8>)> {
+    found(&state, &id).await?;
     let body = queries::summary(&state.db.read, &id).await?;
     let body = body.ok_or_else(|| Error::NotFound(format!("summary of run {id:?}")))?;
     let headers = [
@@ -145,22 +148,6 @@ pub async fn cancel(
     }
     tell(&state, &run);
     Ok(Json(RunList { runs: vec![found(&state, &id).await?] }))
-}
-
-/// Delete a run that has ended, with all its figures.
-#[utoipa::path(delete, path = "/api/v1/runs/{id}", tag = "runs", params(("id" = String, Path)),
-    responses((status = 204), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
-pub async fn delete(
-    Submit(caller): Submit,
-    State(state): State<AppState>,
-    Path(id): Path<String>,
-) -> Result<StatusCode> {
-    let run = found(&state, &id).await?;
-    if !endings::delete(&state.db.write, &id, &caller.does(Deed::RunDeleted, &id)).await? {
-        return Err(Error::Conflict(format!("the run is {}: cancel it first", run.phase)));
-    }
-    tell(&state, &run);
-    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Tells everybody who watches that a run changed.

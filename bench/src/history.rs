@@ -1,0 +1,144 @@
+//! What a page of a long history costs: 100,000 runs of 50 targets, and beside them a page that asks the database nothing.
+//! Pages are asked for in turn, so that all of them see the same machine.
+
+use std::{fmt::Write, time::Instant};
+
+use anyhow::ensure;
+use brewbench::server::Server;
+use reqwest::Method;
+use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
+
+use crate::site;
+
+/// Runs that are stored.
+pub const RUNS: u32 = 100_000;
+/// How often each page is asked for.
+pub const TIMES: usize = 200;
+
+/// The page without a query.
+const BARE: &str = "login";
+
+/// What came of one page.
+pub struct Page {
+    /// What it shows.
+    pub what: &'static str,
+    /// Half of the answers came within this, ms.
+    pub p50_ms: f64,
+    /// 99 of 100 answers came within this, ms.
+    pub p99_ms: f64,
+}
+
+/// Asks for each page [`TIMES`] times, after a few to warm up; the first is the page without a query.
+pub async fn measure() -> anyhow::Result<Vec<Page>> {
+    let folder = tempfile::tempdir()?;
+    let data = folder.path().join("site");
+    let (server, client) = site::start(&data).await?;
+    let server = serve(server);
+    let file = SqliteConnectOptions::new().filename(data.join("brewbench.db"));
+    let pool = SqlitePool::connect_with(file).await?;
+    fill(&pool).await?;
+    let pages = pages(&pool).await?;
+    pool.close().await;
+    let mut times: Vec<Vec<f64>> = vec![Vec::with_capacity(TIMES); pages.len()];
+    for round in 0..TIMES + 10 {
+        for ((_, path), times) in pages.iter().zip(&mut times) {
+            let started = Instant::now();
+            let answer = client.send(client.request(Method::GET, path)).await?;
+            let bytes = answer.bytes().await?;
+            ensure!(!bytes.is_empty(), "{path} is empty");
+            if round >= 10 {
+                times.push(started.elapsed().as_secs_f64() * 1_000.0);
+            }
+        }
+    }
+    let (shutdown, serving) = server;
+    shutdown.cancel();
+    serving.await??;
+    Ok(pages.iter().zip(times).map(|((what, _), times)| page(what, times)).collect())
+}
+
+type Serving = (tokio_util::sync::CancellationToken, tokio::task::JoinHandle<std::io::Result<()>>);
+
+fn serve(server: Server) -> Serving {
+    (server.state.shutdown.clone(), tokio::spawn(server.serve()))
+}
+
+fn page(what: &'static str, mut times: Vec<f64>) -> Page {
+    times.sort_by(f64::total_cmp);
+    Page { what, p50_ms: times[times.len() / 2], p99_ms: times[times.len() * 99 / 100] }
+}
+
+/// Straight into the store, in one transaction. Figures are spread; one run in 20 has none.
+async fn fill(pool: &SqlitePool) -> anyhow::Result<()> {
+    let mut transaction = pool.begin().await?;
+    sqlx::query(
+        "with recursive n(i) as (select 0 union all select i + 1 from n where i < ? - 1), r as (
+             select i, i * 7919 % 100003 as x, case when i % 20 = 19 then 'failed' else 'finished' end as phase from n)
+         insert into run (id, experiment_id, origin, target, version, size_name, vcpus, memory_bytes, scenario, parameters,
+             vus, duration_ms, warm_up_ms, repetition, created_by, agent, phase, queued_at, phase_at, started_at,
+             finished_at, error, verdict, requests, failed, rps, measured_ms, avg_ms, min_ms, p50_ms, p90_ms, p95_ms,
+             p99_ms, p999_ms, max_ms, note)
+         select printf('%08x-0000-7000-8000-%012x', i, i), 'e' || (i / 30), 'agent', 'target-' || (x % 50),
+             '1.' || (x % 7), (1 + x % 3) || ' vCPU / 4 GiB', 1 + x % 3, 4294967296,
+             case when x % 4 = 0 then 'hash' else 'site-mix' end, '{}', 10, 10000, 2000, 1 + i % 5, 'person-' || (x % 9),
+             'bench-0' || (x % 4), phase, 1700000000000 + i * 60000, 1700000000000 + i * 60000, 1700000000000 + i * 60000,
+             1700000015000 + i * 60000, case phase when 'failed' then 'the target died' end,
+             case phase when 'finished' then case when x % 100 = 0 then 'invalid' when x % 10 = 0 then 'suspect'
+                 else 'valid' end end,
+             case phase when 'finished' then 100000 + x end, case phase when 'finished' then x % 30 / 25 end,
+             case phase when 'finished' then 1000 + x / 7.0 end, case phase when 'finished' then 10000.0 + x % 50 end,
+             case phase when 'finished' then 5 + x / 9999.0 end, case phase when 'finished' then 0.1 end,
+             case phase when 'finished' then 4 + x / 9999.0 end, case phase when 'finished' then 8 + x / 9999.0 end,
+             case phase when 'finished' then 9 + x / 9999.0 end, case phase when 'finished' then 16 + x / 9999.0 end,
+             case phase when 'finished' then 20 + x / 9999.0 end, case phase when 'finished' then 30 + x / 9999.0 end,
+             case when i % 500 = 0 then 'after the upgrade of the kernel' end
+         from r",
+    )
+    .bind(RUNS)
+    .execute(&mut *transaction)
+    .await?;
+    sqlx::query(
+        "insert into run_label (label, run_seq) select 'release-' || (seq % 10), seq from run where seq % 40 = 0",
+    )
+    .execute(&mut *transaction)
+    .await?;
+    let summary = include_bytes!("../../tests/fixtures/k6/summary-export-hash-v1.8.1.json");
+    let summary = brewbench::runs::blob::pack(summary);
+    sqlx::query(
+        "insert into run_summary (run_id, body) select id, ? from run where seq = (select max(seq) - 5 from run)",
+    )
+    .bind(summary)
+    .execute(&mut *transaction)
+    .await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// What people look at, as (words, path).
+async fn pages(pool: &SqlitePool) -> anyhow::Result<Vec<(&'static str, String)>> {
+    let one: String = sqlx::query_scalar("select run_id from run_summary").fetch_one(pool).await?;
+    let deep: String = sqlx::query_scalar("select id from run where rps is not null order by rps limit 1 offset 50000")
+        .fetch_one(pool)
+        .await?;
+    let eight: Vec<String> =
+        sqlx::query_scalar("select id from run where phase = 'finished' order by seq desc limit 8")
+            .fetch_all(pool)
+            .await?;
+    let mut compare = "compare?runs=".to_owned();
+    write!(compare, "{}", eight.join(","))?;
+    Ok(vec![
+        ("`/login`, no query", BARE.to_owned()),
+        ("`/runs`", "runs".to_owned()),
+        ("`/runs`, one target", "runs?target=target-7".to_owned()),
+        ("`/runs`, target, verdict and agent", "runs?target=target-7&verdict=valid&agent=bench-01".to_owned()),
+        ("`/runs`, by p99", "runs?sort=p99".to_owned()),
+        ("`/runs`, by requests/s, page 1,000", format!("runs?sort=rps&before={deep}")),
+        ("`/runs`, invalid ones by p99", "runs?verdict=invalid&sort=-p99".to_owned()),
+        ("`/runs`, one target by requests/s", "runs?target=target-7&sort=-rps".to_owned()),
+        ("`/runs`, one label", "runs?label=release-0".to_owned()),
+        ("`/runs`, text in notes", "runs?q=upgrade".to_owned()),
+        ("`/runs`, one day by p99", "runs?from=2023-12-01&to=2023-12-01&sort=p99".to_owned()),
+        ("a run", format!("runs/{one}")),
+        ("`/compare` of 8 runs", compare),
+    ])
+}

@@ -1,0 +1,190 @@
+//! Runs as a file: JSON as everywhere, or CSV for spreadsheets.
+
+use axum::{
+    Json,
+    extract::State,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::trash::found_all;
+use crate::{
+    auth::Read,
+    error::{Asked, Error, ErrorBody, Result},
+    runs::{Run, RunList, Verdict, csv, load},
+    state::AppState,
+};
+
+/// More than a page of the history can hold; who wants all asks for lists.
+const MOST_RUNS: usize = 1_000;
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// As a list of runs.
+    #[default]
+    Json,
+    /// A line a run.
+    Csv,
+}
+
+/// Which runs, and how.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Wish {
+    /// Ids of runs, separated by commas or one `runs` each.
+    #[serde(default)]
+    runs: Vec<String>,
+    /// `json` unless said.
+    #[serde(default)]
+    format: Format,
+}
+
+/// The ids that an address names, each once.
+pub fn ids(parts: &[String]) -> Vec<String> {
+    let mut ids: Vec<String> = Vec::new();
+    for id in parts.iter().flat_map(|part| part.split(',')).map(str::trim).filter(|id| !id.is_empty()) {
+        if !ids.iter().any(|known| known == id) {
+            ids.push(id.to_owned());
+        }
+    }
+    ids
+}
+
+/// Runs with their figures, labels and notes as a file.
+#[utoipa::path(get, path = "/api/v1/runs/export", tag = "runs", params(Wish),
+    responses((status = 200, body = RunList, description = "or text/csv"), (status = 404, body = ErrorBody),
+        (status = 422, body = ErrorBody)))]
+pub async fn export(_: Read, State(state): State<AppState>, Asked(wish): Asked<Wish>) -> Result<Response> {
+    let ids = ids(&wish.runs);
+    if ids.is_empty() || ids.len() > MOST_RUNS {
+        return Err(Error::Invalid(format!("name the runs to export: ?runs=ID,ID; {MOST_RUNS} at most")));
+    }
+    let runs = found_all(&state, &ids).await?;
+    Ok(match wish.format {
+        Format::Json => {
+            let name = [(header::CONTENT_DISPOSITION, "attachment; filename=\"runs.json\"")];
+            (name, Json(RunList { runs })).into_response()
+        }
+        Format::Csv => {
+            let headers = [
+                (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
+                (header::CONTENT_DISPOSITION, "attachment; filename=\"runs.csv\""),
+            ];
+            (headers, table(&runs)).into_response()
+        }
+    })
+}
+
+/// A head and a line a run. What is not known is empty.
+fn table(runs: &[Run]) -> String {
+    let head = [
+        "id",
+        "experiment",
+        "target",
+        "version",
+        "size",
+        "vcpus",
+        "memory_bytes",
+        "scenario",
+        "parameters",
+        "load",
+        "vus",
+        "repetition",
+        "phase",
+        "verdict",
+        "requests",
+        "failed",
+        "error_rate",
+        "rps",
+        "avg_ms",
+        "min_ms",
+        "p50_ms",
+        "p90_ms",
+        "p95_ms",
+        "p99_ms",
+        "p999_ms",
+        "max_ms",
+        "measured_s",
+        "agent",
+        "created_by",
+        "queued_at_ms",
+        "finished_at_ms",
+        "labels",
+        "note",
+    ];
+    let mut text = csv::line(head);
+    for run in runs {
+        text.push_str(&csv::line(cells(run).iter().map(String::as_str)));
+    }
+    text
+}
+
+fn cells(run: &Run) -> Vec<String> {
+    fn word<T: ToString>(value: Option<&T>) -> String {
+        value.map_or_else(String::new, T::to_string)
+    }
+    let size = run.size.as_ref();
+    let parameters: Vec<_> = run.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    vec![
+        run.id.clone(),
+        word(run.experiment.as_ref()),
+        run.target.clone(),
+        word(run.version.as_ref()),
+        word(size.map(|size| &size.name)),
+        word(size.map(|size| &size.vcpus)),
+        word(size.map(|size| &size.memory_bytes)),
+        word(run.scenario.as_ref()),
+        parameters.join(" "),
+        run.load.as_ref().map_or_else(String::new, load::exact).replace('\u{a0}', " "),
+        word(run.vus.as_ref()),
+        run.repetition.to_string(),
+        run.phase.clone(),
+        run.verdict.map_or("", Verdict::as_str).to_owned(),
+        word(run.requests.as_ref()),
+        word(run.failed.as_ref()),
+        word(run.error_rate.as_ref()),
+        word(run.rps.as_ref()),
+        word(run.avg_ms.as_ref()),
+        word(run.min_ms.as_ref()),
+        word(run.p50_ms.as_ref()),
+        word(run.p90_ms.as_ref()),
+        word(run.p95_ms.as_ref()),
+        word(run.p99_ms.as_ref()),
+        word(run.p999_ms.as_ref()),
+        word(run.max_ms.as_ref()),
+        word(run.measured_s.as_ref()),
+        word(run.agent.as_ref()),
+        run.created_by.clone(),
+        run.queued_at_ms.to_string(),
+        word(run.finished_at_ms.as_ref()),
+        run.labels.join(" · "),
+        word(run.note.as_ref()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::made_up::{failed, finished};
+
+    #[test]
+    fn every_line_has_a_cell_for_every_head_and_what_is_not_known_is_empty() {
+        let text = table(&[finished("servy", 1), failed("servy", "failed", "it died")]);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+        assert!(lines.len() == 3 && lines.iter().all(|line| line.len() == lines[0].len()), "{text}");
+        let rps = lines[0].iter().position(|head| *head == "rps").expect("a head");
+        assert_eq!((lines[1][rps], lines[2][rps]), ("10000", ""));
+    }
+
+    #[test]
+    fn a_name_is_no_formula() {
+        let mut run = finished("=HYPERLINK(\"http://x\")", 1);
+        run.note = Some("@SUM(1)".to_owned());
+        let text = table(&[run]);
+        assert!(text.contains("\"'=HYPERLINK(\"\"http://x\"\")\"") && text.contains(",'@SUM(1)"), "{text}");
+    }
+}

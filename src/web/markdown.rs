@@ -1,0 +1,135 @@
+//! Notes as people write them, made safe: no HTML of theirs, no picture from elsewhere, no link but to the web and mail.
+
+use std::fmt;
+
+use askama::filters::HtmlSafe;
+use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+
+/// Rendered; in a template it writes itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Markdown(String);
+
+impl fmt::Display for Markdown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Only [`render`] makes it.
+impl HtmlSafe for Markdown {}
+
+/// Renders a note. HTML in it stays text, and so do links that would do anything but open a page or a mail. A picture
+/// becomes a link to it. Headings go below those of the page.
+pub fn render(text: &str) -> Markdown {
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut open = Vec::new();
+    let events = Parser::new_ext(text, options).map(move |event| safe(event, &mut open));
+    let mut rendered = String::with_capacity(text.len() * 2);
+    html::push_html(&mut rendered, events);
+    Markdown(rendered)
+}
+
+/// `open` knows for each link whether it was one that may be followed.
+fn safe<'a>(event: Event<'a>, open: &mut Vec<bool>) -> Event<'a> {
+    match event {
+        Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
+        Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
+        Event::End(TagEnd::HtmlBlock) => Event::End(TagEnd::Paragraph),
+        Event::Start(Tag::Heading { level, .. }) => {
+            Event::Start(Tag::Heading { level: below(level), id: None, classes: Vec::new(), attrs: Vec::new() })
+        }
+        Event::End(TagEnd::Heading(level)) => Event::End(TagEnd::Heading(below(level))),
+        Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+            let may = may_be_followed(&dest_url);
+            open.push(may);
+            own(if may {
+                format!(r#"<a href="{}" rel="noopener noreferrer nofollow">"#, escaped(&dest_url))
+            } else {
+                String::new()
+            })
+        }
+        Event::End(TagEnd::Link | TagEnd::Image) => {
+            own(if open.pop().unwrap_or_default() { "</a>".to_owned() } else { String::new() })
+        }
+        other => other,
+    }
+}
+
+/// HTML of our own.
+fn own(html: String) -> Event<'static> {
+    Event::InlineHtml(CowStr::from(html))
+}
+
+fn may_be_followed(address: &str) -> bool {
+    url::Url::parse(address).is_ok_and(|url| matches!(url.scheme(), "http" | "https" | "mailto"))
+}
+
+fn below(level: HeadingLevel) -> HeadingLevel {
+    match level {
+        HeadingLevel::H1 => HeadingLevel::H3,
+        HeadingLevel::H2 => HeadingLevel::H4,
+        HeadingLevel::H3 => HeadingLevel::H5,
+        _ => HeadingLevel::H6,
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_write_is_set_as_they_mean_it() {
+        let html =
+            render("# Why\n\n*faster* since `musl`, see [the issue](https://example.com/?a=1&b=2)\n\n- one\n- two")
+                .to_string();
+        assert!(html.contains("<h3>Why</h3>") && html.contains("<em>faster</em>") && html.contains("<li>two</li>"));
+        let link = r#"<a href="https://example.com/?a=1&amp;b=2" rel="noopener noreferrer nofollow">the issue</a>"#;
+        assert!(html.contains(link), "{html}");
+    }
+
+    #[test]
+    fn html_stays_text_wherever_it_stands() {
+        let hostile = [
+            "<script>alert(1)</script>",
+            "a <img src=x onerror=alert(1)> b",
+            "<div\nonclick='alert(1)'>x</div>",
+            "<!-- --><script>alert(1)</script>",
+            "| a |\n|---|\n| <script>alert(1)</script> |",
+            "- <iframe src=//evil.example></iframe>",
+            "[x](https://e.example/\"onmouseover=\"alert(1))",
+            "[<script>alert(1)</script>](https://e.example)",
+            "`<script>alert(1)</script>`",
+            "```<script>\n<script>alert(1)</script>\n```",
+            "![<script>alert(1)</script>](https://e.example/x.png)",
+            "# <script>alert(1)</script> {#id onclick=alert(1)}",
+        ];
+        for text in hostile {
+            let html = render(text).to_string();
+            for tag in ["<script", "<img", "<iframe", "<div", "<!--"] {
+                assert!(!html.contains(tag), "{text}: {html}");
+            }
+            let inside = html.split('<').skip(1).filter_map(|part| part.split('>').next());
+            for tag in inside {
+                let bare: String = tag.split('"').step_by(2).collect();
+                assert!(!bare.contains("on"), "{text}: <{tag}>");
+            }
+        }
+    }
+
+    #[test]
+    fn only_pages_and_mail_can_be_linked_and_no_picture_is_loaded() {
+        for bad in
+            ["javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "/runs/x/delete", "vbscript:x", "x"]
+        {
+            let html = render(&format!("[here]({bad}) ![there]({bad})")).to_string();
+            assert!(!html.contains("<a") && !html.contains("<img") && html.contains("here"), "{html}");
+        }
+        let html = render("![plot](https://example.com/p.png) <mail@example.com>").to_string();
+        assert!(html.contains(r#"href="https://example.com/p.png""#) && !html.contains("<img"), "{html}");
+        assert!(html.contains("mail@example.com"), "{html}");
+    }
+}

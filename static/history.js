@@ -1,0 +1,57 @@
+// The history by keyboard and with shift-click. Everything it does can be done without it.
+const choice = () => document.getElementById("choice");
+const boxes = () => [...document.querySelectorAll("#choice tbody input[type=checkbox]")];
+let last = null;
+
+// Shift-click takes all between the box before and this one along.
+document.addEventListener("click", (event) => {
+  const box = event.target;
+  if (!(box instanceof HTMLInputElement) || !box.matches("#choice tbody input[type=checkbox]")) return;
+  const all = boxes();
+  const [from, to] = [all.findIndex((other) => other.value === last), all.indexOf(box)];
+  if (event.shiftKey && from >= 0) {
+    for (const other of all.slice(Math.min(from, to), Math.max(from, to) + 1)) other.checked = box.checked;
+  }
+  last = box.value;
+});
+
+// What a form leaves empty, and columns that are the usual ones, need not stand in the address.
+document.addEventListener("formdata", (event) => {
+  if (event.target.id !== "finder") return;
+  const data = event.formData;
+  for (const [name, value] of [...data]) if (value === "") data.delete(name);
+  const usual = event.target.querySelector("[data-usual]")?.dataset.usual;
+  if (data.getAll("columns").join() === usual) data.delete("columns");
+});
+
+function move(step) {
+  const all = boxes();
+  if (!all.length) return;
+  const row = document.activeElement?.closest("#choice tbody tr");
+  const at = row ? all.findIndex((box) => row.contains(box)) : -1;
+  const next = all[Math.min(Math.max(at < 0 ? (step > 0 ? 0 : all.length - 1) : at + step, 0), all.length - 1)];
+  next.focus({ focusVisible: true, preventScroll: true });
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  next.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
+}
+
+const keys = {
+  j: () => move(1),
+  k: () => move(-1),
+  x: () => document.activeElement?.closest("#choice tbody tr")?.querySelector("input[type=checkbox]")?.click(),
+  c: () => choice()?.querySelector("input:checked") && choice().requestSubmit(),
+  "/": () => document.querySelector("#finder input[type=search]")?.focus(),
+  "?": () => document.getElementById("keys")?.showModal(),
+};
+
+function types(element) {
+  return element instanceof HTMLElement
+    && (element.isContentEditable || element.matches("textarea, select, input:not([type=checkbox], [type=radio])"));
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || types(event.target)) return;
+  if (document.querySelector("dialog[open]") || !Object.hasOwn(keys, event.key)) return;
+  event.preventDefault();
+  keys[event.key]();
+});

@@ -1,0 +1,335 @@
+//! The history as a tool: filters, orders, pages, labels, notes, deletion and its undoing, files.
+
+use brewbench::runs::{
+    column,
+    filter::{Filter, Wanted},
+    queries,
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Actor, Answer, App,
+    submit::{submit_one, text},
+    summaries::{fixture, good, target_down},
+};
+
+async fn bring(user: &Actor, about: &[(&str, &str)], summary: String) -> String {
+    let request = user.request(&Method::POST, "/api/v1/runs/import").query(about).body(summary);
+    text(&Answer::of(request).await.ok().json()["runs"][0]["id"])
+}
+
+async fn found(user: &Actor, query: &str) -> Vec<String> {
+    let list = user.get(&format!("/api/v1/runs?{query}")).await.ok().json();
+    list["runs"].as_array().expect("a list").iter().map(|run| text(&run["id"])).collect()
+}
+
+#[tokio::test]
+async fn every_filter_finds_its_runs_alone_and_together() {
+    let app = App::start().await;
+    let (user, other) = (app.user().await, app.user().await);
+    let old = [("target", "servy"), ("version", "1.0"), ("size", "2/4GiB"), ("scenario", "hash")];
+    let a = bring(&user, &old, good()).await;
+    let b = bring(&user, &[("target", "servy"), ("version", "2.0"), ("scenario", "site")], good()).await;
+    let c = bring(&other, &[("target", "down_100%"), ("version", "1.0")], target_down()).await;
+    user.put(&format!("/api/v1/runs/{b}/labels/before%20it"), &()).await.ok();
+    user.put(&format!("/api/v1/runs/{a}/note"), &json!({"note": "the *old* kernel"})).await.ok();
+    let person = text(&user.run(&a).await["created_by"]);
+    let (size, person) = ("size=2+vCPU+%2F+4+GiB", format!("person={}", person.replace(' ', "+")));
+    let cases: [(&str, &[&String]); 18] = [
+        ("target=servy", &[&b, &a]),
+        ("version=1.0", &[&c, &a]),
+        (size, &[&a]),
+        ("scenario=site", &[&b]),
+        ("label=before+it", &[&b]),
+        ("label=before+it&target=servy", &[&b]),
+        ("label=before+it&version=1.0", &[]),
+        (&person, &[&b, &a]),
+        ("verdict=invalid", &[&c]),
+        ("phase=finished&verdict=valid&version=2.0", &[&b]),
+        ("phase=queued", &[]),
+        ("q=SERV", &[&b, &a]),
+        ("q=kernel", &[&a]),
+        ("q=kernel&sort=-rps", &[&a]),
+        ("q=n_100%25", &[&c]),
+        ("q=_erv", &[]),
+        ("from=2020-01-01&to=2020-12-31", &[]),
+        ("from=2020-01-01&target=servy&sort=submitted", &[&a, &b]),
+    ];
+    for (query, expected) in cases {
+        assert_eq!(found(&user, query).await.iter().collect::<Vec<_>>(), expected, "{query}");
+    }
+    for bad in ["sort=seq", "from=then", "phase=odd", "verdict=odd", "sort=-"] {
+        user.get(&format!("/api/v1/runs?{bad}")).await.refused(422);
+        assert_eq!(user.clone().at_pages().get(&format!("/runs?{bad}")).await.status, 422, "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn an_experiment_is_found_by_its_name() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = crate::harness::Agent::start(&app, "rack").await;
+    let run = submit_one(&user).await;
+    let job = agent.job().await;
+    agent.finish(&job, &good()).await;
+    let ended = crate::harness::submit::reaches(&app, &user, &run, "finished").await;
+    assert_eq!(found(&user, "q=hash:%20fast").await, [run.clone()]);
+    assert_eq!(found(&user, "agent=rack").await, [run.clone()]);
+    assert_eq!(found(&user, &format!("experiment={}", text(&ended["experiment"]))).await, [run]);
+}
+
+#[tokio::test]
+async fn pages_of_every_order_hold_each_run_once_and_what_lacks_the_figure_comes_last() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let summaries = ["handle-summary-v1.8.1", "handle-summary-v0.52.0", "summary-export-zero-requests-v1.8.1"];
+    // Each three times, so that figures are equal too.
+    for number in 0..9 {
+        bring(&user, &[("target", &format!("t{}", number % 2))], fixture(summaries[number % 3])).await;
+    }
+    for key in column::sortable() {
+        for (sort, most) in [(key.to_owned(), false), (format!("-{key}"), true)] {
+            let whole = user.get(&format!("/api/v1/runs?sort={sort}")).await.ok().json();
+            let whole = whole["runs"].as_array().expect("a list").clone();
+            assert_eq!(whole.len(), 9, "{sort}");
+            let mut paged: Vec<String> = Vec::new();
+            while let page = found(&user, &format!("sort={sort}&limit=2{}", after(&paged))).await
+                && !page.is_empty()
+            {
+                paged.extend(page);
+            }
+            assert_eq!(paged, whole.iter().map(|run| text(&run["id"])).collect::<Vec<_>>(), "{sort}");
+            let Some(field) = figure(key) else { continue };
+            let figures: Vec<Option<f64>> = whole.iter().map(|run| run[field].as_f64()).collect();
+            let known: Vec<f64> = figures.iter().copied().flatten().collect();
+            assert!(figures[known.len()..].iter().all(Option::is_none), "{sort}: {figures:?}");
+            assert!(known.windows(2).all(|pair| if most { pair[0] >= pair[1] } else { pair[0] <= pair[1] }), "{sort}");
+        }
+    }
+    assert_eq!(found(&user, "sort=rps&before=nothing").await, Vec::<String>::new());
+}
+
+fn after(paged: &[String]) -> String {
+    paged.last().map_or_else(String::new, |id| format!("&before={id}"))
+}
+
+/// What a run's JSON calls what a list is ordered by.
+fn figure(key: &str) -> Option<&'static str> {
+    let fields = [
+        ("rps", "rps"),
+        ("requests", "requests"),
+        ("failed", "failed"),
+        ("error_rate", "error_rate"),
+        ("avg", "avg_ms"),
+        ("min", "min_ms"),
+        ("p50", "p50_ms"),
+        ("p90", "p90_ms"),
+        ("p95", "p95_ms"),
+        ("p99", "p99_ms"),
+        ("p999", "p999_ms"),
+        ("max", "max_ms"),
+        ("measured", "measured_s"),
+        ("submitted", "queued_at_ms"),
+        ("ended", "finished_at_ms"),
+    ];
+    fields.into_iter().find(|(known, _)| *known == key).map(|(_, field)| field)
+}
+
+/// What people and programs look at usually.
+const USUAL_VIEWS: [&str; 20] = [
+    "",
+    "before=ID",
+    "target=t1",
+    "target=t1&before=ID",
+    "target=t1&verdict=valid",
+    "verdict=valid&sort=-rps",
+    "sort=-rps",
+    "sort=p99&before=ID",
+    "sort=error_rate&before=ID",
+    "label=odd",
+    "q=t1",
+    "from=2020-01-01&to=2020-02-01",
+    "from=2020-01-01&to=2020-02-01&sort=p99",
+    "agent=rack&phase=finished&sort=-p99",
+    "phase=queued",
+    "phase=failed&sort=-rps",
+    "verdict=invalid",
+    "verdict=suspect&sort=max",
+    "version=1.0&person=ada",
+    "size=x&before=ID",
+];
+
+#[tokio::test]
+async fn no_usual_view_reads_or_sorts_the_whole_table() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let id = bring(&user, &[("target", "t1")], good()).await;
+    fill(&app, 3_000).await;
+    for view in USUAL_VIEWS {
+        let steps = queries::plan(&app.state.db.read, &filter(view, &id), 51).await.expect("a plan");
+        let sorts = steps.iter().any(|step| step.contains("TEMP B-TREE FOR ORDER BY"));
+        // Who walks the history in its order ends with the page; who sorts must have looked up what there is to sort.
+        let whole = steps.iter().any(|step| step.starts_with("SCAN run"));
+        assert!(!(sorts && whole), "{view:?}: {steps:?}");
+    }
+    for view in ["", "before=ID", "sort=-rps", "sort=p99&before=ID", "verdict=valid&sort=-rps", "target=t1&before=ID"] {
+        let steps = queries::plan(&app.state.db.read, &filter(view, &id), 51).await.expect("a plan");
+        assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{view:?}: {steps:?}");
+    }
+}
+
+fn filter(view: &str, id: &str) -> Filter {
+    let pairs: Vec<(String, String)> = url::form_urlencoded::parse(view.replace("ID", id).as_bytes())
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect();
+    let object: serde_json::Map<String, Value> =
+        pairs.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
+    serde_json::from_value::<Wanted>(object.into()).expect("a query").filter().expect("a filter")
+}
+
+/// More runs than are sorted sooner than walked.
+async fn fill(app: &App, runs: u32) {
+    let many = "with recursive n(i) as (select 1 union all select i + 1 from n where i < ?)
+        insert into run (id, origin, target, repetition, created_by, agent, phase, verdict, queued_at, phase_at, requests,
+            failed, rps, p99_ms)
+        select 'many-' || i, 'agent', 't' || (i % 7), 1, 'ada', 'rack', 'finished', 'valid', i, i, 100, 0, i * 7 % 1000, i % 90
+        from n";
+    sqlx::query(many).bind(runs).execute(&app.state.db.write).await.expect("many runs");
+}
+
+#[tokio::test]
+async fn labels_and_notes_are_kept_shown_and_taken_away() {
+    let app = App::start().await;
+    let (user, reader) = (app.user().await, app.reader().await);
+    let id = bring(&user, &[("target", "servy")], good()).await;
+    let path = format!("/api/v1/runs/{id}");
+    for label in ["zeta", "alpha", "zeta", "50%25%20%2F%3F"] {
+        user.put(&format!("{path}/labels/{label}"), &()).await.ok();
+    }
+    assert_eq!(user.run(&id).await["labels"], json!(["50% /?", "alpha", "zeta"]));
+    user.delete(&format!("{path}/labels/alpha")).await.ok();
+    user.delete(&format!("{path}/labels/unknown")).await.ok();
+    user.put(&format!("{path}/labels/{}", "x".repeat(41)), &()).await.refused(422);
+    user.put(&format!("{path}/labels/%1B%5B31m"), &()).await.refused(422);
+    reader.put(&format!("{path}/labels/mine"), &()).await.refused(403);
+    user.put("/api/v1/runs/x/labels/a", &()).await.refused(404);
+
+    let note = "# It is *quick*\n\n<script>alert(1)</script> [x](javascript:alert(1)) ![p](https://evil.example/p.png)";
+    user.put(&format!("{path}/note"), &json!({"note": note})).await.ok();
+    reader.put(&format!("{path}/note"), &json!({"note": "mine"})).await.refused(403);
+    user.put(&format!("{path}/note"), &json!({"note": "x".repeat(20_001)})).await.refused(422);
+    assert_eq!(user.run(&id).await["note"], note);
+    let page = reader.clone().at_pages().get(&format!("/runs/{id}")).await.ok().text();
+    assert!(page.contains("<h3>It is <em>quick</em></h3>"), "{page}");
+    assert!(
+        !page.contains("<script>alert") && !page.contains("href=\"javascript:") && !page.contains("<img"),
+        "{page}"
+    );
+    assert!(!page.contains("<textarea"), "who only reads has no editor");
+    let history = reader.at_pages().get("/runs").await.ok().text();
+    assert!(history.contains("zeta") && history.contains("# It is *quick*"), "{history}");
+    user.put(&format!("{path}/note"), &json!({"note": " \n"})).await.ok();
+    assert_eq!(user.run(&id).await["note"], Value::Null);
+}
+
+#[tokio::test]
+async fn what_is_deleted_is_nowhere_and_comes_back_when_it_is_undone() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let (gone, stays) =
+        (bring(&user, &[("target", "a")], good()).await, bring(&user, &[("target", "b")], good()).await);
+    user.put(&format!("/api/v1/runs/{gone}/labels/odd"), &()).await.ok();
+    user.put(&format!("/api/v1/runs/{gone}/note"), &json!({"note": "odd"})).await.ok();
+    let browser = user.clone().at_pages();
+    let asked = browser.get(&format!("/runs/delete?runs={gone}")).await.ok().text();
+    assert!(asked.contains("10 minutes") && asked.contains("1 run"), "{asked}");
+    let done = browser.post(&format!("/runs/delete?runs={gone}"), &()).await;
+    assert_eq!(done.header("location"), "/runs");
+    for query in ["", "target=a", "label=odd", "q=odd", "q=a", "sort=-rps", "verdict=valid", "phase=finished"] {
+        assert!(!found(&user, query).await.contains(&gone), "{query}");
+    }
+    for path in ["", "/summary"] {
+        user.get(&format!("/api/v1/runs/{gone}{path}")).await.refused(404);
+    }
+    user.get(&format!("/api/v1/compare?runs={gone}")).await.refused(404);
+    user.get(&format!("/api/v1/runs/export?runs={gone}")).await.refused(404);
+    user.delete(&format!("/api/v1/runs/{gone}")).await.refused(404);
+    user.put(&format!("/api/v1/runs/{gone}/note"), &json!({"note": "x"})).await.refused(404);
+    let both = user.get(&format!("/api/v1/compare?runs={gone},{stays}")).await.ok().text();
+    assert!(both.contains(&stays), "{both}");
+    let page = browser.get("/runs").await.ok().text();
+    assert!(page.contains("1 run deleted") && page.contains("/runs/undelete?at="), "{page}");
+    let viewer = app.reader().await.at_pages().get("/runs").await.ok().text();
+    assert!(!viewer.contains("/runs/undelete"), "who only reads brings nothing back");
+
+    let back = user.post(&format!("/api/v1/runs/{}/undelete", &gone[24..]), &()).await.ok().json();
+    assert_eq!((&back["runs"][0]["id"], &back["runs"][0]["labels"]), (&json!(gone), &json!(["odd"])));
+    assert_eq!(user.get(&format!("/api/v1/runs/{gone}/summary")).await.ok().text(), good());
+    user.post(&format!("/api/v1/runs/{gone}/undelete"), &()).await.refused(404);
+}
+
+#[tokio::test]
+async fn after_ten_minutes_what_was_deleted_is_gone_for_good() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let (old, young) = (bring(&user, &[("target", "a")], good()).await, bring(&user, &[("target", "b")], good()).await);
+    user.put(&format!("/api/v1/runs/{old}/labels/odd"), &()).await.ok();
+    for id in [&old, &young] {
+        user.delete(&format!("/api/v1/runs/{id}")).await.ok();
+    }
+    let back_then = "update run set deleted_at = deleted_at - 11 * 60 * 1000 where id = ?";
+    sqlx::query(back_then).bind(&old).execute(&app.state.db.write).await.expect("a clock that went on");
+    user.post(&format!("/api/v1/runs/{old}/undelete"), &()).await.refused(404);
+    // The server sweeps as it starts.
+    let app = App::on(app.stop().await, |_| ()).await;
+    let left = async || {
+        let query =
+            "select (select count(*) from run) + (select count(*) from run_label) + (select count(*) from run_summary)";
+        let left: i64 = sqlx::query_scalar(query).fetch_one(&app.state.db.read).await.expect("a count");
+        (left == 2).then_some(())
+    };
+    app.until("the old one to be swept away", left).await;
+    let user = user.at(&app.url);
+    user.post(&format!("/api/v1/runs/{young}/undelete"), &()).await.ok();
+}
+
+#[tokio::test]
+async fn a_file_of_runs_holds_no_formulas() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let formula = "=HYPERLINK(\"https://evil.example\")";
+    let a = bring(&user, &[("target", formula), ("version", "-1+1")], good()).await;
+    let b = bring(&user, &[("target", "b")], good()).await;
+    user.put(&format!("/api/v1/runs/{b}/note"), &json!({"note": "+1\n@x"})).await.ok();
+    let csv = user.get(&format!("/api/v1/runs/export?format=csv&runs={a}&runs={b}")).await.ok();
+    assert!(csv.header("content-type").starts_with("text/csv"), "{:?}", csv.headers);
+    assert!(csv.header("content-disposition").starts_with("attachment"), "{:?}", csv.headers);
+    let csv = csv.text();
+    assert!(csv.contains("\"'=HYPERLINK(\"\"https://evil.example\"\")\",'-1+1,"), "{csv}");
+    assert!(csv.contains("\"'+1\n@x\""), "{csv}");
+    let list = user.get(&format!("/api/v1/runs/export?runs={a},{b}")).await.ok().json();
+    assert_eq!(list["runs"].as_array().expect("runs").len(), 2);
+    user.get("/api/v1/runs/export").await.refused(422);
+    user.get("/api/v1/runs/export?runs=x&format=xls").await.refused(422);
+}
+
+#[tokio::test]
+async fn a_page_says_what_is_asked_and_which_filter_finds_nothing() {
+    let app = App::start().await;
+    let user = app.user().await;
+    bring(&user, &[("target", "servy"), ("version", "1.0")], good()).await;
+    let browser = user.at_pages();
+    let page = browser.get("/runs?target=servy&version=9&sort=-rps&columns=p999&columns=person").await.ok().text();
+    assert!(page.contains("Nothing matches") && page.contains("There are runs without one of these"), "{page}");
+    let without = "/runs?target=servy&#38;sort=-rps";
+    assert!(page.contains(without), "{page}");
+    let page = browser.get("/runs?target=servy&columns=p999,person").await.ok().text();
+    assert!(
+        page.contains("p99.9 ms</a>") && page.contains(">Submitted by</th>") && !page.contains(">Size</th>"),
+        "{page}"
+    );
+    let hostile =
+        browser.get("/runs?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E&target=%27);alert(1)//").await.ok().text();
+    assert!(!hostile.contains("<script>alert") && !hostile.contains("');alert"), "{hostile}");
+}
