@@ -139,7 +139,7 @@ fn cells(run: &Run) -> Vec<String> {
         word(size.map(|size| &size.memory_bytes)),
         word(run.scenario.as_ref()),
         parameters.join(" "),
-        run.load.as_ref().map_or_else(String::new, load::whole),
+        run.load.as_ref().map_or_else(String::new, load::exact).replace('\u{a0}', " "),
         word(run.vus.as_ref()),
         run.repetition.to_string(),
         run.phase.clone(),
