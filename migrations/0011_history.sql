@@ -46,6 +46,10 @@ create index run_by_p99 on run (p99_ms) where p99_ms is not null;
 create index run_by_max on run (max_ms) where max_ms is not null;
 create index run_by_error_rate on run (failed * 1.0 / requests) where (failed * 1.0 / requests) is not null;
 
+-- What is in an agent's hands, and what a lost run was repeated by.
+create index run_leased on run (lease_expires_at) where lease_expires_at is not null;
+create index run_retry on run (retry_of) where retry_of is not null;
+
 create index run_deleted on run (deleted_at) where deleted_at is not null;
 create index run_noted on run (seq) where note is not null;
 

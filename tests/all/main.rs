@@ -15,6 +15,7 @@ mod import;
 mod migrations;
 mod new_run;
 mod people;
+mod plans;
 mod processes;
 mod real;
 mod routes;

@@ -40,7 +40,9 @@ pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
         r#"select id, experiment_id, target, size_name as "size_name!", vcpus as "vcpus!",
                   memory_bytes as "memory_bytes!", scenario as "scenario!", scenario_sha256 as "scenario_sha256!",
                   parameters, load as "load!", warm_up_ms as "warm_up_ms!", wanted_agent
-           from run where phase = 'queued' order by seq"#
+           from run
+           where phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost') -- as its index has it
+           order by seq"#
     )
     .fetch_all(pool)
     .await
@@ -138,7 +140,7 @@ pub struct HeldRun {
 pub async fn held_by(pool: &SqlitePool, agent: &str) -> sqlx::Result<Vec<HeldRun>> {
     sqlx::query_as!(
         HeldRun,
-        "select id, experiment_id from run where agent = ? and lease_expires_at is not null order by seq",
+        "select id, experiment_id from run indexed by run_leased where agent = ? and lease_expires_at is not null order by seq",
         agent
     )
     .fetch_all(pool)

@@ -269,7 +269,8 @@ pub async fn of_experiment(pool: &SqlitePool, experiment: &str) -> sqlx::Result<
 pub async fn of_cell(pool: &SqlitePool, experiment: &str, target: &str, size: Option<&str>) -> sqlx::Result<Vec<Run>> {
     let rows = sqlx::query_as!(
         RunRow,
-        "select * from run where experiment_id = ? and target = ? and size_name is ? and deleted_at is null order by seq",
+        "select * from run indexed by run_experiment
+         where experiment_id = ? and target = ? and size_name is ? and deleted_at is null order by seq",
         experiment,
         target,
         size

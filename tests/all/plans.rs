@@ -1,0 +1,47 @@
+//! No statement reads all runs: what SQLite would do is asked for each that stands in the sources.
+
+use sqlx::{AssertSqlSafe, Row};
+
+use crate::{harness::App, tidy::sources};
+
+/// Statements that walk the runs in their order and end with the first that fits.
+const WALKS: [&str; 1] = ["select id from run where deleted_at is null limit 1"];
+
+#[tokio::test]
+async fn no_statement_reads_all_runs() {
+    let app = App::start().await;
+    let mut asked = 0;
+    for (path, text) in sources("src") {
+        for statement in statements(&text).into_iter().filter(|statement| names_runs(statement)) {
+            let explain = AssertSqlSafe(format!("explain query plan {statement}"));
+            let rows = sqlx::query(explain).fetch_all(&app.state.db.read).await;
+            let rows = rows.unwrap_or_else(|fault| panic!("{path}: {statement}: {fault}"));
+            let steps: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
+            let whole = |step: &String| step.starts_with("SCAN run") && !step.contains("INDEX run_");
+            assert!(!steps.iter().any(whole) || WALKS.contains(&statement.as_str()), "{path}: {statement}: {steps:?}");
+            asked += 1;
+        }
+    }
+    assert!(asked > 40, "only {asked} statements were found");
+}
+
+/// The SQL that is checked at build time, on one line each.
+fn statements(text: &str) -> Vec<String> {
+    let calls = text.split("sqlx::query").skip(1).filter(|call| call.starts_with('!') || call.starts_with("_as!"));
+    let literal = |call: &str| {
+        let (from, end) = match (call.find("r#\""), call.find('"')) {
+            (Some(raw), Some(plain)) if raw < plain => (raw + 3, "\"#"),
+            (_, Some(plain)) => (plain + 1, "\""),
+            (_, None) => return None,
+        };
+        let sql = call[from..].split(end).next()?;
+        let line = sql.lines().map(|line| line.split("--").next().unwrap_or_default());
+        Some(line.collect::<Vec<_>>().join(" ").split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    calls.filter_map(literal).collect()
+}
+
+fn names_runs(statement: &str) -> bool {
+    let words: Vec<&str> = statement.split(|letter: char| !letter.is_alphanumeric() && letter != '_').collect();
+    words.windows(2).any(|pair| matches!(pair[0], "from" | "join" | "update") && pair[1] == "run")
+}
