@@ -172,8 +172,7 @@ impl TryFrom<RunRow> for Run {
             experiment: experiment_id,
             retry_of,
             labels: serde_json::from_str(&labels).map_err(decode)?,
-            // No note is kept empty. What `returning` gives of a column that is null may be.
-            note: note.filter(|note| !note.is_empty()),
+            note,
             origin: if origin == "import" { Origin::Import } else { Origin::Agent },
             target,
             version,
