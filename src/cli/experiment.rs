@@ -104,12 +104,17 @@ fn rows(experiments: &[ExperimentInfo]) -> String {
     if experiments.is_empty() {
         return "no experiments yet; `brewbench run new` submits one\n".to_owned();
     }
-    let head = [("id", Align::Left), ("name", Align::Left), ("runs", Align::Right), ("verdict", Align::Left)];
+    let head = [("id", Align::Left), ("name", Align::Left), ("runs", Align::Right)];
     let row = |info: &ExperimentInfo| {
         let ended = format!("{}/{}", info.progress.ended, info.progress.total);
-        vec![info.experiment.id.clone(), cut(&info.experiment.name, 30), ended, cut(&info.verdict, 60)]
+        vec![info.experiment.id.clone(), cut(&info.experiment.name, 30), ended]
     };
-    table(&head, &experiments.iter().map(row).collect::<Vec<_>>())
+    let rows = table(&head, &experiments.iter().map(row).collect::<Vec<_>>());
+    // Ids are long: a verdict beside them would not fit 80 columns.
+    let verdicts = experiments.iter().map(|info| format!("  {}", cut(&table::plain(&info.verdict), 78)));
+    let told = [String::new()].into_iter().chain(verdicts);
+    let lines = rows.lines().zip(told).flat_map(|(line, told)| [line.to_owned(), told]);
+    lines.filter(|line| !line.is_empty()).flat_map(|line| [line, "\n".to_owned()]).collect()
 }
 
 impl Labelled {
