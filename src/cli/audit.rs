@@ -6,7 +6,7 @@ use reqwest::Method;
 
 use super::{
     Common,
-    table::{Align, cut, table},
+    table::{Align, cut, plain, table, with_below},
 };
 use crate::auth::audit::{Entry, EntryList, Wanted};
 
@@ -51,24 +51,19 @@ impl Audit {
 }
 
 fn rows(entries: &[Entry]) -> String {
-    let head = [
-        ("time", Align::Left),
-        ("who", Align::Left),
-        ("what", Align::Left),
-        ("to what", Align::Left),
-        ("details", Align::Left),
-        ("from", Align::Left),
-    ];
+    let head = [("time", Align::Left), ("who", Align::Left), ("what", Align::Left), ("from", Align::Left)];
     let row = |entry: &Entry| {
         let at = Timestamp::from_millisecond(entry.at_ms);
         vec![
             at.map(|at| at.strftime("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default(),
-            cut(&entry.who, 24),
+            cut(&entry.who, 20),
             entry.what.clone(),
-            cut(&entry.object, 36),
-            cut(&entry.told(), 40),
             entry.address.clone().unwrap_or_else(|| "–".to_owned()),
         ]
     };
-    table(&head, &entries.iter().map(row).collect::<Vec<_>>())
+    let about = |entry: &Entry| {
+        let parts = [entry.object.clone(), entry.told()].into_iter().filter(|part| !part.is_empty());
+        plain(&parts.collect::<Vec<_>>().join(" · "))
+    };
+    with_below(&table(&head, &entries.iter().map(row).collect::<Vec<_>>()), entries.iter().map(about))
 }

@@ -111,10 +111,7 @@ fn rows(experiments: &[ExperimentInfo]) -> String {
     };
     let rows = table(&head, &experiments.iter().map(row).collect::<Vec<_>>());
     // Ids are long: a verdict beside them would not fit 80 columns.
-    let verdicts = experiments.iter().map(|info| format!("  {}", cut(&table::plain(&info.verdict), 78)));
-    let told = [String::new()].into_iter().chain(verdicts);
-    let lines = rows.lines().zip(told).flat_map(|(line, told)| [line.to_owned(), told]);
-    lines.filter(|line| !line.is_empty()).flat_map(|line| [line, "\n".to_owned()]).collect()
+    table::with_below(&rows, experiments.iter().map(|info| table::plain(&info.verdict)))
 }
 
 impl Labelled {

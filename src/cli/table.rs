@@ -42,6 +42,13 @@ pub fn lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines.flat_map(|line| [plain(line), "\n".to_owned()]).collect()
 }
 
+/// A table with more about each of its rows on a line below, so that both fit 80 columns; nothing where that is empty.
+pub fn with_below(table: &str, told: impl Iterator<Item = String>) -> String {
+    let told = told.map(|told| if told.is_empty() { told } else { format!("  {}\n", cut(&told, 78)) });
+    let below = [String::new()].into_iter().chain(told);
+    table.lines().zip(below).map(|(line, below)| [line, "\n", &below].concat()).collect()
+}
+
 /// Text without anything that a terminal would obey.
 pub fn plain(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
