@@ -8,6 +8,7 @@
 //! - [`target`]: manifests; start a target, know that it serves, say why it died.
 //! - [`inspection`]: let k6 look at a script before anybody runs it.
 //! - [`k6`]: find k6, run a scenario with it, hand back its summary.
+//! - [`series`]: what happens during a run, second by second.
 //! - [`sandbox`]: machine sizes by control groups; who gets which cores.
 //! - [`lock`]: one process a folder.
 //! - [`process`]: start a program in its group and on its cores, end it whole.
@@ -28,6 +29,7 @@ pub mod process;
 mod procfs;
 pub mod sandbox;
 pub mod scenarios;
+pub mod series;
 pub mod session;
 pub mod spool;
 pub mod target;

@@ -1,0 +1,291 @@
+//! Exponential histograms of latencies. They add up exactly, over time and over generators, which percentiles never do.
+//!
+//! Buckets are those of Prometheus' native histograms: bucket `i` holds latencies above 2^((i-1)/2^schema) seconds and
+//! up to 2^(i/2^schema) seconds. With k6's schema 3 a bucket is 9 % wide.
+
+mod quantile;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::messages::NativeHistogram;
+
+pub use quantile::Quantile;
+
+/// The finest and the coarsest buckets that native histograms have.
+pub const SCHEMAS: std::ops::RangeInclusive<i8> = -4..=8;
+
+/// Indexes beyond this are of latencies that no clock can tell: below 2^-64 s or above 2^64 s at the finest schema.
+pub const MAX_INDEX: i32 = 64 << 8;
+
+/// How many observations there were of which latency.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Histogram {
+    schema: i8,
+    zero: u64,
+    sum_ns: u64,
+    /// None of them is empty.
+    buckets: BTreeMap<i32, u64>,
+}
+
+impl Default for Histogram {
+    /// Empty; the finest schema, because adding goes to the coarser one.
+    fn default() -> Self {
+        Self { schema: *SCHEMAS.end(), zero: 0, sum_ns: 0, buckets: BTreeMap::new() }
+    }
+}
+
+impl Histogram {
+    /// From its parts: `zero` observations of no time at all, `sum_ns` nanoseconds in all, and buckets by index, in
+    /// any order. Nothing, if a schema or an index does not exist or there are more observations than can be counted.
+    pub fn new(schema: i8, zero: u64, sum_ns: u64, buckets: impl IntoIterator<Item = (i32, u64)>) -> Option<Self> {
+        let mut histogram = Self { schema, zero, sum_ns, buckets: BTreeMap::new() };
+        let mut total = zero;
+        for (index, count) in buckets {
+            total = total.checked_add(count)?;
+            if index.abs() > MAX_INDEX {
+                return None;
+            }
+            histogram.put(index, count);
+        }
+        SCHEMAS.contains(&schema).then_some(histogram)
+    }
+
+    /// From what k6 sends; nothing, if it contradicts itself or is none that k6 makes.
+    pub fn read(message: &NativeHistogram) -> Option<Self> {
+        // k6 takes 2^-128; above a nanosecond, zeros would hide latencies.
+        if !(0.0..1e-9).contains(&message.zero_threshold) {
+            return None;
+        }
+        let mut deltas = message.positive_deltas.iter();
+        let (mut buckets, mut index, mut count) = (Vec::new(), 0_i32, 0_i64);
+        for span in &message.positive_spans {
+            index = index.checked_add(span.offset)?;
+            for _ in 0..span.length {
+                count = count.checked_add(*deltas.next()?)?;
+                buckets.push((index, u64::try_from(count).ok()?));
+                index = index.checked_add(1)?;
+            }
+        }
+        let sum_ns = nanoseconds(message.sum);
+        let read = Self::new(i8::try_from(message.schema).ok()?, message.zero_count, sum_ns, buckets)?;
+        (deltas.next().is_none() && read.total() == message.count).then_some(read)
+    }
+
+    /// How many observations.
+    pub fn total(&self) -> u64 {
+        self.zero + self.buckets.values().sum::<u64>()
+    }
+
+    /// Nothing was observed.
+    pub fn is_empty(&self) -> bool {
+        self.zero == 0 && self.buckets.is_empty()
+    }
+
+    /// Buckets grow by the factor 2^(2^-schema).
+    pub fn schema(&self) -> i8 {
+        self.schema
+    }
+
+    /// Observations of no time at all.
+    pub fn zero(&self) -> u64 {
+        self.zero
+    }
+
+    /// The sum of all observations, nanoseconds.
+    pub fn sum_ns(&self) -> u64 {
+        self.sum_ns
+    }
+
+    /// Index and count of each bucket that is not empty, ascending.
+    pub fn buckets(&self) -> impl ExactSizeIterator<Item = (i32, u64)> {
+        self.buckets.iter().map(|(&index, &count)| (index, count))
+    }
+
+    /// Between which latencies a bucket lies, milliseconds.
+    pub fn bounds_ms(&self, index: i32) -> (f64, f64) {
+        (self.edge_ms(index - 1), self.edge_ms(index))
+    }
+
+    /// The mean, milliseconds; it is exact but for k6's own rounding.
+    pub fn mean_ms(&self) -> Option<f64> {
+        let total = self.total();
+        (total > 0).then(|| self.sum_ns as f64 / 1e6 / total as f64)
+    }
+
+    /// Adds all observations of another one. The result has the coarser schema of both.
+    pub fn add(&mut self, other: &Self) {
+        // What is empty has no say about the schema.
+        if other.is_empty() {
+            return;
+        }
+        if self.is_empty() {
+            self.clone_from(other);
+            return;
+        }
+        self.coarsen(other.schema);
+        self.zero = self.zero.saturating_add(other.zero);
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        for (index, count) in other.buckets() {
+            self.put(coarser(index, other.schema, self.schema), count);
+        }
+    }
+
+    /// What came on top of an earlier state of the same histogram; nothing, if observations went away, which means that
+    /// it began anew.
+    pub fn since(&self, earlier: &Self) -> Option<Self> {
+        let mut rest = self.clone();
+        if earlier.is_empty() {
+            return Some(rest);
+        }
+        rest.coarsen(earlier.schema);
+        rest.zero = self.zero.checked_sub(earlier.zero)?;
+        // Sums are made of floats and may lose a little.
+        rest.sum_ns = self.sum_ns.saturating_sub(earlier.sum_ns);
+        let mut before = earlier.clone();
+        before.coarsen(rest.schema);
+        for (index, count) in before.buckets() {
+            let Entry::Occupied(mut bucket) = rest.buckets.entry(index) else { return None };
+            match bucket.get().checked_sub(count)? {
+                0 => drop(bucket.remove()),
+                left => *bucket.get_mut() = left,
+            }
+        }
+        Some(rest)
+    }
+
+    fn put(&mut self, index: i32, count: u64) {
+        if count > 0 {
+            let bucket = self.buckets.entry(index).or_default();
+            *bucket = bucket.saturating_add(count);
+        }
+    }
+
+    /// Merges buckets, if this schema is coarser.
+    fn coarsen(&mut self, schema: i8) {
+        if schema < self.schema {
+            let (from, buckets) = (self.schema, std::mem::take(&mut self.buckets));
+            self.schema = schema;
+            for (index, count) in buckets {
+                self.put(coarser(index, from, schema), count);
+            }
+        }
+    }
+
+    /// The upper bound of a bucket, milliseconds.
+    fn edge_ms(&self, index: i32) -> f64 {
+        (f64::from(index) * (-f64::from(self.schema)).exp2()).exp2() * 1e3
+    }
+}
+
+/// The index of the bucket that contains a finer schema's bucket.
+fn coarser(index: i32, from: i8, to: i8) -> i32 {
+    ((index - 1) >> (from - to)) + 1
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casting saturates, and no number is zero")]
+fn nanoseconds(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::messages::BucketSpan;
+    use super::*;
+
+    fn any_histogram() -> impl Strategy<Value = Histogram> {
+        let buckets = proptest::collection::vec((-200..200_i32, 0..1000_u64), 0..20);
+        (SCHEMAS, 0..5_u64, 0..1_000_000_u64, buckets)
+            .prop_map(|(schema, zero, sum, buckets)| Histogram::new(schema, zero, sum, buckets).expect("a histogram"))
+    }
+
+    fn sum(parts: &[&Histogram]) -> Histogram {
+        let mut sum = Histogram::default();
+        parts.iter().for_each(|part| sum.add(part));
+        sum
+    }
+
+    fn of_k6() -> NativeHistogram {
+        let span = |offset, length| BucketSpan { offset, length };
+        NativeHistogram {
+            count: 10,
+            sum: 0.5,
+            schema: 3,
+            zero_threshold: 2.938_735_877_055_719e-39,
+            zero_count: 1,
+            positive_spans: vec![span(-3, 2), span(2, 1)],
+            positive_deltas: vec![2, 1, 1],
+            timestamp: 0,
+        }
+    }
+
+    #[test]
+    fn spans_and_deltas_become_buckets() {
+        let read = Histogram::read(&of_k6()).expect("read");
+        assert_eq!(read.buckets().collect::<Vec<_>>(), [(-3, 2), (-2, 3), (1, 4)]);
+        assert_eq!((read.total(), read.zero(), read.sum_ns()), (10, 1, 500_000_000));
+        assert_eq!(read.mean_ms(), Some(50.0));
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_no_histogram() {
+        type Change = fn(&mut NativeHistogram);
+        let changes: [Change; 9] = [
+            |h| h.count = 11,
+            |h| h.positive_deltas = vec![2, 1],
+            |h| h.positive_deltas.push(0),
+            |h| h.positive_deltas = vec![2, -3, 4],
+            |h| h.positive_deltas = vec![i64::MAX, 1, 0],
+            |h| h.positive_spans[0].length = u32::MAX,
+            |h| h.positive_spans[0].offset = i32::MAX,
+            |h| h.schema = -53,
+            |h| h.zero_threshold = 0.001,
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            let mut message = of_k6();
+            change(&mut message);
+            assert_eq!(Histogram::read(&message), None, "{number}");
+        }
+    }
+
+    #[test]
+    fn buckets_lie_where_prometheus_puts_them() {
+        let histogram = Histogram::new(0, 0, 0, [(0, 1)]).expect("a histogram");
+        assert_eq!(histogram.bounds_ms(0), (500.0, 1000.0));
+        assert_eq!(histogram.bounds_ms(1), (1000.0, 2000.0));
+    }
+
+    #[test]
+    fn a_counter_that_goes_backwards_is_no_difference() {
+        let (small, large) = (Histogram::new(3, 0, 9, [(1, 4)]), Histogram::new(3, 0, 10, [(1, 5)]));
+        let (small, large) = (small.expect("one"), large.expect("one"));
+        assert_eq!(large.since(&small), Histogram::new(3, 0, 1, [(1, 1)]));
+        assert_eq!(small.since(&large), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_added_is_what_came_since(earlier in any_histogram(), more in any_histogram()) {
+            let later = sum(&[&earlier, &more]);
+            let since = later.since(&earlier).expect("nothing went away");
+            prop_assert_eq!(since.total(), more.total());
+            prop_assert_eq!(sum(&[&earlier, &since]), later);
+        }
+
+        #[test]
+        fn the_order_of_adding_does_not_matter(a in any_histogram(), b in any_histogram(), c in any_histogram()) {
+            prop_assert_eq!(sum(&[&sum(&[&a, &b]), &c]), sum(&[&a, &sum(&[&b, &c])]));
+            prop_assert_eq!(sum(&[&a, &b]), sum(&[&b, &a]));
+        }
+
+        #[test]
+        fn a_coarser_bucket_contains_the_finer_ones(index in -MAX_INDEX..MAX_INDEX, from in SCHEMAS, by in 0..4_i8) {
+            let to = (from - by).max(*SCHEMAS.start());
+            let at = |schema| Histogram::new(schema, 0, 0, []).expect("a histogram");
+            let (fine, wide) = (at(from).bounds_ms(index), at(to).bounds_ms(coarser(index, from, to)));
+            prop_assert!(wide.0 <= fine.0 && fine.1 <= wide.1, "{fine:?} in {wide:?}");
+        }
+    }
+}
