@@ -14,10 +14,13 @@ use crate::leftovers::RUN_FOLDER_PREFIX;
 use crate::machine;
 use crate::process::Process;
 use crate::sandbox::{Group, Sandbox, Side, cores};
+use crate::series::recording::Recording;
+use crate::series::sampler::Watched;
 use crate::target::{self, Fingerprints, Manifest};
 use crate::wire::job::Job;
 use crate::wire::load::{Load, SHORTEST};
 use crate::wire::outcome::{Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime};
+use crate::wire::series::{Packed, Series};
 use crate::wire::{Phase, now_ms};
 
 /// How long a target may take to end by itself after the measurement. Nothing depends on how it ends, and a run shall
@@ -80,6 +83,7 @@ fn blank(job: &Job, bench: &Workbench) -> Outcome {
         times: Vec::new(),
         sent_at_ms: 0,
         summary: None,
+        series: None,
         target_log: String::new(),
         k6_log: String::new(),
         enforced: Enforced { cpu: Mechanism::None, memory: Mechanism::None },
@@ -114,6 +118,8 @@ struct Site {
     generator_group: Group,
     target: Option<Process>,
     generator: Option<Process>,
+    recording: Option<(Round, Recording)>,
+    series: Series,
 }
 
 impl Site {
@@ -134,7 +140,17 @@ impl Site {
         let target_group = open(Side::Target)?;
         let generator_group = open(Side::Generator)?;
         outcome.enforced = target_group.limit(&job.size);
-        Ok(Self { folder, script, manifest, target_group, generator_group, target: None, generator: None })
+        Ok(Self {
+            folder,
+            script,
+            manifest,
+            target_group,
+            generator_group,
+            target: None,
+            generator: None,
+            recording: None,
+            series: Series::default(),
+        })
     }
 
     /// Prepares, warms up and measures. Fails with a sentence; can be given up at any time.
@@ -163,7 +179,7 @@ impl Site {
     }
 
     async fn warm_up(&mut self, load: &LoadOn<'_>, length: Duration) -> Result<(), String> {
-        let (target, generator) = self.start_generator(load, Round::WarmUp)?;
+        let (target, generator) = self.start_generator(load, Round::WarmUp).await?;
         // k6 knows the length itself, if it is not too short for it; a script's own load is interrupted.
         let length = match load.load {
             Load::Closed(_) | Load::Open(_) if length >= SHORTEST => length + WARM_UP_GRACE,
@@ -186,7 +202,7 @@ impl Site {
     }
 
     async fn measure(&mut self, load: &LoadOn<'_>, longest: Duration) -> Result<(), String> {
-        let (target, generator) = self.start_generator(load, Round::Measure)?;
+        let (target, generator) = self.start_generator(load, Round::Measure).await?;
         let status = tokio::select! {
             biased;
             _ = target.wait() => return Err(self.death("during the measurement").await),
@@ -202,12 +218,38 @@ impl Site {
         Ok(())
     }
 
-    fn start_generator(&mut self, load: &LoadOn<'_>, round: Round) -> Result<(&mut Process, &mut Process), String> {
+    async fn start_generator(
+        &mut self,
+        load: &LoadOn<'_>,
+        round: Round,
+    ) -> Result<(&mut Process, &mut Process), String> {
         let LoadOn { bench, base_url, cores, .. } = load;
-        let started = bench.k6.start(&self.script, base_url, round, &self.generator_group, cores);
+        self.record(round).await;
+        let recording = self.recording.as_ref().map(|(_, recording)| recording);
+        let started = bench.k6.start(&self.script, base_url, round, recording, &self.generator_group, cores);
         let generator = self.generator.insert(started.map_err(|error| format!("can't start k6: {error}"))?);
         let target = self.target.as_mut().ok_or("the target was not started")?;
         Ok((target, generator))
+    }
+
+    /// Begins a recording. Without one a run has still its summary.
+    async fn record(&mut self, round: Round) {
+        self.stop_recording().await;
+        let watched = Watched { target: self.target_group.watch(), generator: self.generator_group.watch() };
+        match Recording::start(watched).await {
+            Ok(recording) => self.recording = Some((round, recording)),
+            Err(error) => tracing::error!(%error, "a run goes without its series"),
+        }
+    }
+
+    async fn stop_recording(&mut self) {
+        if let Some((round, recording)) = self.recording.take() {
+            let stretch = match round {
+                Round::WarmUp => &mut self.series.warm_up,
+                Round::Measure => &mut self.series.measured,
+            };
+            *stretch = Some(recording.finish().await);
+        }
     }
 
     async fn death(&mut self, when: &str) -> String {
@@ -226,6 +268,8 @@ impl Site {
             report(generator.stop(Duration::ZERO, &self.generator_group).await);
             outcome.k6_log = generator.log().await;
         }
+        self.stop_recording().await;
+        outcome.series = (self.series != Series::default()).then(|| Packed::pack(&self.series));
         if let Some(mut target) = self.target.take() {
             report(target.stop(grace, &self.target_group).await);
             outcome.target_log = target.log().await;

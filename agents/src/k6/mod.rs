@@ -16,6 +16,7 @@ pub use script::Script;
 
 use crate::process::{Plan, Process, find_program, is_private, last_lines};
 use crate::sandbox::Group;
+use crate::series::recording::Recording;
 use crate::wire::load::Load;
 
 /// How to get k6, for messages.
@@ -23,6 +24,9 @@ const GET_IT: &str = "get it by `go install go.k6.io/k6@v1.8.1`, then put it in 
 
 /// The statistics of every trend in a summary.
 const TREND_STATS: &str = "avg,min,med,max,p(90),p(95),p(99),p(99.9),count";
+
+/// The output that the series comes from.
+const SERIES_OUTPUT: &str = "experimental-prometheus-rw";
 
 /// k6 lets iterations that run at the end of the load finish for so long.
 const GRACEFUL_STOP: Duration = Duration::from_secs(30);
@@ -94,12 +98,14 @@ impl K6 {
         &self.version
     }
 
-    /// Starts k6 on a script. Fails when it can't be executed.
+    /// Starts k6 on a script, and lets it push its figures to a [recording](crate::series::recording), if there is one.
+    /// Fails when it can't be executed.
     pub fn start(
         &self,
         script: &Script,
         base_url: &str,
         round: Round,
+        recording: Option<&Recording>,
         group: &Group,
         cores: &[usize],
     ) -> io::Result<Process> {
@@ -111,8 +117,13 @@ impl K6 {
                 arguments.push(script.summary_file().display().to_string());
             }
         }
+        if recording.is_some() {
+            arguments.extend(words(&["--out", SERIES_OUTPUT]));
+        }
         arguments.extend(script.arguments(base_url, script.entry(round)));
-        Process::start(&self.plan(script, arguments, cores), group)
+        let mut plan = self.plan(script, arguments, cores);
+        plan.environment.extend(recording.into_iter().flat_map(push_to));
+        Process::start(&plan, group)
     }
 
     /// The longest time that k6 may take for a load; more is a fault. For a script's own load k6 itself is asked, which
@@ -161,6 +172,18 @@ impl K6 {
         let environment = BTreeMap::from([("K6_AUTO_EXTENSION_RESOLUTION".to_owned(), "false".to_owned())]);
         Plan { program: self.path.clone(), arguments, environment, folder: script.folder(), cores: cores.to_vec() }
     }
+}
+
+/// How the output of the series is told what to do. Stale markers make k6 push its histograms once more at its end: the
+/// last requests may be in no push before.
+fn push_to(recording: &Recording) -> impl Iterator<Item = (String, String)> {
+    let settings = [
+        ("SERVER_URL", recording.url()),
+        ("PUSH_INTERVAL", "1s"),
+        ("TREND_AS_NATIVE_HISTOGRAM", "true"),
+        ("STALE_MARKERS", "true"),
+    ];
+    settings.map(|(name, value)| (format!("K6_PROMETHEUS_RW_{name}"), value.to_owned())).into_iter()
 }
 
 fn words(words: &[&str]) -> Vec<String> {

@@ -63,10 +63,12 @@ impl Group {
 
     /// The processes in the group now.
     pub fn processes(&self) -> BTreeSet<i32> {
-        match &self.tree {
-            Tree::None => procfs::marked(&self.marks()),
-            tree => members(&tree.folders()),
-        }
+        processes(&self.tree, &self.marks())
+    }
+
+    /// A view of the group that stays when the group goes, and then shows nothing.
+    pub fn watch(&self) -> Watch {
+        Watch { marks: self.marks(), tree: self.tree.clone() }
     }
 
     /// Kills every process in the group and waits until it is empty. Fails when one can't be killed.
@@ -98,6 +100,37 @@ impl Drop for Group {
             std::thread::sleep(STEP);
         }
         self.home.remove();
+    }
+}
+
+/// What can be seen of a group from outside.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    marks: [(&'static str, String); 3],
+    tree: Tree,
+}
+
+impl Watch {
+    /// What the group has used so far; nothing without control groups.
+    pub fn observed(&self) -> Option<Observed> {
+        self.tree.observed()
+    }
+
+    /// Memory in use now, without what the kernel can take back at once; nothing where it is not counted.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        self.tree.memory_bytes()
+    }
+
+    /// The processes in the group now.
+    pub fn processes(&self) -> BTreeSet<i32> {
+        processes(&self.tree, &self.marks)
+    }
+}
+
+fn processes(tree: &Tree, marks: &[(&str, String)]) -> BTreeSet<i32> {
+    match tree {
+        Tree::None => procfs::marked(marks),
+        tree => members(&tree.folders()),
     }
 }
 

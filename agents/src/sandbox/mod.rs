@@ -13,7 +13,7 @@ mod v2;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use group::{AGENT_MARK, Group};
+pub use group::{AGENT_MARK, Group, Watch};
 
 use crate::wire::RunId;
 use crate::wire::job::Size;
@@ -190,6 +190,14 @@ impl Tree {
         match self {
             Self::Unified(dir) => Some(v2::observed(dir)),
             Self::Split(dirs) => Some(dirs.observed()),
+            Self::None => None,
+        }
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Unified(dir) => v2::memory_bytes(dir),
+            Self::Split(dirs) => dirs.memory_bytes(),
             Self::None => None,
         }
     }

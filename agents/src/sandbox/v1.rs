@@ -72,6 +72,13 @@ impl Dirs {
             oom_kills: memory.and_then(|dir| files::value(&dir.join("memory.oom_control"), "oom_kill")),
         }
     }
+
+    /// Memory that the group uses now, less the files in it that nobody has used lately: what others call working set.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        let dir = self.memory.as_deref()?;
+        let all = files::number(&dir.join("memory.usage_in_bytes"))?;
+        Some(all.saturating_sub(files::value(&dir.join("memory.stat"), "total_inactive_file").unwrap_or(0)))
+    }
 }
 
 fn limit_cpu(dir: &Path, vcpus: f64) -> bool {

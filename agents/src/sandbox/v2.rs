@@ -75,6 +75,12 @@ pub fn observed(dir: &Path) -> Observed {
     }
 }
 
+/// Memory that the group uses now, less the files in it that nobody has used lately: what others call working set.
+pub fn memory_bytes(dir: &Path) -> Option<u64> {
+    let all = files::number(&dir.join("memory.current"))?;
+    Some(all.saturating_sub(files::value(&dir.join("memory.stat"), "inactive_file").unwrap_or(0)))
+}
+
 fn limit_memory(dir: &Path, bytes: u64) -> bool {
     let max = dir.join("memory.max");
     files::write(&max, &bytes.to_string())
@@ -185,5 +191,14 @@ mod tests {
         let expected =
             Observed { cpu_us: Some(1500), throttled_us: Some(77), peak_memory_bytes: None, oom_kills: Some(2) };
         assert_eq!(observed(dir.path()), expected);
+        assert_eq!(memory_bytes(dir.path()), None);
+    }
+
+    #[test]
+    fn memory_is_told_without_what_can_be_taken_back() {
+        let dir = tempfile::tempdir().expect("a folder");
+        std::fs::write(dir.path().join("memory.current"), "5000\n").expect("a file");
+        std::fs::write(dir.path().join("memory.stat"), "anon 1000\ninactive_file 3000\n").expect("a file");
+        assert_eq!(memory_bytes(dir.path()), Some(2000));
     }
 }

@@ -3,9 +3,20 @@
 //! k6 pushes its figures once a second, as Prometheus' remote write with native histograms: cumulative since its start,
 //! one series for each metric and set of tags.
 //!
+//! - [`recording`]: one k6 from its start to its end, and its two halves:
+//! - [`receiver`]: where k6 pushes to; [`collector`]: what happened in each second; [`clock`]: one for everything.
+//! - [`sampler`]: what was used meanwhile, by the kernel's word; [`kernel`]: its words.
 //! - [`push`]: a push's bytes, unpacked within limits; [`messages`]: what is in them.
+//! - [`metric`]: which of k6's figures are wanted.
 //! - [`histogram`]: latencies that can be added, subtracted and asked for percentiles.
 
+pub mod clock;
+pub mod collector;
 pub mod histogram;
+pub mod kernel;
 pub mod messages;
+pub mod metric;
 pub mod push;
+pub mod receiver;
+pub mod recording;
+pub mod sampler;

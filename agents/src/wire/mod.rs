@@ -6,6 +6,7 @@ pub mod job;
 pub mod load;
 pub mod messages;
 pub mod outcome;
+pub mod series;
 pub mod summary;
 
 use serde::{Deserialize, Serialize};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::series::Packed;
 use super::{Phase, RunId};
 
 /// The whole result of one run.
@@ -19,6 +20,10 @@ pub struct Outcome {
     pub sent_at_ms: i64,
     /// k6's end-of-test JSON, verbatim.
     pub summary: Option<String>,
+    /// What happened second by second in warm-up and measurement, as far as they came; nothing from agents that did not
+    /// record it.
+    #[serde(default)]
+    pub series: Option<Packed>,
     /// What the target wrote to stdout and stderr; the last part if it was long.
     pub target_log: String,
     /// What k6 wrote while measuring; the last part if it was long.
@@ -119,6 +124,7 @@ pub struct Cores {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::super::series::Series;
     use super::*;
 
     /// An outcome with everything in it.
@@ -129,6 +135,7 @@ pub(crate) mod tests {
             times: vec![PhaseTime { phase: Phase::Preparing, at_ms: 1 }],
             sent_at_ms: 2,
             summary: Some("{\n}".to_owned()),
+            series: Some(Packed::pack(&Series::default())),
             target_log: "up\n".to_owned(),
             k6_log: String::new(),
             enforced: Enforced { cpu: Mechanism::Cgroup1, memory: Mechanism::None },

@@ -1,0 +1,152 @@
+//! What becomes of pushes that are not as they should be.
+
+use proptest::prelude::*;
+use prost::Message;
+
+use super::super::messages::{BucketSpan, Label, NativeHistogram};
+use super::*;
+
+const BEGUN: i64 = 1_000_000;
+
+fn labels(name: &str, tag: &str) -> Vec<Label> {
+    let label = |name: &str, value: &str| Label { name: name.to_owned(), value: value.to_owned() };
+    vec![label("__name__", name), label("page", tag)]
+}
+
+fn number(name: &str, tag: &str, value: f64) -> TimeSeries {
+    let samples = vec![Sample { value, timestamp: 0 }];
+    TimeSeries { labels: labels(name, tag), samples, ..TimeSeries::default() }
+}
+
+/// So many requests, all of the same latency.
+fn requests(tag: &str, count: u64) -> TimeSeries {
+    let histogram = NativeHistogram {
+        count,
+        sum: 0.001 * count as f64,
+        schema: 3,
+        positive_spans: vec![BucketSpan { offset: -79, length: 1 }],
+        positive_deltas: vec![count.cast_signed()],
+        ..NativeHistogram::default()
+    };
+    let labels = labels("k6_http_req_duration_seconds", tag);
+    TimeSeries { labels, histograms: vec![histogram], ..TimeSeries::default() }
+}
+
+fn push(series: &[TimeSeries]) -> Vec<u8> {
+    let message: Vec<u8> =
+        series.iter().flat_map(|series| [vec![0x0a], series.encode_length_delimited_to_vec()].concat()).collect();
+    snap::raw::Encoder::new().compress_vec(&message).expect("packed")
+}
+
+/// Takes pushes at milliseconds after the start.
+fn collect<'a>(pushes: impl IntoIterator<Item = (i64, &'a [TimeSeries])>) -> Stretch {
+    let mut collector = Collector::new(BEGUN);
+    for (at, series) in pushes {
+        collector.take(&push(series), BEGUN + at);
+    }
+    collector.finish()
+}
+
+fn counts(stretch: &Stretch) -> Vec<u64> {
+    stretch.seconds.iter().map(Second::requests).collect()
+}
+
+#[test]
+fn each_second_has_what_came_in_it_from_all_sets_of_tags() {
+    let first = [requests("a", 10), requests("b", 5), number("k6_vus", "", 4.0)];
+    let second = [requests("a", 12), requests("b", 9), number("k6_iterations_total", "", 7.0)];
+    let stretch = collect([(1000, &first[..]), (2000, &second[..]), (3000, &[requests("b", 10)])]);
+    assert_eq!(counts(&stretch), [15, 6, 1]);
+    let iterations: Vec<_> = stretch.seconds.iter().map(|second| second.iterations).collect();
+    assert_eq!(iterations, [0, 7, 0]);
+    assert_eq!(stretch.seconds[0].vus, Some(4));
+    assert_eq!(stretch.lacks, Lacks { unfinished: 1, ..Lacks::default() });
+}
+
+#[test]
+fn a_k6_that_begins_anew_is_told_once_and_nothing_is_lost() {
+    let before = [requests("a", 10), number("k6_iterations_total", "", 7.0)];
+    let after = [requests("a", 3), number("k6_iterations_total", "", 2.0)];
+    let stretch = collect([(1000, &before[..]), (2000, &after[..]), (3000, &[requests("a", 4)])]);
+    assert_eq!(counts(&stretch), [10, 3, 1]);
+    assert_eq!(stretch.seconds[1].iterations, 2);
+    assert_eq!(stretch.lacks.restarts, 1);
+}
+
+#[test]
+fn a_second_that_is_missing_is_told_and_its_requests_are_in_the_next() {
+    let stretch = collect([(1000, &[requests("a", 10)][..]), (4000, &[requests("a", 40)])]);
+    assert_eq!(counts(&stretch), [10, 30]);
+    assert_eq!(stretch.seconds[1].until_ms, 4000);
+    assert_eq!(stretch.lacks.missing_seconds, 2);
+}
+
+#[test]
+fn an_early_push_is_told_and_added_to_the_second_before() {
+    let [a, b, c] = [10, 11, 20].map(|count| [requests("a", count)]);
+    let stretch = collect([(1000, &a[..]), (1010, &b), (2000, &c), (2000, &c)]);
+    assert_eq!(counts(&stretch), [11, 9]);
+    assert_eq!(stretch.lacks.doubled_seconds, 1, "the last one is how every run ends");
+}
+
+#[test]
+fn a_slow_start_of_k6_is_no_missing_second() {
+    let stretch = collect([(5000, &[requests("a", 10)][..])]);
+    assert_eq!((stretch.start_ms, stretch.seconds[0].until_ms), (BEGUN + 4000, 1000));
+    assert_eq!(stretch.lacks.missing_seconds, 0);
+}
+
+#[test]
+fn a_script_that_tags_by_address_is_cut_to_what_fits_in_memory() {
+    let tags: Vec<String> = (0..MAX_KNOWN + 50).map(|number| format!("/page/{number}")).collect();
+    let series = |count| tags.iter().map(|tag| requests(tag, count)).collect::<Vec<_>>();
+    let stretch = collect([(1000, &series(1)[..]), (2000, &series(3))]);
+    assert_eq!(counts(&stretch), [MAX_KNOWN as u64, 2 * MAX_KNOWN as u64]);
+    assert_eq!(stretch.lacks.left_out, 100);
+}
+
+#[test]
+fn the_goodbye_has_the_last_requests_and_is_no_count() {
+    let mut last = requests("a", 11);
+    let stale = Sample { value: f64::from_bits(STALE), timestamp: 0 };
+    last.samples.push(stale);
+    let mut iterations = number("k6_iterations_total", "", 5.0);
+    let first = [requests("a", 10), iterations.clone()];
+    iterations.samples = vec![stale];
+    let stretch = collect([(1000, &first[..]), (1001, &[last, iterations])]);
+    assert_eq!(counts(&stretch), [11]);
+    assert_eq!(stretch.seconds[0].iterations, 5);
+    assert_eq!(stretch.lacks, Lacks::default());
+}
+
+#[test]
+fn what_can_t_be_understood_is_told() {
+    let mut collector = Collector::new(BEGUN);
+    collector.take(b"neither snappy nor protobuf", BEGUN);
+    collector.take(&push(&[number("k6_iterations_total", "", f64::NAN)]), BEGUN + 1000);
+    collector.take(&push(&[number("k6_iterations_total", "", -1.0)]), BEGUN + 2000);
+    collector.take(&push(&[number("k6_http_req_duration_seconds", "", 1.0)]), BEGUN + 3000);
+    collector.take(&push(&[number("k6_of_the_future", "", 1.0), number("", "", 1.0)]), BEGUN + 4000);
+    assert_eq!(collector.finish().lacks, Lacks { damaged: 4, unfinished: 1, ..Lacks::default() });
+}
+
+#[test]
+fn a_script_that_pushes_nothing_has_an_empty_series() {
+    let stretch = collect([]);
+    assert_eq!((stretch.seconds.len(), stretch.start_ms), (0, BEGUN));
+}
+
+proptest! {
+    #[test]
+    fn any_times_and_counts_are_borne(
+        pushes in proptest::collection::vec((any::<i64>(), any::<u64>().prop_map(|count| count >> 1), any::<f64>()), 0..20),
+    ) {
+        let mut collector = Collector::new(BEGUN);
+        for (at, count, value) in pushes {
+            let series = [requests("a", count), number("k6_data_sent_total", "", value), number("k6_vus", "", value)];
+            collector.take(&push(&series), at);
+        }
+        let seconds = collector.finish().seconds;
+        prop_assert!(seconds.is_sorted_by(|a, b| a.until_ms < b.until_ms));
+    }
+}

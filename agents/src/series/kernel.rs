@@ -1,0 +1,115 @@
+//! What the kernel tells in `/proc` about the machine and about processes. Everything counts since the start.
+
+use crate::wire::series::Host;
+
+/// A tick of `/proc/stat` and `/proc/<pid>/stat`, microseconds: Linux shows a hundred a second on every machine,
+/// whatever it uses within.
+const TICK_US: u64 = 10_000;
+
+/// The machine's counters, from `/proc/stat`, `/proc/loadavg` and `/proc/net/dev`. What can't be read is 0.
+pub fn host(stat: &str, loadavg: &str, net_dev: &str) -> Host {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "));
+    let ticks: Vec<u64> = line.unwrap_or_default().split_whitespace().map_while(|tick| tick.parse().ok()).collect();
+    // user nice system idle iowait irq softirq steal; guests are part of user and nice.
+    let sum_us = |columns: &[usize]| {
+        let ticks = columns.iter().filter_map(|&column| ticks.get(column));
+        ticks.fold(0_u64, |sum, &tick| sum.saturating_add(tick.saturating_mul(TICK_US)))
+    };
+    let (received_bytes, sent_bytes) = net_dev
+        .lines()
+        .filter_map(interface)
+        .fold((0_u64, 0_u64), |sum, bytes| (sum.0.saturating_add(bytes.0), sum.1.saturating_add(bytes.1)));
+    Host {
+        user_us: sum_us(&[0, 1]),
+        system_us: sum_us(&[2, 5, 6]),
+        steal_us: sum_us(&[7]),
+        iowait_us: sum_us(&[4]),
+        load_milli: load_milli(loadavg).unwrap_or(0),
+        received_bytes,
+        sent_bytes,
+    }
+}
+
+/// Bytes received and sent by an interface; loopback is none that matters to anybody else.
+fn interface(line: &str) -> Option<(u64, u64)> {
+    let (name, columns) = line.split_once(':')?;
+    let mut columns = columns.split_whitespace();
+    let (received, sent) = (columns.next()?.parse().ok()?, columns.nth(7)?.parse().ok()?);
+    (name.trim() != "lo").then_some((received, sent))
+}
+
+/// The first of `3.95 4.77 5.74 7/107 5433`.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casting saturates, and no number is zero")]
+fn load_milli(loadavg: &str) -> Option<u64> {
+    let load: f64 = loadavg.split_whitespace().next()?.parse().ok()?;
+    Some((load * 1e3).round() as u64)
+}
+
+/// What `/proc/<pid>/stat` tells of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// CPU time of all its threads and of its children that have ended, microseconds.
+    pub cpu_us: u64,
+    /// Threads.
+    pub threads: u64,
+}
+
+/// Reads `/proc/<pid>/stat`, whose second column is a name that may hold anything, parentheses and blanks included.
+pub fn process(stat: &str) -> Option<Process> {
+    let (_, columns) = stat.rsplit_once(')')?;
+    let column = |number: usize| columns.split_whitespace().nth(number - 3)?.parse::<u64>().ok();
+    let ticks = [14, 15, 16, 17].into_iter().map(column).sum::<Option<u64>>()?;
+    Some(Process { cpu_us: ticks.saturating_mul(TICK_US), threads: column(20)? })
+}
+
+/// The memory of a process that is in RAM, from `/proc/<pid>/status`, bytes.
+pub fn resident_bytes(status: &str) -> Option<u64> {
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?;
+    Some(kib.parse::<u64>().ok()? * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "cpu  4073579 67356 367296 1475950 13860 7 13532 27910 5 0\n\
+        cpu0 1999638 32817 176610 787156 4333 0 4709 14876 0 0\nintr 1 2 3\n";
+    const NET_DEV: &str = "Inter-|   Receive                                                |  Transmit\n \
+        face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls\n    \
+        lo: 34157488298 15008511    0    0    0     0          0         0 34157488298 15008511    0    0    0     0\n  \
+        eth0: 760061231   79927    0    0    0     0          0         0  6480829   70178    0    0    0     0\n  \
+        eth1:10 1 0 0 0 0 0 0 20 1 0 0 0 0 0 0\n";
+
+    #[test]
+    fn the_machine_s_counters_are_read() {
+        let expected = Host {
+            user_us: 41_409_350_000,
+            system_us: 3_808_350_000,
+            steal_us: 279_100_000,
+            iowait_us: 138_600_000,
+            load_milli: 3950,
+            received_bytes: 760_061_241,
+            sent_bytes: 6_480_849,
+        };
+        assert_eq!(host(STAT, "3.95 4.77 5.74 7/107 5433\n", NET_DEV), expected);
+        assert_eq!(host("", "", ""), Host::default());
+        assert_eq!(host("cpu  1 x", "x", "eth0: 1").user_us, 10_000);
+    }
+
+    #[test]
+    fn a_process_is_read_whatever_it_is_called() {
+        let rest = "R 1 2 3 0 -1 4194304 101 0 0 0 150 50 7 3 20 0 12 0 3023408 3133440 376 18446744073709551615";
+        for name in ["k6", "a b", "x) R 1 (", ""] {
+            let expected = Process { cpu_us: 2_100_000, threads: 12 };
+            assert_eq!(process(&format!("5434 ({name}) {rest}")), Some(expected), "{name}");
+        }
+        assert_eq!(process("5434 (k6) R 1"), None);
+        assert_eq!(process(""), None);
+    }
+
+    #[test]
+    fn resident_memory_is_read() {
+        assert_eq!(resident_bytes("Name:\tk6\nVmRSS:\t    1504 kB\nThreads:\t1\n"), Some(1_540_096));
+        assert_eq!(resident_bytes("Name:\tkthreadd\n"), None);
+    }
+}

@@ -1,0 +1,174 @@
+//! Once a second: what the target, the generator and the whole machine have used.
+
+use std::fs;
+
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Duration, MissedTickBehavior, interval};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::clock::Clock;
+use super::collector::MAX_SECONDS;
+use super::kernel;
+use crate::sandbox::Watch;
+use crate::wire::series::{Consumption, Host, Usage};
+
+/// Whom to watch.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// The target's processes.
+    pub target: Watch,
+    /// k6.
+    pub generator: Watch,
+}
+
+/// Samples until it is finished. Dropping it ends it.
+#[derive(Debug)]
+pub struct Sampler {
+    sampling: JoinHandle<Vec<(i64, Usage)>>,
+    stop: DropGuard,
+}
+
+impl Sampler {
+    /// Begins at once.
+    pub fn start(watched: Watched, clock: Clock) -> Self {
+        let stop = CancellationToken::new();
+        let sampling = tokio::spawn(sample(watched, clock, stop.clone()));
+        Self { sampling, stop: stop.drop_guard() }
+    }
+
+    /// Takes a last sample and gives all, each with its time in unix milliseconds.
+    pub async fn finish(self) -> Vec<(i64, Usage)> {
+        drop(self.stop);
+        self.sampling.await.unwrap_or_default()
+    }
+}
+
+async fn sample(watched: Watched, clock: Clock, stop: CancellationToken) -> Vec<(i64, Usage)> {
+    let mut ticks = interval(Duration::from_secs(1));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut samples = Vec::new();
+    let mut before: Option<Totals> = None;
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            _ = ticks.tick() => {}
+        }
+        let watched = watched.clone();
+        let Ok((at_ms, totals)) = spawn_blocking(move || (clock.now_ms(), Totals::read(&watched))).await else { break };
+        samples.push((at_ms, totals.since(before.as_ref().unwrap_or(&totals))));
+        before = Some(totals);
+        if stop.is_cancelled() || samples.len() == MAX_SECONDS {
+            break;
+        }
+    }
+    samples
+}
+
+/// Everything so far: counts since the start of the machine or the group, levels as they are.
+#[derive(Clone, Copy, Debug)]
+struct Totals {
+    target: Consumption,
+    generator: Consumption,
+    host: Host,
+}
+
+impl Totals {
+    fn read(watched: &Watched) -> Self {
+        let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let host = kernel::host(&file("/proc/stat"), &file("/proc/loadavg"), &file("/proc/net/dev"));
+        Self { target: consumption(&watched.target), generator: consumption(&watched.generator), host }
+    }
+
+    fn since(&self, before: &Self) -> Usage {
+        let Self { target, generator, host } = *self;
+        let host = Host {
+            user_us: host.user_us.saturating_sub(before.host.user_us),
+            system_us: host.system_us.saturating_sub(before.host.system_us),
+            steal_us: host.steal_us.saturating_sub(before.host.steal_us),
+            iowait_us: host.iowait_us.saturating_sub(before.host.iowait_us),
+            load_milli: host.load_milli,
+            received_bytes: host.received_bytes.saturating_sub(before.host.received_bytes),
+            sent_bytes: host.sent_bytes.saturating_sub(before.host.sent_bytes),
+        };
+        let (target, generator) = (used(target, before.target), used(generator, before.generator));
+        Usage { at_ms: 0, target, generator, host }
+    }
+}
+
+fn used(now: Consumption, before: Consumption) -> Consumption {
+    // What was not there yet had used nothing.
+    let count = |now: Option<u64>, before: Option<u64>| now.map(|now| now.saturating_sub(before.unwrap_or(0)));
+    Consumption {
+        cpu_us: count(now.cpu_us, before.cpu_us),
+        throttled_us: count(now.throttled_us, before.throttled_us),
+        ..now
+    }
+}
+
+/// What a group has used: by its control groups, or by its processes where there are none.
+fn consumption(watch: &Watch) -> Consumption {
+    let processes = watch.processes();
+    let file = |pid: &i32, name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
+    let stats: Vec<_> = processes.iter().filter_map(|pid| kernel::process(&file(pid, "stat")?)).collect();
+    let resident = || processes.iter().filter_map(|pid| kernel::resident_bytes(&file(pid, "status")?)).sum();
+    let alive = !stats.is_empty();
+    let observed = watch.observed().unwrap_or_default();
+    Consumption {
+        cpu_us: observed.cpu_us.or_else(|| alive.then(|| stats.iter().map(|process| process.cpu_us).sum())),
+        throttled_us: observed.throttled_us,
+        memory_bytes: watch.memory_bytes().or_else(|| alive.then(resident)),
+        peak_memory_bytes: observed.peak_memory_bytes,
+        threads: alive.then(|| stats.iter().map(|process| process.threads).sum()),
+        open_files: alive.then(|| processes.iter().filter_map(|&pid| open_files(pid)).sum()),
+    }
+}
+
+/// Newer kernels tell the number as the folder's size; listing a thousand connections every second is not free.
+fn open_files(pid: i32) -> Option<u64> {
+    let folder = format!("/proc/{pid}/fd");
+    match fs::metadata(&folder).ok()?.len() {
+        0 => Some(fs::read_dir(&folder).ok()?.count() as u64),
+        number => Some(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::{Sandbox, Side};
+    use crate::wire::RunId;
+
+    /// Watches groups in which nothing is.
+    fn nobody() -> Watched {
+        let sandbox = Sandbox::none("test sampler");
+        let watch = |side| sandbox.open(RunId::now(), side).expect("a group").watch();
+        Watched { target: watch(Side::Target), generator: watch(Side::Generator) }
+    }
+
+    #[tokio::test]
+    async fn there_is_a_sample_however_short_it_was() {
+        let clock = Clock::new();
+        let begun = clock.now_ms();
+        let samples = Sampler::start(nobody(), clock).finish().await;
+        let (first, last) = (samples.first().expect("a first"), samples.last().expect("a last"));
+        assert!(begun <= first.0 && first.0 <= last.0 && last.0 <= clock.now_ms());
+        assert_eq!(first.1.target, Consumption::default(), "nobody is there");
+        assert_eq!(first.1.host.user_us, 0, "nothing came since the sample before");
+    }
+
+    #[test]
+    fn counts_are_told_as_differences_and_levels_as_they_are() {
+        let totals = |cpu, memory| {
+            let target = Consumption { cpu_us: cpu, memory_bytes: memory, ..Consumption::default() };
+            let host = Host { user_us: cpu.unwrap_or(0), load_milli: 5, ..Host::default() };
+            Totals { target, generator: Consumption::default(), host }
+        };
+        let usage = totals(Some(70), Some(9)).since(&totals(Some(50), Some(8)));
+        assert_eq!((usage.target.cpu_us, usage.target.memory_bytes), (Some(20), Some(9)));
+        assert_eq!((usage.host.user_us, usage.host.load_milli), (20, 5));
+        assert_eq!(totals(Some(70), None).since(&totals(None, None)).target.cpu_us, Some(70));
+        assert_eq!(totals(None, None).since(&totals(Some(9), None)).target.cpu_us, None);
+        assert_eq!(totals(Some(1), None).since(&totals(Some(9), None)).target.cpu_us, Some(0));
+    }
+}

@@ -1,0 +1,84 @@
+//! The recorded run agrees with k6's own summary of it.
+
+use brewbench_agent::series::collector::Collector;
+use brewbench_agent::series::histogram::Histogram;
+use brewbench_agent::wire::series::{Lacks, Packed, Second, Series, Stretch};
+use serde_json::Value;
+
+use super::recorded;
+
+fn stretch() -> Stretch {
+    let pushes = recorded();
+    let mut collector = Collector::new(pushes[0].at_ms - 5000);
+    for push in &pushes {
+        collector.take(&push.body, push.at_ms);
+    }
+    collector.finish()
+}
+
+fn metric(name: &str) -> Value {
+    let summary: Value = serde_json::from_str(include_str!("../fixtures/series/summary.json")).expect("JSON");
+    summary["metrics"][name].clone()
+}
+
+fn sum(seconds: &[Second], of: impl Fn(&Second) -> u64) -> u64 {
+    seconds.iter().map(of).sum()
+}
+
+fn added<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
+    let mut sum = Histogram::default();
+    for histogram in histograms {
+        sum.add(histogram);
+    }
+    sum
+}
+
+#[test]
+fn all_counts_are_those_of_the_summary() {
+    let Stretch { seconds, lacks, .. } = stretch();
+    let failures = metric("http_req_failed")["passes"].as_u64().expect("failures");
+    assert_eq!(sum(&seconds, Second::requests), metric("http_reqs")["count"]);
+    assert_eq!(sum(&seconds, |second| second.failed.total()), failures);
+    assert_eq!(sum(&seconds, |second| second.iterations), metric("iterations")["count"]);
+    assert_eq!(sum(&seconds, |second| second.dropped_iterations), metric("dropped_iterations")["count"]);
+    assert_eq!(sum(&seconds, |second| second.received_bytes), metric("data_received")["count"]);
+    assert_eq!(sum(&seconds, |second| second.sent_bytes), metric("data_sent")["count"]);
+    assert_eq!(lacks, Lacks::default());
+}
+
+#[test]
+fn all_percentiles_are_those_of_the_summary_within_the_width_of_a_bucket() {
+    let seconds = stretch().seconds;
+    let succeeded = added(seconds.iter().map(|second| &second.succeeded));
+    let all = added(seconds.iter().flat_map(|second| [&second.succeeded, &second.failed]));
+    for (histogram, name) in [(all, "http_req_duration"), (succeeded, "http_req_duration{expected_response:true}")] {
+        let shares = [("med", 0.5), ("p(90)", 0.9), ("p(95)", 0.95), ("p(99)", 0.99), ("p(99.9)", 0.999), ("max", 1.0)];
+        for (field, share) in shares {
+            let (exact, found) = (metric(name)[field].as_f64().expect(field), histogram.quantile(share).expect(field));
+            assert!(found.low <= exact && exact <= found.high, "{field} of {name}: {exact} in {found:?}");
+            assert!(found.high / found.low < 1.0906, "{found:?}");
+        }
+        let mean = histogram.mean_ms().expect("a mean");
+        assert!((mean - metric(name)["avg"].as_f64().expect("a mean")).abs() < 1e-6, "{mean}");
+    }
+}
+
+#[test]
+fn seconds_are_seconds() {
+    let seconds = stretch().seconds;
+    let ends: Vec<_> = seconds.iter().map(|second| second.until_ms).collect();
+    assert_eq!(ends.len(), 5, "{ends:?}");
+    assert!(ends.iter().zip(1..).take(4).all(|(&end, number)| u32::abs_diff(end, number * 1000) < 100), "{ends:?}");
+    let vus: Vec<_> = seconds.iter().map(|second| second.vus).collect();
+    assert!(vus[..4].iter().all(|vus| vus.is_some_and(|vus| vus <= 4)), "{vus:?}");
+    let rates: Vec<_> = seconds.iter().map(Second::requests).collect();
+    assert!(rates[1..4].iter().all(|rate| (250..400).contains(rate)), "{rates:?}");
+}
+
+#[test]
+fn the_packed_run_is_small_and_loses_nothing() {
+    let series = Series { warm_up: None, measured: Some(stretch()) };
+    let packed = Packed::pack(&series);
+    assert!(packed.as_bytes().len() < 2500, "{packed:?}");
+    assert_eq!(packed.unpack(), Ok(series));
+}
