@@ -5,7 +5,10 @@
 //! length (4 bytes, both little endian) and the body. `summary.json` is k6's own summary of the same run.
 
 mod hostile;
+mod real;
 mod recorded;
+#[path = "../support/mod.rs"]
+mod support;
 
 /// A push and when it came.
 struct Recorded {

@@ -40,7 +40,7 @@ pub struct Stretch {
 pub struct Second {
     /// Its end, milliseconds after the start of the stretch.
     pub until_ms: u32,
-    /// Virtual users at its end; nothing where k6 did not say.
+    /// Virtual users at its end; nothing where k6 did not say, as in the first second.
     pub vus: Option<u64>,
     /// Iterations of the script that ended.
     pub iterations: u64,

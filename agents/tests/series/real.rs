@@ -1,0 +1,125 @@
+//! Series of runs with the k6 that is installed.
+
+use brewbench_agent::series::histogram::Histogram;
+use brewbench_agent::wire::job::Job;
+use brewbench_agent::wire::outcome::{Ended, Outcome};
+use brewbench_agent::wire::series::{Lacks, Second, Series, Stretch, Usage};
+use brewbench_agent::work;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::support::{Bench, job, scenario, vus};
+
+/// One request in ten is answered otherwise than expected; one page in a thousand has an address of its own.
+const SCRIPT: &str = "
+    import http from 'k6/http';
+    import { check, group } from 'k6';
+    export const options = { thresholds: { 'http_req_duration{status:200}': ['max>0'] } };
+    export default function () {
+        const responseCallback = http.expectedStatuses(__ITER % 10 === 0 ? 404 : 200);
+        const page = __ITER % 1000 === 0 ? __ITER : 0;
+        group('pages', () => {
+            check(http.get(`${__ENV.BASE_URL}/${page}`, { responseCallback }), { ok: r => r.status === 200 });
+        });
+    }";
+
+async fn run(bench: &Bench, job: &Job) -> (Outcome, Series) {
+    let outcome = work::run(job, &bench.work, &CancellationToken::new(), |_| {}).await;
+    bench.assert_clean(job.run);
+    let series = outcome.series.as_ref().expect("a series").unpack().expect("unpacked");
+    (outcome, series)
+}
+
+fn metric(outcome: &Outcome, name: &str) -> Value {
+    let summary: Value = serde_json::from_str(outcome.summary.as_deref().expect("a summary")).expect("JSON");
+    summary["metrics"][name].clone()
+}
+
+fn added<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
+    let mut sum = Histogram::default();
+    for histogram in histograms {
+        sum.add(histogram);
+    }
+    sum
+}
+
+fn assert_agree(histogram: &Histogram, summary: &Value) {
+    for (field, share) in [("med", 0.5), ("p(90)", 0.9), ("p(99)", 0.99), ("p(99.9)", 0.999), ("max", 1.0)] {
+        let exact = summary[field].as_f64().expect(field);
+        let found = histogram.quantile(share).expect(field);
+        let hair = exact * 1e-9;
+        assert!(found.low - hair <= exact && exact <= found.high + hair, "{field}: {exact} in {found:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_series_of_a_run_agrees_with_its_summary() {
+    let Some(bench) = Bench::new("series").await else { return };
+    bench.offer("good", "");
+    let job = Job { load: vus(2, 3000), warm_up_ms: 1000, scenario: scenario(SCRIPT), ..job("good") };
+    let (outcome, series) = run(&bench, &job).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    let Stretch { seconds, usage, lacks, .. } = series.measured.expect("a measured phase");
+    assert_eq!(Lacks { missing_seconds: 0, doubled_seconds: 0, ..lacks }, Lacks::default());
+
+    let requests: u64 = seconds.iter().map(Second::requests).sum();
+    assert_eq!(requests, metric(&outcome, "http_reqs")["count"]);
+    let failed: u64 = seconds.iter().map(|second| second.failed.total()).sum();
+    assert_eq!(failed, metric(&outcome, "http_req_failed")["passes"].as_u64().expect("failures"));
+    let succeeded = added(seconds.iter().map(|second| &second.succeeded));
+    assert_agree(&succeeded, &metric(&outcome, "http_req_duration{expected_response:true}"));
+    let all = added(seconds.iter().flat_map(|second| [&second.succeeded, &second.failed]));
+    assert_agree(&all, &metric(&outcome, "http_req_duration"));
+    assert!(seconds.iter().any(|second| second.vus == Some(2)), "{seconds:?}");
+
+    let cpu = |of: fn(&Usage) -> Option<u64>| usage.iter().filter_map(of).sum::<u64>();
+    assert!(usage.len() >= 4, "{usage:?}");
+    assert!(cpu(|usage| usage.target.cpu_us) > 0 && cpu(|usage| usage.generator.cpu_us) > 0, "{usage:?}");
+    assert!(usage.iter().any(|usage| usage.target.threads >= Some(1) && usage.target.open_files >= Some(3)));
+    assert!(usage.iter().any(|usage| usage.target.memory_bytes > Some(0)));
+    assert!(usage.is_sorted_by_key(|usage| usage.at_ms));
+
+    let warm_up = series.warm_up.expect("a warm-up");
+    assert!(warm_up.seconds.iter().map(Second::requests).sum::<u64>() > 0, "{warm_up:?}");
+    let size = outcome.series.expect("a series").as_bytes().len();
+    assert!(size < 8 << 10, "{size} bytes for four seconds");
+}
+
+#[tokio::test]
+async fn without_control_groups_the_processes_are_counted() {
+    let Some(bench) = Bench::unlimited("series-plain").await else { return };
+    bench.offer("good", "");
+    let (_, series) = run(&bench, &job("good")).await;
+    let usage = series.measured.expect("a measured phase").usage;
+    let told = |usage: &Usage| {
+        let target = usage.target;
+        target.memory_bytes > Some(0) && target.cpu_us.is_some() && target.throttled_us.is_none()
+    };
+    assert!(usage.iter().any(told), "{usage:?}");
+}
+
+#[tokio::test]
+async fn a_run_that_fails_shows_what_happened_until_then() {
+    let Some(bench) = Bench::new("series-death").await else { return };
+    bench.offer("mortal", "");
+    let job = Job { load: vus(1, 60_000), warm_up_ms: 0, ..job("mortal") };
+    let (outcome, series) = run(&bench, &job).await;
+    assert!(matches!(outcome.ended, Ended::Failed { .. }), "{outcome:?}");
+    let measured = series.measured.expect("a measured phase");
+    assert_eq!((measured.lacks.unfinished, series.warm_up), (1, None));
+    assert!(!measured.usage.is_empty());
+}
+
+#[tokio::test]
+async fn a_script_that_pushes_next_to_nothing_has_its_summary_and_no_requests() {
+    let Some(bench) = Bench::new("series-idle").await else { return };
+    bench.offer("good", "");
+    let idle = "import { sleep } from 'k6'; export default function () { sleep(0.1); }";
+    let job = Job { scenario: scenario(idle), warm_up_ms: 0, ..job("good") };
+    let (outcome, series) = run(&bench, &job).await;
+    assert!(outcome.summary.is_some(), "{outcome:?}");
+    let seconds = series.measured.expect("a measured phase").seconds;
+    assert_eq!(seconds.iter().map(Second::requests).sum::<u64>(), 0);
+    let iterations: u64 = seconds.iter().map(|second| second.iterations).sum();
+    assert_eq!(iterations, metric(&outcome, "iterations")["count"]);
+}
