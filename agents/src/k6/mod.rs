@@ -2,6 +2,7 @@
 
 mod exit;
 mod script;
+mod tags;
 mod wrapper;
 
 use std::collections::BTreeMap;
@@ -119,6 +120,7 @@ impl K6 {
         }
         if recording.is_some() {
             arguments.extend(words(&["--out", SERIES_OUTPUT]));
+            arguments.extend(script.system_tags().iter().flat_map(|tags| words(&["--system-tags", tags])));
         }
         arguments.extend(script.arguments(base_url, script.entry(round)));
         let mut plan = self.plan(script, arguments, cores);

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use super::{Round, wrapper};
+use super::{Round, tags, wrapper};
 use crate::wire::job::{Job, Scenario};
 use crate::wire::load::Load;
 
@@ -27,6 +27,7 @@ pub struct Script {
     run_folder: PathBuf,
     parameters: BTreeMap<String, String>,
     load: Load,
+    system_tags: Option<String>,
 }
 
 impl Script {
@@ -54,7 +55,10 @@ impl Script {
         scenario.files.keys().try_for_each(|name| check_file(name))?;
         let wrappers =
             [(WARM_UP, wrapper::warm_up(load, warm_up, SCRIPT)), (MEASURED, wrapper::measured(load, SCRIPT))];
-        let script = Self { run_folder: run_folder.to_owned(), parameters, load: load.clone() };
+        let others = scenario.files.values().chain(parameters.values());
+        let texts: Vec<&str> = [&scenario.script].into_iter().chain(others).map(String::as_str).collect();
+        let system_tags = tags::system_tags(&texts);
+        let script = Self { run_folder: run_folder.to_owned(), parameters, load: load.clone(), system_tags };
         let write = || -> io::Result<()> {
             fs::create_dir(script.folder())?;
             // Of a configuration in the agent's home k6 shall know nothing.
@@ -83,6 +87,11 @@ impl Script {
 
     fn config_file(&self) -> PathBuf {
         self.run_folder.join("k6-config.json")
+    }
+
+    /// The tags that k6 shall set by itself, if it is not for the script to say.
+    pub fn system_tags(&self) -> Option<&str> {
+        self.system_tags.as_deref()
     }
 
     /// Which file k6 is started on.

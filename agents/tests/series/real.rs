@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::support::{Bench, job, scenario, vus};
 
-/// One request in ten is answered otherwise than expected; one page in a thousand has an address of its own.
+/// One request in ten is answered otherwise than expected; one page in a thousand has an address of its own; a
+/// threshold names a tag that k6 sets.
 const SCRIPT: &str = "
     import http from 'k6/http';
     import { check, group } from 'k6';
@@ -72,6 +73,11 @@ async fn the_series_of_a_run_agrees_with_its_summary() {
     assert_agree(&all, &metric(&outcome, "http_req_duration"));
     assert!(seconds.iter().any(|second| second.vus == Some(2)), "{seconds:?}");
 
+    let of_200 = metric(&outcome, "http_req_duration{status:200}");
+    assert_eq!(of_200["count"], requests, "the script has a threshold on it: {of_200}");
+    let checks = metric(&outcome, "checks");
+    assert_eq!(checks["passes"], requests, "{checks}");
+
     let cpu = |of: fn(&Usage) -> Option<u64>| usage.iter().filter_map(of).sum::<u64>();
     assert!(usage.len() >= 4, "{usage:?}");
     assert!(cpu(|usage| usage.target.cpu_us) > 0 && cpu(|usage| usage.generator.cpu_us) > 0, "{usage:?}");
@@ -83,6 +89,19 @@ async fn the_series_of_a_run_agrees_with_its_summary() {
     assert!(warm_up.seconds.iter().map(Second::requests).sum::<u64>() > 0, "{warm_up:?}");
     let size = outcome.series.expect("a series").as_bytes().len();
     assert!(size < 8 << 10, "{size} bytes for four seconds");
+}
+
+#[tokio::test]
+async fn a_script_that_asks_for_thousands_of_pages_has_a_whole_series() {
+    let Some(bench) = Bench::new("series-pages").await else { return };
+    bench.offer("good", "");
+    let pages = "import http from 'k6/http';
+        export default function () { http.get(`${__ENV.BASE_URL}/${__VU}/${__ITER}`); }";
+    let job = Job { scenario: scenario(pages), load: vus(2, 2000), warm_up_ms: 0, ..job("good") };
+    let (outcome, series) = run(&bench, &job).await;
+    let Stretch { seconds, lacks, .. } = series.measured.expect("a measured phase");
+    assert_eq!(seconds.iter().map(Second::requests).sum::<u64>(), metric(&outcome, "http_reqs")["count"]);
+    assert_eq!(lacks.left_out, 0);
 }
 
 #[tokio::test]
