@@ -20,8 +20,8 @@ use crate::wire::series::{Lacks, Second, Stretch};
 /// kilobyte, so this bounds the memory to a few megabytes.
 const MAX_KNOWN: usize = 4000;
 
-/// Half a day. Longer runs keep their beginning.
-pub const MAX_SECONDS: usize = 12 * 3600;
+/// An hour. Of longer runs, what is past is told in less detail: points are added up in pairs, as often as needed.
+pub const MAX_SECONDS: usize = 3600;
 
 /// What comes earlier after the push before belongs to the same second: k6's last push comes when it ends, and not when
 /// a second is over.
@@ -80,9 +80,10 @@ impl Collector {
         self.stretch.lacks.damaged += 1;
     }
 
-    /// The seconds so far. The last one may still grow.
-    pub fn seconds(&self) -> &[Second] {
-        &self.stretch.seconds
+    /// The seconds that ended later than this, milliseconds after the start. The last one may still grow.
+    pub fn seconds_after(&self, until_ms: u32) -> &[Second] {
+        let seconds = &self.stretch.seconds;
+        &seconds[seconds.partition_point(|second| second.until_ms <= until_ms)..]
     }
 
     /// Everything, once k6 has ended.
@@ -172,12 +173,11 @@ impl Collector {
             && until_ms.saturating_sub(last.until_ms) < EARLY_MS
         {
             self.early += 1;
-            merge(last, second);
+            last.add(second);
             return;
         }
         if seconds.len() == MAX_SECONDS {
-            lacks.cut_off += 1;
-            return;
+            pair_up(seconds);
         }
         let since = until_ms - seconds.last().map_or(0, |last| last.until_ms);
         lacks.missing_seconds += u64::from((since.saturating_add(EARLY_MS) / 1000).saturating_sub(1));
@@ -187,16 +187,15 @@ impl Collector {
     }
 }
 
-fn merge(last: &mut Second, more: Second) {
-    let Second { until_ms, vus, iterations, dropped_iterations, received_bytes, sent_bytes, succeeded, failed } = more;
-    last.until_ms = last.until_ms.max(until_ms);
-    last.vus = vus.or(last.vus);
-    last.iterations = last.iterations.saturating_add(iterations);
-    last.dropped_iterations = last.dropped_iterations.saturating_add(dropped_iterations);
-    last.received_bytes = last.received_bytes.saturating_add(received_bytes);
-    last.sent_bytes = last.sent_bytes.saturating_add(sent_bytes);
-    last.succeeded.add(&succeeded);
-    last.failed.add(&failed);
+/// Half as many points, each of twice the time.
+fn pair_up(seconds: &mut Vec<Second>) {
+    let mut all = std::mem::take(seconds).into_iter();
+    while let Some(mut first) = all.next() {
+        if let Some(second) = all.next() {
+            first.add(second);
+        }
+        seconds.push(first);
+    }
 }
 
 /// A count that came as a float.

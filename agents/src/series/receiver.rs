@@ -59,9 +59,9 @@ impl Receiver {
         &self.url
     }
 
-    /// The seconds from this one on, so far. The last one may still grow.
-    pub fn seconds_from(&self, first: usize) -> Vec<Second> {
-        self.shared.with(|collector| collector.seconds().get(first..).unwrap_or_default().to_vec())
+    /// The seconds so far that ended later than this, milliseconds after the start. The last one may still grow.
+    pub fn seconds_after(&self, until_ms: u32) -> Vec<Second> {
+        self.shared.with(|collector| collector.seconds_after(until_ms).to_vec())
     }
 
     /// Everything that came. k6 waits for the answer to its last push, so nothing is on its way once it has ended.
@@ -135,7 +135,7 @@ mod tests {
         let (root, _) = receiver.url().rsplit_once('/').expect("a path");
         assert_eq!(status(&format!("{root}/"), b"stranger".to_vec()).await, 404);
         assert_eq!(status(&format!("{root}/api/v1/write"), b"stranger".to_vec()).await, 404);
-        assert_eq!(receiver.seconds_from(0), []);
+        assert_eq!(receiver.seconds_after(0), []);
         assert_eq!(receiver.finish().lacks, Lacks { unfinished: 1, ..Lacks::default() });
     }
 
@@ -145,7 +145,8 @@ mod tests {
         let nothing = snap::raw::Encoder::new().compress_vec(&[]).expect("packed");
         assert_eq!(status(receiver.url(), nothing).await, 204);
         assert_eq!(status(receiver.url(), b"\xff".to_vec()).await, 204);
-        assert_eq!((receiver.seconds_from(0).len(), receiver.seconds_from(7).len()), (1, 0));
+        let until_ms = receiver.seconds_after(0).first().map_or(0, |second| second.until_ms);
+        assert_eq!(receiver.seconds_after(until_ms), []);
         assert_eq!(receiver.finish().lacks.damaged, 1);
     }
 

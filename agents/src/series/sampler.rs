@@ -56,13 +56,28 @@ async fn sample(watched: Watched, clock: Clock, stop: CancellationToken) -> Vec<
         }
         let watched = watched.clone();
         let Ok((at_ms, totals)) = spawn_blocking(move || (clock.now_ms(), Totals::read(&watched))).await else { break };
+        if samples.len() == MAX_SECONDS {
+            pair_up(&mut samples);
+        }
         samples.push((at_ms, totals.since(before.as_ref().unwrap_or(&totals))));
         before = Some(totals);
-        if stop.is_cancelled() || samples.len() == MAX_SECONDS {
+        if stop.is_cancelled() {
             break;
         }
     }
     samples
+}
+
+/// Half as many samples, each of twice the time.
+fn pair_up(samples: &mut Vec<(i64, Usage)>) {
+    let mut all = std::mem::take(samples).into_iter();
+    while let Some((mut at_ms, mut first)) = all.next() {
+        if let Some((later_ms, second)) = all.next() {
+            first.add(second);
+            at_ms = later_ms;
+        }
+        samples.push((at_ms, first));
+    }
 }
 
 /// Everything so far: counts since the start of the machine or the group, levels as they are.
@@ -155,6 +170,21 @@ mod tests {
         assert!(begun <= first.0 && first.0 <= last.0 && last.0 <= clock.now_ms());
         assert_eq!(first.1.target, Consumption::default(), "nobody is there");
         assert_eq!(first.1.host.user_us, 0, "nothing came since the sample before");
+    }
+
+    #[test]
+    fn the_past_of_a_long_run_is_told_in_pairs() {
+        let sample = |second: i64, memory| {
+            let target = Consumption { cpu_us: Some(3), memory_bytes: Some(memory), ..Consumption::default() };
+            let host = Host { user_us: 4, load_milli: memory, ..Host::default() };
+            (second * 1000, Usage { target, host, ..Usage::default() })
+        };
+        let mut samples = vec![sample(1, 10), sample(2, 30), sample(3, 20)];
+        pair_up(&mut samples);
+        assert_eq!(samples.iter().map(|(at_ms, _)| *at_ms).collect::<Vec<_>>(), [2000, 3000]);
+        let (_, first) = samples[0];
+        assert_eq!((first.target.cpu_us, first.target.memory_bytes), (Some(6), Some(30)));
+        assert_eq!((first.host.user_us, first.host.load_milli), (8, 30));
     }
 
     #[test]

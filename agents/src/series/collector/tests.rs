@@ -90,6 +90,21 @@ fn an_early_push_is_told_and_added_to_the_second_before() {
 }
 
 #[test]
+fn the_past_of_a_long_run_is_told_in_less_detail_and_nothing_is_lost() {
+    let mut collector = Collector::new(BEGUN);
+    let seconds = MAX_SECONDS as u64 + 10;
+    for second in 1..=seconds {
+        collector.take(&push(&[requests("a", 2 * second)]), BEGUN + 1000 * second.cast_signed());
+    }
+    assert_eq!(collector.seconds_after(3_600_000).len(), 10);
+    let stretch = collector.finish();
+    assert_eq!(stretch.seconds.len(), MAX_SECONDS / 2 + 10);
+    assert_eq!(counts(&stretch).iter().sum::<u64>(), 2 * seconds);
+    assert_eq!((stretch.seconds[0].until_ms, stretch.seconds[0].requests()), (2000, 4));
+    assert_eq!(stretch.lacks.missing_seconds, 0);
+}
+
+#[test]
 fn a_slow_start_of_k6_is_no_missing_second() {
     let stretch = collect([(5000, &[requests("a", 10)][..])]);
     assert_eq!((stretch.start_ms, stretch.seconds[0].until_ms), (BEGUN + 4000, 1000));

@@ -35,7 +35,8 @@ pub struct Stretch {
     pub lacks: Lacks,
 }
 
-/// What the load did between the second before (or the start) and `until_ms`: about a second.
+/// What the load did between the second before (or the start) and `until_ms`: about a second, but more in the past of
+/// very long runs and where something is missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Second {
     /// Its end, milliseconds after the start of the stretch.
@@ -61,6 +62,20 @@ impl Second {
     pub fn requests(&self) -> u64 {
         self.succeeded.total().saturating_add(self.failed.total())
     }
+
+    /// Adds what happened right after it.
+    pub fn add(&mut self, next: Self) {
+        let Self { until_ms, vus, iterations, dropped_iterations, received_bytes, sent_bytes, succeeded, failed } =
+            next;
+        self.until_ms = self.until_ms.max(until_ms);
+        self.vus = vus.or(self.vus);
+        self.iterations = self.iterations.saturating_add(iterations);
+        self.dropped_iterations = self.dropped_iterations.saturating_add(dropped_iterations);
+        self.received_bytes = self.received_bytes.saturating_add(received_bytes);
+        self.sent_bytes = self.sent_bytes.saturating_add(sent_bytes);
+        self.succeeded.add(&succeeded);
+        self.failed.add(&failed);
+    }
 }
 
 /// What was used between the sample before and `at_ms`. The first sample of a stretch has no such time: it tells levels
@@ -75,6 +90,26 @@ pub struct Usage {
     pub generator: Consumption,
     /// By everything on the machine.
     pub host: Host,
+}
+
+impl Usage {
+    /// Adds the sample that was taken next.
+    pub fn add(&mut self, next: Self) {
+        let Self { at_ms, target, generator, host } = next;
+        let Host { user_us, system_us, steal_us, iowait_us, load_milli, received_bytes, sent_bytes } = host;
+        self.at_ms = at_ms;
+        self.target.add(target);
+        self.generator.add(generator);
+        self.host = Host {
+            user_us: self.host.user_us.saturating_add(user_us),
+            system_us: self.host.system_us.saturating_add(system_us),
+            steal_us: self.host.steal_us.saturating_add(steal_us),
+            iowait_us: self.host.iowait_us.saturating_add(iowait_us),
+            load_milli,
+            received_bytes: self.host.received_bytes.saturating_add(received_bytes),
+            sent_bytes: self.host.sent_bytes.saturating_add(sent_bytes),
+        };
+    }
 }
 
 /// What one side of a run used; nothing where the machine does not tell.
@@ -92,6 +127,20 @@ pub struct Consumption {
     pub threads: Option<u64>,
     /// Open files, sockets among them.
     pub open_files: Option<u64>,
+}
+
+impl Consumption {
+    fn add(&mut self, next: Self) {
+        let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (a, b) => a.or(b),
+        };
+        *self = Self {
+            cpu_us: sum(self.cpu_us, next.cpu_us),
+            throttled_us: sum(self.throttled_us, next.throttled_us),
+            ..next
+        };
+    }
 }
 
 /// What the whole machine did.
@@ -126,8 +175,6 @@ pub struct Lacks {
     pub damaged: u64,
     /// Figures that were left out because the script has too many different tags.
     pub left_out: u64,
-    /// Seconds that were left out because the run is too long.
-    pub cut_off: u64,
     /// 1 when k6 did not say that it has told everything, as it does when it ends by itself.
     pub unfinished: u64,
 }

@@ -18,7 +18,7 @@ use crate::series::histogram::Histogram;
 
 const VERSION: u8 = 1;
 
-/// A second takes a few hundred bytes unpacked, so this holds half a day.
+/// A second takes a few hundred bytes unpacked, and an agent makes a few thousand points at most.
 const MAX_UNPACKED: u64 = 16 << 20;
 
 /// A packed series: bytes for the disk, base64 in JSON.
@@ -115,9 +115,9 @@ fn read_stretch(reader: &mut Reader) -> Result<Option<Stretch>, Damaged> {
     Ok(Some(Stretch { start_ms, seconds, usage, lacks }))
 }
 
-fn lacks_as_numbers(lacks: &Lacks) -> [u64; 7] {
-    let Lacks { missing_seconds, doubled_seconds, restarts, damaged, left_out, cut_off, unfinished } = *lacks;
-    [missing_seconds, doubled_seconds, restarts, damaged, left_out, cut_off, unfinished]
+fn lacks_as_numbers(lacks: &Lacks) -> [u64; 6] {
+    let Lacks { missing_seconds, doubled_seconds, restarts, damaged, left_out, unfinished } = *lacks;
+    [missing_seconds, doubled_seconds, restarts, damaged, left_out, unfinished]
 }
 
 fn read_lacks(reader: &mut Reader) -> Result<Lacks, Damaged> {
@@ -127,7 +127,6 @@ fn read_lacks(reader: &mut Reader) -> Result<Lacks, Damaged> {
         restarts: reader.number()?,
         damaged: reader.number()?,
         left_out: reader.number()?,
-        cut_off: reader.number()?,
         unfinished: reader.number()?,
     })
 }
