@@ -94,6 +94,7 @@ impl Collector {
 
     /// Adds what a series tells to the second.
     fn count(&mut self, series: &TimeSeries, second: &mut Second) {
+        self.said_goodbye |= series.samples.iter().any(is_stale);
         let Some(metric) = Metric::of(series) else { return };
         for histogram in &series.histograms {
             match Histogram::read(histogram) {
@@ -101,12 +102,8 @@ impl Collector {
                 None => self.stretch.lacks.damaged += 1,
             }
         }
-        for sample in &series.samples {
-            if sample.value.to_bits() == STALE {
-                self.said_goodbye = true;
-            } else {
-                self.sample(series, metric, *sample, second);
-            }
+        for sample in series.samples.iter().filter(|sample| !is_stale(sample)) {
+            self.sample(series, metric, *sample, second);
         }
     }
 
@@ -196,6 +193,11 @@ fn pair_up(seconds: &mut Vec<Second>) {
         }
         seconds.push(first);
     }
+}
+
+/// The series has ended, and this is no figure.
+fn is_stale(sample: &Sample) -> bool {
+    sample.value.to_bits() == STALE
 }
 
 /// A count that came as a float.
