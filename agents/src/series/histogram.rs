@@ -179,6 +179,15 @@ impl Histogram {
     }
 }
 
+impl<'a> std::iter::Sum<&'a Self> for Histogram {
+    fn sum<I: Iterator<Item = &'a Self>>(parts: I) -> Self {
+        parts.fold(Self::default(), |mut sum, part| {
+            sum.add(part);
+            sum
+        })
+    }
+}
+
 /// The highest index of a schema; nothing, if there is no such schema.
 fn max_index(schema: i8) -> Option<i32> {
     SCHEMAS.contains(&schema).then(|| if schema < 0 { MAX_EXPONENT >> -schema } else { MAX_EXPONENT << schema })
@@ -208,11 +217,7 @@ mod tests {
     }
 
     fn sum(parts: &[&Histogram]) -> Histogram {
-        let mut sum = Histogram::default();
-        for part in parts {
-            sum.add(part);
-        }
-        sum
+        parts.iter().copied().sum()
     }
 
     fn of_k6() -> NativeHistogram {

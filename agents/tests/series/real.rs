@@ -36,14 +36,6 @@ fn metric(outcome: &Outcome, name: &str) -> Value {
     summary["metrics"][name].clone()
 }
 
-fn added<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
-    let mut sum = Histogram::default();
-    for histogram in histograms {
-        sum.add(histogram);
-    }
-    sum
-}
-
 fn assert_agree(histogram: &Histogram, summary: &Value) {
     for (field, share) in [("med", 0.5), ("p(90)", 0.9), ("p(99)", 0.99), ("p(99.9)", 0.999), ("max", 1.0)] {
         let exact = summary[field].as_f64().expect(field);
@@ -67,9 +59,9 @@ async fn the_series_of_a_run_agrees_with_its_summary() {
     assert_eq!(requests, metric(&outcome, "http_reqs")["count"]);
     let failed: u64 = seconds.iter().map(|second| second.failed.total()).sum();
     assert_eq!(failed, metric(&outcome, "http_req_failed")["passes"].as_u64().expect("failures"));
-    let succeeded = added(seconds.iter().map(|second| &second.succeeded));
+    let succeeded: Histogram = seconds.iter().map(|second| &second.succeeded).sum();
     assert_agree(&succeeded, &metric(&outcome, "http_req_duration{expected_response:true}"));
-    let all = added(seconds.iter().flat_map(|second| [&second.succeeded, &second.failed]));
+    let all: Histogram = seconds.iter().flat_map(|second| [&second.succeeded, &second.failed]).sum();
     assert_agree(&all, &metric(&outcome, "http_req_duration"));
     assert!(seconds.iter().any(|second| second.vus == Some(2)), "{seconds:?}");
 

@@ -25,14 +25,6 @@ fn sum(seconds: &[Second], of: impl Fn(&Second) -> u64) -> u64 {
     seconds.iter().map(of).sum()
 }
 
-fn added<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
-    let mut sum = Histogram::default();
-    for histogram in histograms {
-        sum.add(histogram);
-    }
-    sum
-}
-
 #[test]
 fn all_counts_are_those_of_the_summary() {
     let Stretch { seconds, lacks, .. } = stretch();
@@ -49,8 +41,8 @@ fn all_counts_are_those_of_the_summary() {
 #[test]
 fn all_percentiles_are_those_of_the_summary_within_the_width_of_a_bucket() {
     let seconds = stretch().seconds;
-    let succeeded = added(seconds.iter().map(|second| &second.succeeded));
-    let all = added(seconds.iter().flat_map(|second| [&second.succeeded, &second.failed]));
+    let succeeded: Histogram = seconds.iter().map(|second| &second.succeeded).sum();
+    let all: Histogram = seconds.iter().flat_map(|second| [&second.succeeded, &second.failed]).sum();
     for (histogram, name) in [(all, "http_req_duration"), (succeeded, "http_req_duration{expected_response:true}")] {
         let shares = [("med", 0.5), ("p(90)", 0.9), ("p(95)", 0.95), ("p(99)", 0.99), ("p(99.9)", 0.999), ("max", 1.0)];
         for (field, share) in shares {
