@@ -1,5 +1,5 @@
-//! Damaged pushes. `PROPTEST_CASES=1000000 cargo test --release -p brewbench-agent --test series hostile` tries very
-//! many.
+//! Damaged pushes. Four tests, so this tries a million of them, in a few minutes:
+//! `PROPTEST_CASES=250000 cargo test --release -p brewbench-agent --test series hostile`.
 
 use std::sync::LazyLock;
 
