@@ -19,7 +19,7 @@ use crate::series::sampler::Watched;
 use crate::target::{self, Fingerprints, Manifest};
 use crate::wire::job::Job;
 use crate::wire::load::{Load, SHORTEST};
-use crate::wire::outcome::{Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime};
+use crate::wire::outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime};
 use crate::wire::series::{Packed, Series};
 use crate::wire::{Phase, now_ms};
 
@@ -54,12 +54,12 @@ pub async fn run(job: &Job, bench: &Workbench, cancel: &CancellationToken, on_ph
     let mut record = Record { outcome: blank(job, bench), on_phase };
     record.enter(Phase::Preparing);
     let ended = match Site::open(job, bench, &mut record.outcome) {
-        Err(reason) => Ended::Failed { reason },
+        Err(reason) => Ended::Failed { reason, cause: Cause::Other },
         Ok(mut site) => {
             let ended = tokio::select! {
                 biased;
                 () = cancel.cancelled() => Ended::Cancelled,
-                end = site.drive(job, bench, &mut record) => end.map_or_else(|reason| Ended::Failed { reason }, |()| Ended::Finished),
+                end = site.drive(job, bench, &mut record) => end.map_or_else(|reason| Ended::Failed { reason, cause: Cause::Other }, |()| Ended::Finished),
             };
             let grace = if ended == Ended::Finished { TARGET_GRACE } else { Duration::ZERO };
             site.clear(grace, &mut record.outcome).await;
@@ -93,6 +93,7 @@ fn blank(job: &Job, bench: &Workbench) -> Outcome {
         target_sha256: None,
         target_version: String::new(),
         environment: machine::environment(),
+        conditions: Conditions::default(),
     }
 }
 

@@ -30,7 +30,7 @@ async fn failure(bench: &Bench, manner: &str, tables: &str) -> (String, Outcome)
     let job = Job { load: vus(1, 600_000), ..job(manner) };
     let outcome = run(bench, &job).await;
     match outcome.ended.clone() {
-        Ended::Failed { reason } => (reason, outcome),
+        Ended::Failed { reason, .. } => (reason, outcome),
         ended => panic!("{manner} ended as {ended:?}: {}", outcome.k6_log),
     }
 }
@@ -137,7 +137,7 @@ async fn a_target_that_dies_during_the_load_ends_the_run_at_once() {
     bench.offer("mortal", "");
     let load = vus(1, 600_000);
     let outcome = run(&bench, &Job { load, warm_up_ms: 0, ..job("mortal") }).await;
-    let Ended::Failed { reason } = outcome.ended else { panic!("{:?}", outcome.ended) };
+    let Ended::Failed { reason, .. } = outcome.ended else { panic!("{:?}", outcome.ended) };
     let expected = "target mortal died during the measurement: exit status 4; \
                     its last lines: unruly is mortal | enough of this";
     assert_eq!(reason, expected);
@@ -204,7 +204,7 @@ async fn a_target_whose_port_was_taken_meanwhile_gets_another_one() {
 async fn a_target_whose_ports_are_taken_again_and_again_fails_with_the_reason() {
     let Some(bench) = Bench::new("ports").await else { return };
     let (outcome, taken) = run_beaten(&bench, 9).await;
-    let Ended::Failed { reason } = &outcome.ended else { panic!("{outcome:?}") };
+    let Ended::Failed { reason, .. } = &outcome.ended else { panic!("{outcome:?}") };
     let [_, second] = taken.as_slice() else { panic!("{taken:?}: tried twice") };
     let port = second.local_addr().expect("bound").port();
     assert!(reason.starts_with(&format!("target beaten: port {port} is served by another process; ")), "{reason}");
@@ -228,7 +228,7 @@ async fn a_size_that_the_machine_does_not_have_is_refused() {
     {
         let mut job = job("good");
         (job.size.vcpus, job.size.memory_bytes) = (vcpus, memory_bytes);
-        let Ended::Failed { reason } = run(&bench, &job).await.ended else { panic!("it ran") };
+        let Ended::Failed { reason, .. } = run(&bench, &job).await.ended else { panic!("it ran") };
         assert!(reason.starts_with("this machine can't give ") && reason.contains(word), "{reason}");
     }
 }
@@ -237,7 +237,7 @@ async fn a_size_that_the_machine_does_not_have_is_refused() {
 async fn an_unknown_target_is_refused_and_broken_manifests_are_named() {
     let Some(bench) = Bench::new("unknown").await else { return };
     std::fs::write(bench.work.targets.join("odd.toml"), "nam = 1").expect("a file");
-    let Ended::Failed { reason } = run(&bench, &job("odd")).await.ended else { panic!("it ran") };
+    let Ended::Failed { reason, .. } = run(&bench, &job("odd")).await.ended else { panic!("it ran") };
     assert!(reason.contains("no target \"odd\"") && reason.contains("odd.toml: "), "{reason}");
 }
 
@@ -361,7 +361,7 @@ async fn scripts_that_k6_refuses_are_failures_with_its_words() {
     for (script, load, words) in cases {
         let mut job = Job { load, warm_up_ms: 0, ..job("good") };
         job.scenario = scenario(script);
-        let Ended::Failed { reason } = run(&bench, &job).await.ended else { panic!("{script} ran") };
+        let Ended::Failed { reason, .. } = run(&bench, &job).await.ended else { panic!("{script} ran") };
         assert!(reason.contains(words), "{script}: {reason}");
     }
 }

@@ -11,7 +11,8 @@ use brewbench_agent::wire::{
     Phase, RunId,
     load::Load,
     now_ms,
-    outcome::{Cores, Ended, Observed, Outcome},
+    outcome::{Conditions, Cores, Ended, Observed, Outcome},
+    series::Packed,
     summary::{self, Figures},
 };
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,9 @@ pub struct Evidence {
     pub cores: Cores,
     /// Facts about the machine.
     pub environment: BTreeMap<String, String>,
+    /// What speaks for or against the circumstances.
+    #[serde(default)]
+    pub conditions: Conditions,
 }
 
 /// What became of a result.
@@ -108,6 +112,7 @@ pub async fn settle(db: &Db, agent: &str, outcome: &Outcome) -> Result<Settled> 
         version: Some(&outcome.target_version).filter(|version| !version.is_empty()).map(String::as_str),
         summary: summary.as_deref(),
         evidence: Some(&evidence),
+        series: outcome.series.as_ref().map(Packed::as_bytes),
         now,
     };
     endings::end(&mut transaction, &id, &ending).await?;
@@ -122,6 +127,7 @@ fn pack_evidence(outcome: &Outcome) -> Result<Vec<u8>> {
         observed: outcome.observed,
         cores: outcome.cores.clone(),
         environment: outcome.environment.clone(),
+        conditions: outcome.conditions.clone(),
     };
     Ok(blob::pack(&serde_json::to_vec(&evidence).map_err(Error::internal)?))
 }
@@ -139,7 +145,7 @@ impl Judged {
     fn of(outcome: &Outcome, load: Option<&Load>) -> Self {
         match &outcome.ended {
             Ended::Finished => Self::finished(outcome, load),
-            Ended::Failed { reason } => Self::without_figures(Phase::Failed, reason.clone()),
+            Ended::Failed { reason, .. } => Self::without_figures(Phase::Failed, reason.clone()),
             Ended::Cancelled => Self::without_figures(Phase::Cancelled, "cancelled on the agent".to_owned()),
         }
     }

@@ -1,7 +1,7 @@
 //! The pages that look at several rooms at once.
 
 use brewbench::auth::Role;
-use brewbench_agent::wire::outcome::{Ended, Outcome};
+use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
@@ -142,7 +142,7 @@ async fn the_dashboard_says_what_to_do_first_then_what_runs_and_what_is_broken()
     agent.finish(&job, &good()).await;
     let job = agent.job().await;
     let reason = "the <b>port</b> was taken".to_owned();
-    agent.end(Outcome { ended: Ended::Failed { reason }, ..outcome(&job, &good()) }).await;
+    agent.end(Outcome { ended: Ended::Failed { reason, cause: Cause::Other }, ..outcome(&job, &good()) }).await;
     let _job = agent.job().await;
     let busy = page().await;
     for text in [

@@ -8,7 +8,7 @@ use brewbench_agent::wire::{
     load::Load,
     messages::AgentMessage,
     now_ms,
-    outcome::{Ended, Outcome},
+    outcome::{Cause, Ended, Outcome},
 };
 use serde_json::{Value, json};
 
@@ -115,7 +115,8 @@ async fn a_result_that_comes_twice_changes_nothing() {
     let job = agent.job().await;
     agent.finish(&job, &good()).await;
     let before = user.run(&id).await;
-    let other = Outcome { ended: Ended::Failed { reason: "no".to_owned() }, ..outcome(&job, &good()) };
+    let other =
+        Outcome { ended: Ended::Failed { reason: "no".to_owned(), cause: Cause::Other }, ..outcome(&job, &good()) };
     for again in [outcome(&job, &good()), other] {
         assert_dropped(&agent.settle(&again).await, "there is a result already");
     }

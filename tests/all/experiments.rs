@@ -1,6 +1,9 @@
 //! Submissions: what is refused and with which words, the order of runs, progress, comparison.
 
-use brewbench_agent::wire::{Phase, outcome::Ended};
+use brewbench_agent::wire::{
+    Phase,
+    outcome::{Cause, Ended},
+};
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -223,7 +226,10 @@ async fn a_target_that_only_failed_requests_never_wins() {
 async fn a_run_that_failed_never_wins() {
     let failed = |job: &_| {
         let reason = "target slow died during the measurement: exit status 1".to_owned();
-        brewbench_agent::wire::outcome::Outcome { ended: Ended::Failed { reason }, ..outcome(job, &good()) }
+        brewbench_agent::wire::outcome::Outcome {
+            ended: Ended::Failed { reason, cause: Cause::Other },
+            ..outcome(job, &good())
+        }
     };
     assert_out(&compared_with(failed).await);
 }

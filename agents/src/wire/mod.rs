@@ -12,7 +12,7 @@ pub mod summary;
 use serde::{Deserialize, Serialize};
 
 /// The version of the conversation in [`messages`], sent in the first message of both sides.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// Names one run for ever; version 7 UUIDs, so ids sort by the time of submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -42,6 +42,39 @@ pub struct Outcome {
     pub target_version: String,
     /// Facts about the machine, by name: kernel, CPU model, governor, …
     pub environment: BTreeMap<String, String>,
+    /// What speaks for or against the circumstances; nothing from agents that did not look.
+    #[serde(default)]
+    pub conditions: Conditions,
+}
+
+/// Under what circumstances a run was measured, as far as only its agent can see. What is not known is absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Conditions {
+    /// The wait for a quiet machine before the load.
+    pub ground: Option<Ground>,
+    /// By how much the machine's clock was set while the run went on, milliseconds; negative if back.
+    pub clock_jump_ms: Option<i64>,
+    /// Processes of the target that were there when the measurement began.
+    pub processes: Option<u32>,
+    /// How many of them were gone at its end.
+    pub processes_gone: Option<u32>,
+    /// In what the target's answer after the measurement differs from the one that was verified before it: a sentence;
+    /// empty if it is the same.
+    pub response_change: Option<String>,
+}
+
+/// What waiting for a quiet machine came to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ground {
+    /// How long was waited, milliseconds.
+    pub waited_ms: u64,
+    /// CPU time that others used in the last second of it, cores.
+    pub busy_cores: f64,
+    /// So much was allowed, cores.
+    pub limit_cores: f64,
+    /// Whether it was quiet in the end.
+    pub quiet: bool,
 }
 
 /// How a job ended.
@@ -54,9 +87,29 @@ pub enum Ended {
     Failed {
         /// A sentence for the user: what failed and, where known, what helps.
         reason: String,
+        /// What the reason is about.
+        #[serde(default)]
+        cause: Cause,
     },
     /// The server or the owner of the agent asked for its end.
     Cancelled,
+}
+
+/// What a job failed at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The target did not serve in time, or not as its manifest says.
+    TargetNotReady,
+    /// The target ended while it was needed.
+    TargetDied,
+    /// The kernel killed the target for want of memory.
+    TargetOutOfMemory,
+    /// k6 could not do it.
+    Generator,
+    /// The agent could not do it, or did not say.
+    #[default]
+    Other,
 }
 
 /// When a phase began.
@@ -131,7 +184,7 @@ pub(crate) mod tests {
     pub(crate) fn an_outcome() -> Outcome {
         Outcome {
             run: RunId::now(),
-            ended: Ended::Failed { reason: "it \"broke\"".to_owned() },
+            ended: Ended::Failed { reason: "it \"broke\"".to_owned(), cause: Cause::TargetDied },
             times: vec![PhaseTime { phase: Phase::Preparing, at_ms: 1 }],
             sent_at_ms: 2,
             summary: Some("{\n}".to_owned()),
@@ -145,12 +198,15 @@ pub(crate) mod tests {
             target_sha256: None,
             target_version: "1".to_owned(),
             environment: BTreeMap::from([("kernel".to_owned(), "Linux".to_owned())]),
+            conditions: Conditions { clock_jump_ms: Some(-3), ..Conditions::default() },
         }
     }
 
     #[test]
     fn an_outcome_survives_the_wire() {
-        for ended in [Ended::Finished, Ended::Cancelled, Ended::Failed { reason: "why".to_owned() }] {
+        for ended in
+            [Ended::Finished, Ended::Cancelled, Ended::Failed { reason: "why".to_owned(), cause: Cause::Other }]
+        {
             let outcome = Outcome { ended, ..an_outcome() };
             let text = serde_json::to_string(&outcome).expect("written");
             assert_eq!(serde_json::from_str::<Outcome>(&text).expect("read"), outcome);

@@ -33,6 +33,8 @@ pub struct Ending<'a> {
     pub summary: Option<&'a [u8]>,
     /// The compressed evidence.
     pub evidence: Option<&'a [u8]>,
+    /// The packed series.
+    pub series: Option<&'a [u8]>,
     /// Unix ms.
     pub now: i64,
 }
@@ -48,6 +50,11 @@ pub async fn end(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_
     }
     if let Some(body) = ending.evidence {
         sqlx::query!("insert or replace into run_evidence (run_id, body) values (?, ?)", id, body)
+            .execute(&mut *connection)
+            .await?;
+    }
+    if let Some(body) = ending.series {
+        sqlx::query!("insert or replace into run_series (run_id, body) values (?, ?)", id, body)
             .execute(&mut *connection)
             .await?;
     }

@@ -321,6 +321,12 @@ pub async fn summary(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Vec<u8>
         .map(|row| row.body))
 }
 
+/// The packed series of a run.
+pub async fn series(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Vec<u8>>> {
+    let row = sqlx::query!("select body from run_series where run_id = ?", id).fetch_optional(pool).await?;
+    Ok(row.map(|row| row.body))
+}
+
 /// The compressed evidence of a run.
 pub async fn evidence(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Vec<u8>>> {
     Ok(sqlx::query!("select body from run_evidence where run_id = ?", id)

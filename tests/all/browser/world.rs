@@ -5,7 +5,7 @@ use std::time::Duration;
 use brewbench::auth::Role;
 use brewbench_agent::wire::{
     Phase, now_ms,
-    outcome::{Ended, Mechanism, Observed, Outcome},
+    outcome::{Cause, Ended, Mechanism, Observed, Outcome},
 };
 use serde_json::json;
 
@@ -305,7 +305,11 @@ async fn work(agent: &mut Agent, faster: Option<f64>) {
     let Some(faster) = faster else {
         let reason = "target died during the measurement: exit status 101\nthread 'main' panicked at src/main.rs:7";
         return agent
-            .end(Outcome { ended: Ended::Failed { reason: reason.to_owned() }, summary: None, ..outcome(&job, "") })
+            .end(Outcome {
+                ended: Ended::Failed { reason: reason.to_owned(), cause: Cause::Other },
+                summary: None,
+                ..outcome(&job, "")
+            })
             .await;
     };
     let own = if job.target.starts_with("fast") { 1.3 } else { 1.0 };

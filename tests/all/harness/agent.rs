@@ -8,7 +8,7 @@ use brewbench_agent::wire::{
     job::Job,
     messages::{AgentMessage, Finding, Hello, Machine, ServerMessage, TargetOffer},
     now_ms,
-    outcome::{Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime},
+    outcome::{Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime},
 };
 use futures_util::{
     SinkExt, StreamExt,
@@ -25,7 +25,7 @@ use tokio_tungstenite::{
     tungstenite::{Error as WsError, Message, client::IntoClientRequest, http::StatusCode},
 };
 
-use super::{Actor, Answer, App, PATIENCE};
+use super::{Actor, Answer, App, PATIENCE, series};
 
 /// One agent, connected or not.
 pub struct Agent {
@@ -165,7 +165,7 @@ pub fn outcome(job: &Job, summary: &str) -> Outcome {
         times: phases.into_iter().map(|phase| PhaseTime { phase, at_ms: now }).collect(),
         sent_at_ms: now,
         summary: Some(summary.to_owned()),
-        series: None,
+        series: Some(series::steady()),
         target_log: "listening\n".to_owned(),
         k6_log: String::new(),
         enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },
@@ -175,6 +175,7 @@ pub fn outcome(job: &Job, summary: &str) -> Outcome {
         target_sha256: Some("ab".repeat(32)),
         target_version: "1.0".to_owned(),
         environment: BTreeMap::new(),
+        conditions: Conditions::default(),
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod actor;
 pub mod agent;
 pub mod program;
+pub mod series;
 pub mod submit;
 pub mod summaries;
 
