@@ -12,6 +12,7 @@ pub mod made_up;
 pub mod pages;
 pub mod progress;
 pub mod queries;
+pub mod series;
 pub mod verdict;
 pub mod view;
 
@@ -211,6 +212,7 @@ pub fn api(max_summary_bytes: usize) -> OpenApiRouter<AppState> {
         .routes(routes!(api::views::list))
         .routes(routes!(api::views::save, api::views::remove))
         .routes(routes!(api::summary))
+        .routes(routes!(api::series::series))
         .routes(routes!(api::cancel))
         .merge(import)
 }

@@ -20,5 +20,6 @@ mod processes;
 mod real;
 mod routes;
 mod runs;
+mod series;
 mod tidy;
 mod tls;

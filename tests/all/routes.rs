@@ -145,6 +145,7 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("POST", "/api/v1/runs/import", Submit),
     ("GET", "/api/v1/runs/{id}", Read),
     ("DELETE", "/api/v1/runs/{id}", Submit),
+    ("GET", "/api/v1/runs/{id}/series", Read),
     ("GET", "/api/v1/runs/{id}/summary", Read),
     ("POST", "/api/v1/runs/{id}/cancel", Submit),
     ("GET", "/api/v1/views", Read),

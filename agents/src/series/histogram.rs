@@ -3,7 +3,7 @@
 //! Buckets are those of Prometheus' native histograms: bucket `i` holds latencies above 2^((i-1)/2^schema) seconds and
 //! up to 2^(i/2^schema) seconds. With k6's schema 3 a bucket is 9 % wide.
 
-mod quantile;
+pub mod quantile;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

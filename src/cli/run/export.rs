@@ -25,6 +25,10 @@ pub enum ExportAs {
     Json,
     /// The same, a line a run
     Csv,
+    /// What happened during one run, second by second, as JSON
+    Series,
+    /// The same, a line a second
+    SeriesCsv,
 }
 
 impl Export {
@@ -38,7 +42,14 @@ impl Export {
         }
         let request = match (format, full.as_slice()) {
             (ExportAs::Summary, [id]) => connection.client.request(Method::GET, &format!("api/v1/runs/{id}/summary")),
-            (ExportAs::Summary, _) => bail!("a summary is one run's; name one, or give --format csv or json"),
+            (ExportAs::Series | ExportAs::SeriesCsv, [id]) => {
+                let format = if format == ExportAs::SeriesCsv { "csv" } else { "json" };
+                let request = connection.client.request(Method::GET, &format!("api/v1/runs/{id}/series"));
+                request.query(&[("format", format)])
+            }
+            (ExportAs::Summary | ExportAs::Series | ExportAs::SeriesCsv, _) => {
+                bail!("summary and series are one run's; name one, or give --format csv or json")
+            }
             (ExportAs::Json | ExportAs::Csv, ids) => {
                 let format = if format == ExportAs::Csv { "csv" } else { "json" };
                 let request = connection.client.request(Method::GET, "api/v1/runs/export");

@@ -49,7 +49,7 @@ pub enum Run {
     Note(NoteOf),
     /// Import k6's end-of-test JSON files as runs
     Import(Import),
-    /// Print the k6 summary of a run as it was, or the figures of several as CSV or JSON
+    /// Print the k6 summary or the series of a run, or the figures of several as CSV or JSON
     Export(Export),
 }
 

@@ -2,6 +2,7 @@
 
 pub mod export;
 pub mod remarks;
+pub mod series;
 pub mod trash;
 pub mod views;
 

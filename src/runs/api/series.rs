@@ -1,0 +1,62 @@
+//! What happened during a run, second by second: JSON, or CSV for spreadsheets.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::header,
+    response::{IntoResponse, Response},
+};
+use brewbench_agent::wire::series::{Packed, Series};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::{export::Format, found};
+use crate::{
+    auth::Read,
+    error::{Asked, Error, ErrorBody, Result},
+    runs::{
+        queries,
+        series::{SeriesBody, table},
+    },
+    state::AppState,
+};
+
+/// How it is written.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct SeriesAs {
+    /// `json` unless said.
+    #[serde(default)]
+    format: Format,
+}
+
+/// The series of a run: load, latencies and resources, second by second.
+#[utoipa::path(get, path = "/api/v1/runs/{id}/series", tag = "runs", params(("id" = String, Path), SeriesAs),
+    responses((status = 200, body = SeriesBody, description = "or text/csv"), (status = 404, body = ErrorBody)))]
+pub async fn series(
+    _: Read,
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+    Asked(wish): Asked<SeriesAs>,
+) -> Result<Response> {
+    found(&state, &id).await?;
+    let series = stored(&state, &id).await?.ok_or_else(|| Error::NotFound(format!("series of run {id:?}")))?;
+    let body = SeriesBody::new(&id, &series);
+    let name = |end: &str| {
+        let disposition = format!("attachment; filename=\"{}-series.{end}\"", id.replace(['"', '\\'], ""));
+        (header::CONTENT_DISPOSITION, disposition)
+    };
+    Ok(match wish.format {
+        Format::Json => ([name("json")], Json(body)).into_response(),
+        Format::Csv => {
+            let kind = (header::CONTENT_TYPE, "text/csv; charset=utf-8".to_owned());
+            ([kind, name("csv")], table::csv(&body)).into_response()
+        }
+    })
+}
+
+/// The series that is stored of a run.
+pub async fn stored(state: &AppState, id: &str) -> Result<Option<Series>> {
+    let packed = queries::series(&state.db.read, id).await?.map(Packed::from_bytes);
+    packed.map(|packed| packed.unpack().map_err(Error::internal)).transpose()
+}

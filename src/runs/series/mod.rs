@@ -1,0 +1,400 @@
+//! What happened during a run second by second, as JSON, CSV and charts have it. Pure.
+//!
+//! Percentiles, of a second and of a whole stretch, come from added histograms; they are exact but for the width of a
+//! bucket (k6's are 9 % wide). Nothing is averaged.
+
+pub mod table;
+
+use brewbench_agent::{
+    series::histogram::{Histogram, quantile::Quantile},
+    wire::series::{Consumption, Host, Lacks, Second, Series, Stretch, Usage},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The series of one run. All times count from the beginning of the first stretch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SeriesBody {
+    /// The run.
+    pub run: String,
+    /// When the first stretch began, by the agent's clock, unix ms.
+    pub start_ms: Option<i64>,
+    /// The warm-up, where there was one.
+    pub warm_up: Option<StretchBody>,
+    /// What counts.
+    pub measured: Option<StretchBody>,
+}
+
+/// Warm-up or measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StretchBody {
+    /// When it began, seconds.
+    pub from_s: f64,
+    /// What the load did.
+    pub seconds: Vec<SecondBody>,
+    /// What was used meanwhile.
+    pub usage: Vec<UsageBody>,
+    /// What is known to be missing; all 0 in an ordinary run.
+    pub lacks: LacksBody,
+    /// Latencies of all its successful requests.
+    pub succeeded: LatencyBody,
+    /// Latencies of all its failed requests.
+    pub failed: LatencyBody,
+}
+
+/// What the load did in about a second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SecondBody {
+    /// Its end, seconds.
+    pub at_s: f64,
+    /// How long it was, seconds.
+    pub length_s: f64,
+    /// Requests that ended.
+    pub requests: u64,
+    /// Requests per second.
+    pub rps: Option<f64>,
+    /// Failed requests per second.
+    pub failed_rps: Option<f64>,
+    /// Iterations that ended.
+    pub iterations: u64,
+    /// Iterations that could not begin in time.
+    pub dropped_iterations: u64,
+    /// Received by k6.
+    pub received_bytes: u64,
+    /// Sent by k6.
+    pub sent_bytes: u64,
+    /// Virtual users at its end.
+    pub vus: Option<u64>,
+    /// Latencies of the requests that succeeded.
+    pub succeeded: LatencyBody,
+    /// Latencies of the requests that failed.
+    pub failed: LatencyBody,
+}
+
+/// How long requests took, ms. Percentiles are null where there was no request.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LatencyBody {
+    /// How many requests.
+    pub count: u64,
+    /// Their mean.
+    pub mean_ms: Option<f64>,
+    /// Median.
+    pub p50_ms: Option<f64>,
+    /// 90th percentile.
+    pub p90_ms: Option<f64>,
+    /// 95th percentile.
+    pub p95_ms: Option<f64>,
+    /// 99th percentile.
+    pub p99_ms: Option<f64>,
+    /// 99.9th percentile.
+    pub p999_ms: Option<f64>,
+    /// The longest.
+    pub max_ms: Option<f64>,
+    /// For each bucket that is not empty its upper edge in ms and how many requests are in it, ascending.
+    #[schema(value_type = Vec<Vec<f64>>)]
+    pub buckets: Vec<(f64, u64)>,
+}
+
+/// What was used since the sample before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct UsageBody {
+    /// When the sample was taken, seconds; may lie a little before the stretch.
+    pub at_s: f64,
+    /// Since the sample before, seconds; null for the first of a stretch, which has levels only.
+    pub length_s: Option<f64>,
+    /// By the target's processes.
+    pub target: SideBody,
+    /// By k6.
+    pub generator: SideBody,
+    /// By everything on the machine.
+    pub host: HostBody,
+}
+
+/// What one side of a run used; null where the machine does not tell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SideBody {
+    /// CPU, cores.
+    pub cores: Option<f64>,
+    /// The share of the time in which its quota held it back; of several threads, more than 1 is possible.
+    pub throttled: Option<f64>,
+    /// Memory in use, without what the kernel can take back at once.
+    pub memory_bytes: Option<u64>,
+    /// The highest memory use so far.
+    pub peak_memory_bytes: Option<u64>,
+    /// Threads.
+    pub threads: Option<u64>,
+    /// Open files, sockets among them.
+    pub open_files: Option<u64>,
+}
+
+/// What the whole machine did. CPU in cores, null in the first sample.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HostBody {
+    /// In programs.
+    pub user_cores: Option<f64>,
+    /// In the kernel.
+    pub system_cores: Option<f64>,
+    /// Taken by the hypervisor for somebody else.
+    pub steal_cores: Option<f64>,
+    /// Idle while something waited for a disk.
+    pub iowait_cores: Option<f64>,
+    /// Load average over a minute.
+    pub load: f64,
+    /// Received by all network interfaces but loopback, bytes a second.
+    pub received_rate: Option<f64>,
+    /// Sent, bytes a second.
+    pub sent_rate: Option<f64>,
+}
+
+/// What a stretch is known to lack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LacksBody {
+    /// Seconds for which k6 told nothing; what happened in them is in the one that follows.
+    pub missing_seconds: u64,
+    /// What k6 told too early; it is in the second before.
+    pub doubled_seconds: u64,
+    /// Times that k6's counters went backwards.
+    pub restarts: u64,
+    /// What k6 told and could not be understood.
+    pub damaged: u64,
+    /// What was left out because the script has too many different tags.
+    pub left_out: u64,
+    /// 1 when k6 did not say that it had told everything.
+    pub unfinished: u64,
+}
+
+impl SeriesBody {
+    /// The series of a run in words of the API.
+    pub fn new(run: &str, series: &Series) -> Self {
+        let start_ms = start_ms(series);
+        let stretch = |stretch: &Option<Stretch>| {
+            stretch.as_ref().map(|stretch| StretchBody::new(stretch, offset_ms(stretch, start_ms.unwrap_or_default())))
+        };
+        Self { run: run.to_owned(), start_ms, warm_up: stretch(&series.warm_up), measured: stretch(&series.measured) }
+    }
+
+    /// Warm-up and measurement, as far as they are there.
+    pub fn stretches(&self) -> impl Iterator<Item = &StretchBody> {
+        self.warm_up.iter().chain(&self.measured)
+    }
+}
+
+/// When the first stretch of a series began, by the agent's clock, unix ms.
+pub fn start_ms(series: &Series) -> Option<i64> {
+    series.warm_up.as_ref().or(series.measured.as_ref()).map(|stretch| stretch.start_ms)
+}
+
+/// How long after the start of a series one of its stretches began, ms.
+pub fn offset_ms(stretch: &Stretch, start_ms: i64) -> i64 {
+    stretch.start_ms.saturating_sub(start_ms)
+}
+
+impl StretchBody {
+    fn new(stretch: &Stretch, offset_ms: i64) -> Self {
+        let Stretch { start_ms: _, seconds, usage, lacks } = stretch;
+        let sum = |of: fn(&Second) -> &Histogram| {
+            seconds.iter().fold(Histogram::default(), |mut sum, second| {
+                sum.add(of(second));
+                sum
+            })
+        };
+        Self {
+            from_s: in_seconds(offset_ms),
+            seconds: seconds_after(offset_ms, 0, seconds),
+            usage: usage_after(offset_ms, None, usage),
+            lacks: (*lacks).into(),
+            succeeded: (&sum(|second| &second.succeeded)).into(),
+            failed: (&sum(|second| &second.failed)).into(),
+        }
+    }
+}
+
+/// Seconds that follow one which ended at `before_ms` of its stretch, which began `offset_ms` after the series.
+pub fn seconds_after(offset_ms: i64, before_ms: u32, seconds: &[Second]) -> Vec<SecondBody> {
+    let befores = std::iter::once(before_ms).chain(seconds.iter().map(|second| second.until_ms));
+    seconds.iter().zip(befores).map(|(second, before)| SecondBody::new(second, offset_ms, before)).collect()
+}
+
+/// Samples that follow one of `before_ms` of their stretch, if they do.
+pub fn usage_after(offset_ms: i64, before_ms: Option<i32>, usage: &[Usage]) -> Vec<UsageBody> {
+    let befores = std::iter::once(before_ms).chain(usage.iter().map(|sample| Some(sample.at_ms)));
+    usage.iter().zip(befores).map(|(sample, before)| UsageBody::new(sample, offset_ms, before)).collect()
+}
+
+impl SecondBody {
+    fn new(second: &Second, offset_ms: i64, before_ms: u32) -> Self {
+        let length_s = in_seconds(second.until_ms.saturating_sub(before_ms).into());
+        Self {
+            at_s: in_seconds(offset_ms.saturating_add(second.until_ms.into())),
+            length_s,
+            requests: second.requests(),
+            rps: per(second.requests() as f64, length_s),
+            failed_rps: per(second.failed.total() as f64, length_s),
+            iterations: second.iterations,
+            dropped_iterations: second.dropped_iterations,
+            received_bytes: second.received_bytes,
+            sent_bytes: second.sent_bytes,
+            vus: second.vus,
+            succeeded: (&second.succeeded).into(),
+            failed: (&second.failed).into(),
+        }
+    }
+}
+
+impl UsageBody {
+    fn new(usage: &Usage, offset_ms: i64, before_ms: Option<i32>) -> Self {
+        let length_s = before_ms.map(|before| in_seconds(i64::from(usage.at_ms) - i64::from(before)));
+        let Host { user_us, system_us, steal_us, iowait_us, load_milli, received_bytes, sent_bytes } = usage.host;
+        let cores = |us: u64| per(us as f64 / 1e6, length_s?);
+        let rate = |bytes: u64| per(bytes as f64, length_s?);
+        Self {
+            at_s: in_seconds(offset_ms.saturating_add(usage.at_ms.into())),
+            length_s,
+            target: SideBody::new(&usage.target, length_s),
+            generator: SideBody::new(&usage.generator, length_s),
+            host: HostBody {
+                user_cores: cores(user_us),
+                system_cores: cores(system_us),
+                steal_cores: cores(steal_us),
+                iowait_cores: cores(iowait_us),
+                load: load_milli as f64 / 1e3,
+                received_rate: rate(received_bytes),
+                sent_rate: rate(sent_bytes),
+            },
+        }
+    }
+}
+
+impl SideBody {
+    fn new(side: &Consumption, length_s: Option<f64>) -> Self {
+        let Consumption { cpu_us, throttled_us, memory_bytes, peak_memory_bytes, threads, open_files } = *side;
+        let share = |us: Option<u64>| per(us? as f64 / 1e6, length_s?);
+        Self {
+            cores: share(cpu_us),
+            throttled: share(throttled_us),
+            memory_bytes,
+            peak_memory_bytes,
+            threads,
+            open_files,
+        }
+    }
+}
+
+impl From<&Histogram> for LatencyBody {
+    fn from(histogram: &Histogram) -> Self {
+        let estimate = |quantile: Option<Quantile>| quantile.map(|quantile| rounded(quantile.estimate));
+        let at = |q| estimate(histogram.quantile(q));
+        let zero = (histogram.zero() > 0).then_some((0.0, histogram.zero()));
+        let others = histogram.buckets().map(|(index, count)| (rounded(histogram.bounds_ms(index).1), count));
+        Self {
+            count: histogram.total(),
+            mean_ms: histogram.mean_ms().map(rounded),
+            p50_ms: at(0.5),
+            p90_ms: at(0.9),
+            p95_ms: at(0.95),
+            p99_ms: at(0.99),
+            p999_ms: at(0.999),
+            max_ms: estimate(histogram.max()),
+            buckets: zero.into_iter().chain(others).collect(),
+        }
+    }
+}
+
+impl From<Lacks> for LacksBody {
+    fn from(lacks: Lacks) -> Self {
+        let Lacks { missing_seconds, doubled_seconds, restarts, damaged, left_out, unfinished } = lacks;
+        Self { missing_seconds, doubled_seconds, restarts, damaged, left_out, unfinished }
+    }
+}
+
+fn in_seconds(ms: i64) -> f64 {
+    ms as f64 / 1e3
+}
+
+/// A count by time; nothing where no time passed.
+fn per(count: f64, seconds: f64) -> Option<f64> {
+    (seconds > 0.0).then(|| rounded(count / seconds))
+}
+
+/// To a ten-thousandth: of milliseconds, requests a second and cores nobody can tell more.
+fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Ten seconds after two of warm-up: in the n-th second n × 100 requests, one of which failed.
+    pub(crate) fn rising() -> Series {
+        let second = |number: u32| Second {
+            until_ms: number * 1_000,
+            vus: Some(10),
+            succeeded: latencies(u64::from(number) * 100 - 1),
+            failed: latencies(1),
+            ..Second::default()
+        };
+        let usage = |number: i32| {
+            let cpu_us = Some(if number == 0 { 0 } else { 500_000 });
+            let target =
+                Consumption { cpu_us, throttled_us: Some(0), memory_bytes: Some(1 << 20), ..Default::default() };
+            Usage { at_ms: number * 1_000, target, ..Usage::default() }
+        };
+        let stretch = |start_ms, seconds| Stretch {
+            start_ms,
+            seconds: (1..=seconds).map(second).collect(),
+            usage: (0..=seconds.cast_signed()).map(usage).collect(),
+            ..Stretch::default()
+        };
+        Series { warm_up: Some(stretch(1_000_000, 2)), measured: Some(stretch(1_002_500, 10)) }
+    }
+
+    /// So many requests of 0.92 to 1 ms.
+    fn latencies(count: u64) -> Histogram {
+        Histogram::new(3, 0, count * 960_000, [(-79, count)]).expect("a histogram")
+    }
+
+    #[test]
+    fn times_count_from_the_warm_up_and_rates_come_of_counts_and_time() {
+        let body = SeriesBody::new("run", &rising());
+        let (warm_up, measured) = (body.warm_up.expect("there"), body.measured.expect("there"));
+        assert_eq!((body.start_ms, warm_up.from_s, measured.from_s), (Some(1_000_000), 0.0, 2.5));
+        let last = measured.seconds.last().expect("ten");
+        assert_eq!((last.at_s, last.length_s, last.requests, last.rps), (12.5, 1.0, 1_000, Some(1_000.0)));
+        assert_eq!((last.failed_rps, last.succeeded.count, last.failed.count), (Some(1.0), 999, 1));
+    }
+
+    #[test]
+    fn a_stretch_has_the_latencies_of_all_its_requests() {
+        let measured = SeriesBody::new("run", &rising()).measured.expect("there");
+        assert_eq!((measured.succeeded.count, measured.failed.count), (5_490, 10));
+        let p99 = measured.succeeded.p99_ms.expect("known");
+        assert!((0.9..=1.1).contains(&p99), "{p99}");
+        assert_eq!(measured.succeeded.buckets.len(), 1);
+    }
+
+    #[test]
+    fn the_first_sample_has_levels_only() {
+        let measured = SeriesBody::new("run", &rising()).measured.expect("there");
+        let sides =
+            [&measured.usage[0], &measured.usage[1]].map(|usage| (usage.target.cores, usage.target.memory_bytes));
+        assert_eq!(sides, [(None, Some(1 << 20)), (Some(0.5), Some(1 << 20))]);
+        assert_eq!(measured.usage[1].generator.cores, None, "what is not known is not zero");
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_second_without_time_or_requests() {
+        let empty = SecondBody::new(&Second::default(), 0, 0);
+        assert_eq!((empty.rps, empty.succeeded), (None, LatencyBody::default()));
+    }
+
+    #[test]
+    fn a_series_that_goes_on_is_told_like_one_that_is_whole() {
+        let series = rising();
+        let measured = series.measured.as_ref().expect("there");
+        let whole = SeriesBody::new("run", &series).measured.expect("there");
+        let offset = offset_ms(measured, start_ms(&series).expect("there"));
+        assert_eq!(seconds_after(offset, 4_000, &measured.seconds[4..]), whole.seconds[4..]);
+        assert_eq!(usage_after(offset, Some(3_000), &measured.usage[4..]), whole.usage[4..]);
+    }
+}
