@@ -41,7 +41,7 @@
     if (node && typeof node === "object") {
       return Object.fromEntries(Object.entries(node).map(([name, value]) => [name, painted(value, colours, name)]));
     }
-    return typeof node === "string" && key.endsWith("color") ? (colours.get(node) ?? node) : node;
+    return typeof node === "string" && (key.endsWith("color") || key === "colorscale") ? (colours.get(node) ?? node) : node;
   }
 
   function draw(figure, colours) {
@@ -49,12 +49,62 @@
     const plot = figure.querySelector(".plot");
     if (!source || !plot || !figure.clientWidth) return;
     const { data, layout } = painted(JSON.parse(source), colours);
+    const off = switchedOff.get(figure.id);
+    if (off) for (const place of off) if (data[place]) data[place].visible = false;
     layout.font = { ...layout.font, family: getComputedStyle(document.body).fontFamily };
     layout.width = onPaper ? paperWidth : figure.clientWidth;
     layout.height = figure.clientHeight;
     drawn.set(figure, { source, plot, width: layout.width, height: layout.height });
     Plotly.react(plot, data, layout, { displayModeBar: false, showTips: false });
+    if (figure.dataset.shares && !pointing.has(plot)) {
+      pointing.add(plot);
+      plot.on("plotly_hover", ({ points }) => point(figure, points[0]?.x));
+      plot.on("plotly_unhover", () => point(figure, null));
+    }
   }
+
+  // What is pointed at in one chart is marked in all that share its horizontal axis; a line of our own, as drawing all of
+  // them anew for every move of the mouse would be slow.
+  const pointing = new WeakSet();
+  function point(from, x) {
+    for (const [figure, { plot }] of drawn) {
+      if (figure.dataset.shares !== from.dataset.shares) continue;
+      let line = figure.querySelector(".pointed");
+      const { xaxis, yaxis } = plot._fullLayout ?? {};
+      const at = typeof x === "number" && xaxis ? xaxis.l2p(x) : NaN;
+      if (!(at >= 0 && at <= xaxis._length)) {
+        line?.remove();
+        continue;
+      }
+      if (!line) {
+        line = document.createElement("i");
+        line.className = "pointed";
+        figure.append(line);
+      }
+      line.style.cssText = `left:${xaxis._offset + at}px;top:${yaxis._offset}px;height:${yaxis._length}px`;
+    }
+  }
+
+  // Curves that somebody switched off, by the id of their figure: they stay off when the figure changes.
+  const switchedOff = new Map();
+  function showKeys() {
+    for (const key of document.querySelectorAll(".key")) {
+      const off = switchedOff.get(key.getAttribute("aria-controls"))?.has(Number(key.dataset.curve)) ?? false;
+      if (key.getAttribute("aria-pressed") !== String(!off)) key.setAttribute("aria-pressed", String(!off));
+    }
+  }
+  document.addEventListener("click", ({ target }) => {
+    const key = target.closest?.(".key");
+    const id = key?.getAttribute("aria-controls");
+    const figure = id && document.getElementById(id);
+    if (!figure) return;
+    const off = switchedOff.get(id) ?? new Set();
+    const curve = Number(key.dataset.curve);
+    if (!off.delete(curve)) off.add(curve);
+    switchedOff.set(id, off);
+    showKeys();
+    if (window.Plotly) draw(figure, palette());
+  });
 
   const sizes = new ResizeObserver((entries) => {
     const colours = palette();
@@ -80,6 +130,7 @@
 
   // Finds what came, what changed and what went.
   function survey() {
+    showKeys();
     if (!window.Plotly) {
       if (document.querySelector("figure[data-chart]")) summon();
       return;
@@ -106,7 +157,8 @@
   }
 
   // Plotly changes the page as well: those changes are not news.
-  const outsidePlots = ({ target }) => !(target.nodeType === 1 ? target : target.parentElement)?.closest(".plot");
+  const outsidePlots = ({ target, addedNodes }) =>
+    !(target.nodeType === 1 ? target : target.parentElement)?.closest(".plot") && !addedNodes[0]?.classList?.contains("pointed");
   new MutationObserver((changes) => {
     if (changes.some(outsidePlots)) survey();
   }).observe(document.body, { childList: true, subtree: true, characterData: true });

@@ -78,6 +78,8 @@ fn throughput(subjects: &[Subject], row: &Row) -> Chart {
         height: if bars.len() > 4 { 60 + 44 * bars.len() } else { 280 },
         min_width: 280,
         figure: ScriptJson(json!({"data": data, "layout": layout})),
+        legend: Vec::new(),
+        shares: None,
     }
 }
 
@@ -98,7 +100,17 @@ fn latency(subjects: &[Subject], row: &Row) -> Option<Chart> {
     let scale = scale_of(&groups);
     let unit = format!("ms, lower is better{}{}", scale.said(), suspect_hint(&[row]));
     let (figure, min_width) = grouped(&groups, &metrics, &scale);
-    Some(Chart { id: "latency", title: "Latency".to_owned(), unit, label, height: 280, min_width, figure })
+    Some(Chart {
+        id: "latency",
+        title: "Latency".to_owned(),
+        unit,
+        label,
+        height: 280,
+        min_width,
+        figure,
+        legend: Vec::new(),
+        shares: None,
+    })
 }
 
 /// None if no summary has the figure.
@@ -127,7 +139,7 @@ fn by_setting(subjects: &[Subject], rows: &[&Row], id: &'static str, metric: Met
     let label = spoken(&title, groups.iter().flat_map(|(_, bars)| bars.iter().flatten().map(|bar| (bar, metric))));
     let (figure, min_width) = grouped(&groups, &vec![metric; groups.len()], &scale);
     let unit = format!("{unit}{}{}", scale.said(), suspect_hint(rows));
-    Some(Chart { id, title, unit, label, height: 300, min_width, figure })
+    Some(Chart { id, title, unit, label, height: 300, min_width, figure, legend: Vec::new(), shares: None })
 }
 
 fn scale_of(groups: &[Group]) -> Scale {

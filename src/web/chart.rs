@@ -23,6 +23,47 @@ pub struct Chart {
     pub min_width: usize,
     /// `data` and `layout` for Plotly.
     pub figure: ScriptJson,
+    /// Its curves, for switching them off; empty where nothing has to be told apart.
+    pub legend: Vec<Key>,
+    /// Whose horizontal axis it has: what is pointed at in one chart is marked in all that share it.
+    pub shares: Option<&'static str>,
+}
+
+/// A curve in a legend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// The place of its trace in the figure.
+    pub trace: usize,
+    /// What people call it.
+    pub name: String,
+    /// Its colour, as a role.
+    pub role: String,
+    /// Its dashes, by Plotly's names.
+    pub dash: &'static str,
+}
+
+impl Key {
+    /// The property of `app.css` that has the colour.
+    pub fn property(&self) -> String {
+        match self.role.as_str() {
+            "soft ink" => "--soft".to_owned(),
+            "doubtful" => "--warn".to_owned(),
+            role => match role.strip_prefix("target ") {
+                Some(number) => format!("--t{number}"),
+                None => format!("--{role}"),
+            },
+        }
+    }
+
+    /// Its dashes for SVG.
+    pub fn dashes(&self) -> &'static str {
+        match self.dash {
+            "dash" => "7 4",
+            "dot" => "2 3",
+            "dashdot" => "7 3 2 3",
+            _ => "none",
+        }
+    }
 }
 
 /// JSON that may stand in a `<script>` element: nothing in it can end the element.

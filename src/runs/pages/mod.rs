@@ -1,5 +1,6 @@
 //! History and single runs as pages. What a page shows is put together by the pure files in here: [`headline`],
-//! [`mod@line`], [`stages`], [`metrics`], [`checks`], [`machine`] and [`charts`].
+//! [`mod@line`], [`stages`], [`metrics`], [`checks`], [`machine`], [`story`] and
+//! [`charts`].
 
 pub mod acts;
 pub mod charts;
@@ -14,6 +15,7 @@ pub mod metrics;
 pub mod one;
 pub mod remarks;
 pub mod stages;
+pub mod story;
 pub mod views;
 
 use axum::{

@@ -10,6 +10,7 @@ use axum::{
 };
 use brewbench_agent::wire::{
     now_ms,
+    series::Series,
     summary::{self, Summary},
 };
 
@@ -22,6 +23,7 @@ use super::{
     metrics::{self, Metrics},
     remarks::Remarks,
     stages::{self, Stage},
+    story::Story,
 };
 use crate::{
     auth::{Read, Scope},
@@ -64,6 +66,7 @@ pub struct RunView {
     cards: Vec<Card>,
     doubts: Vec<Doubt>,
     charts: Vec<Chart>,
+    story: Option<Story>,
     /// How many repetitions its cell has.
     repetitions: usize,
     enforced: String,
@@ -96,6 +99,7 @@ struct Stored {
     phases: Vec<(String, i64)>,
     summary: Option<Summary>,
     evidence: Option<Evidence>,
+    series: Option<Series>,
     /// All repetitions of its cell, itself among them.
     cell: Vec<Run>,
     marks: Marks,
@@ -124,7 +128,8 @@ impl Stored {
             }
             None => None,
         };
-        Ok(Self { phases: queries::phases(pool, &run.id).await?, summary, evidence, cell, marks })
+        let series = api::series::stored(state, &run.id).await?;
+        Ok(Self { phases: queries::phases(pool, &run.id).await?, summary, evidence, series, cell, marks })
     }
 }
 
@@ -136,7 +141,7 @@ impl RunView {
     }
 
     fn new(run: Run, stored: Stored, scope: Scope, now: i64) -> Self {
-        let Stored { phases, summary, evidence, cell, marks } = stored;
+        let Stored { phases, summary, evidence, series, cell, marks } = stored;
         let mark = marks.of(&run.target);
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
         Self {
@@ -144,6 +149,7 @@ impl RunView {
             cards: headline::cards(&run, summary.as_ref()),
             doubts: headline::doubts(&run),
             charts: charts::charts(&run, mark, &cell, summary.as_ref()),
+            story: series.and_then(|series| Story::new(&run, mark, series)),
             repetitions: cell.iter().map(|other| other.repetition).collect::<BTreeSet<_>>().len(),
             enforced: machine::enforced(&run),
             stages: stages::stages(&phases, now),

@@ -192,21 +192,51 @@ pub fn offset_ms(stretch: &Stretch, start_ms: i64) -> i64 {
 impl StretchBody {
     fn new(stretch: &Stretch, offset_ms: i64) -> Self {
         let Stretch { start_ms: _, seconds, usage, lacks } = stretch;
-        let sum = |of: fn(&Second) -> &Histogram| {
-            seconds.iter().fold(Histogram::default(), |mut sum, second| {
-                sum.add(of(second));
-                sum
-            })
-        };
+        let (succeeded, failed) = latencies(stretch);
         Self {
             from_s: in_seconds(offset_ms),
             seconds: seconds_after(offset_ms, 0, seconds),
             usage: usage_after(offset_ms, None, usage),
             lacks: (*lacks).into(),
-            succeeded: (&sum(|second| &second.succeeded)).into(),
-            failed: (&sum(|second| &second.failed)).into(),
+            succeeded: (&succeeded).into(),
+            failed: (&failed).into(),
         }
     }
+}
+
+/// Latencies of all successful and of all failed requests of a stretch.
+pub fn latencies(stretch: &Stretch) -> (Histogram, Histogram) {
+    let mut sums = (Histogram::default(), Histogram::default());
+    for second in &stretch.seconds {
+        sums.0.add(&second.succeeded);
+        sums.1.add(&second.failed);
+    }
+    sums
+}
+
+/// The same in fewer points, as many of them added up as it takes: what a screen has no room for.
+#[must_use]
+pub fn thinned(series: Series, most: usize) -> Series {
+    let thin = |stretch: Stretch| {
+        let Stretch { seconds, usage, .. } = &stretch;
+        let seconds = added(seconds, most, Second::add);
+        let usage = added(usage, most, Usage::add);
+        Stretch { seconds, usage, ..stretch }
+    };
+    Series { warm_up: series.warm_up.map(thin), measured: series.measured.map(thin) }
+}
+
+fn added<T: Clone>(points: &[T], most: usize, add: fn(&mut T, T)) -> Vec<T> {
+    let together = points.len().div_ceil(most).max(1);
+    let chunks = points.chunks(together);
+    chunks
+        .filter_map(|chunk| {
+            chunk.iter().cloned().reduce(|mut sum, next| {
+                add(&mut sum, next);
+                sum
+            })
+        })
+        .collect()
 }
 
 /// Seconds that follow one which ended at `before_ms` of its stretch, which began `offset_ms` after the series.
@@ -386,6 +416,15 @@ pub(crate) mod tests {
     fn nothing_is_said_of_a_second_without_time_or_requests() {
         let empty = SecondBody::new(&Second::default(), 0, 0);
         assert_eq!((empty.rps, empty.succeeded), (None, LatencyBody::default()));
+    }
+
+    #[test]
+    fn in_fewer_points_there_is_as_much() {
+        let thin = SeriesBody::new("run", &thinned(rising(), 4)).measured.expect("there");
+        let requests: Vec<u64> = thin.seconds.iter().map(|second| second.requests).collect();
+        assert_eq!((requests, thin.succeeded.count), (vec![600, 1_500, 2_400, 1_000], 5_490));
+        let last = thin.seconds.last().expect("four");
+        assert_eq!((last.at_s, last.length_s, last.rps), (12.5, 1.0, Some(1_000.0)));
     }
 
     #[test]

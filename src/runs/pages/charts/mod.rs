@@ -1,10 +1,15 @@
 //! The charts of one run as Plotly figures. Pure.
 
-use brewbench_agent::wire::summary::Summary;
+mod curves;
+mod latencies;
+mod over_time;
+
+use brewbench_agent::wire::{series::Series, summary::Summary};
 use serde_json::{Value, json};
 
+use self::curves::Points;
 use crate::{
-    runs::Run,
+    runs::{Run, series::SeriesBody},
     web::{
         chart::{Chart, ScriptJson, layout},
         format,
@@ -17,6 +22,20 @@ use crate::{
 pub fn charts(run: &Run, mark: Mark, cell: &[Run], summary: Option<&Summary>) -> Vec<Chart> {
     let second = repetitions(run, mark, cell).or_else(|| summary.and_then(|summary| spent(summary, mark)));
     latency(run, mark, summary).into_iter().chain(second).collect()
+}
+
+/// What happened during the run; nothing where there is no point yet.
+pub fn over_time(run: &Run, mark: Mark, series: &Series, body: &SeriesBody) -> Vec<Chart> {
+    if body.stretches().all(|stretch| stretch.seconds.is_empty() && stretch.usage.is_empty()) {
+        return Vec::new();
+    }
+    let points = Points::new(body);
+    let mut charts = over_time::load(&points, body, mark);
+    charts.extend(latencies::heatmap(&points, body, mark));
+    charts.extend(latencies::percentiles(series, mark));
+    charts.extend(latencies::histogram(body, mark));
+    charts.extend(over_time::resources(&points, run.size.as_ref(), mark));
+    charts
 }
 
 const PERCENTILES: [&str; 7] = ["min", "p50", "p90", "p95", "p99", "p99.9", "max"];
@@ -62,6 +81,8 @@ fn latency(run: &Run, mark: Mark, summary: Option<&Summary>) -> Option<Chart> {
         height: 280,
         min_width: 280,
         figure: ScriptJson(json!({"data": data, "layout": layout(x, scale.axis())})),
+        legend: Vec::new(),
+        shares: None,
     })
 }
 
@@ -134,6 +155,8 @@ fn repetitions(run: &Run, mark: Mark, cell: &[Run]) -> Option<Chart> {
         height: 280,
         min_width: 280,
         figure: ScriptJson(json!({"data": data, "layout": layout})),
+        legend: Vec::new(),
+        shares: None,
     })
 }
 
@@ -176,6 +199,8 @@ fn spent(summary: &Summary, mark: Mark) -> Option<Chart> {
         height: 280,
         min_width: 320,
         figure: ScriptJson(json!({"data": data, "layout": layout})),
+        legend: Vec::new(),
+        shares: None,
     })
 }
 

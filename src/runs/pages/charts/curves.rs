@@ -1,0 +1,172 @@
+//! Curves over the time of a run. A page that goes on drawing finds by `meta` where a curve's next points come from.
+
+use serde_json::{Value, json};
+
+use crate::{
+    runs::series::SeriesBody,
+    web::chart::{Chart, Key, ScriptJson, layout},
+};
+
+/// All charts over the time of a run have the same horizontal axis.
+pub const TIME: &str = "time";
+
+/// The points of a run as the API tells them, one after the other.
+#[derive(Debug)]
+pub struct Points {
+    seconds: Vec<Value>,
+    usage: Vec<Value>,
+    warm_up: Option<(f64, f64)>,
+}
+
+/// Which points a curve is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// What the load did.
+    Seconds,
+    /// What was used.
+    Usage,
+}
+
+/// One curve.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// In legend and hints.
+    pub name: &'static str,
+    /// Its colour, as a role.
+    pub role: String,
+    /// By Plotly's names.
+    pub dash: &'static str,
+    /// px
+    pub width: f64,
+    /// Where its figure is.
+    pub from: From,
+    /// The figure by its path in a point: `succeeded.p99_ms`.
+    pub figure: &'static str,
+    /// So many of the figure's units are one of the chart's.
+    pub unit: f64,
+}
+
+impl Points {
+    /// Of the whole run.
+    pub fn new(series: &SeriesBody) -> Self {
+        let mut points = Self { seconds: Vec::new(), usage: Vec::new(), warm_up: None };
+        for stretch in series.stretches() {
+            // No line leads from the warm-up to what counts: something else happened between them.
+            let gap = (!points.seconds.is_empty()).then(|| json!({"at_s": stretch.from_s}));
+            points.seconds.extend(gap.clone());
+            points.usage.extend(gap);
+            points.seconds.extend(stretch.seconds.iter().map(|second| json!(second)));
+            points.usage.extend(stretch.usage.iter().map(|usage| json!(usage)));
+        }
+        points.warm_up = series.warm_up.as_ref().map(|warm_up| {
+            let last = warm_up.seconds.last().map_or(warm_up.from_s, |second| second.at_s);
+            (warm_up.from_s, series.measured.as_ref().map_or(last, |measured| measured.from_s))
+        });
+        points
+    }
+
+    fn of(&self, from: From) -> &[Value] {
+        match from {
+            From::Seconds => &self.seconds,
+            From::Usage => &self.usage,
+        }
+    }
+
+    /// A figure of all points.
+    pub fn figures(&self, from: From, figure: &str) -> impl Iterator<Item = Option<f64>> {
+        let path = format!("/{}", figure.replace('.', "/"));
+        self.of(from).iter().map(move |point| point.pointer(&path).and_then(Value::as_f64))
+    }
+
+    /// When the points were.
+    pub fn times(&self, from: From) -> Vec<f64> {
+        self.figures(from, "at_s").map(Option::unwrap_or_default).collect()
+    }
+
+    /// Whether a figure is known and not zero anywhere.
+    pub fn has(&self, from: From, figure: &str) -> bool {
+        self.figures(from, figure).flatten().any(|value| value > 0.0)
+    }
+
+    /// The layout of a chart over time, the warm-up marked.
+    pub fn layout(&self, y: Value) -> Value {
+        let title = json!({"text": "seconds", "standoff": 6});
+        let mut layout = layout(json!({"showgrid": false, "title": title, "nticks": 8}), y);
+        layout["margin"]["b"] = json!(44);
+        layout["hovermode"] = json!("x unified");
+        if let Some((from, until)) = self.warm_up {
+            layout["shapes"] = json!([{
+                "type": "rect", "layer": "below", "yref": "paper", "x0": from, "x1": until, "y0": 0, "y1": 1,
+                "fillcolor": "faint", "line": {"width": 0},
+            }]);
+            layout["annotations"] = json!([{
+                "text": "warm-up", "x": from, "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top",
+                "showarrow": false, "font": {"size": 11, "color": "soft ink"},
+            }]);
+        }
+        layout
+    }
+}
+
+impl Curve {
+    /// A line of ordinary width.
+    pub fn new(
+        name: &'static str,
+        role: impl Into<String>,
+        dash: &'static str,
+        from: From,
+        figure: &'static str,
+    ) -> Self {
+        Self { name, role: role.into(), dash, width: 2.0, from, figure, unit: 1.0 }
+    }
+
+    /// A trace of Plotly.
+    pub fn trace(&self, points: &Points) -> Value {
+        let Self { name, role, dash, width, from, figure, unit } = self;
+        let y: Vec<Option<f64>> = points.figures(*from, figure).map(|value| value.map(|value| value / unit)).collect();
+        let list = match from {
+            From::Seconds => "seconds",
+            From::Usage => "usage",
+        };
+        json!({
+            "type": "scatter", "mode": "lines", "name": name, "x": points.times(*from), "y": y,
+            "line": {"color": role, "width": width, "dash": dash},
+            "hovertemplate": "%{y:,.4~g}",
+            "meta": {"from": list, "y": figure, "unit": unit},
+        })
+    }
+
+    fn key(&self, trace: usize) -> Key {
+        Key { trace, name: self.name.to_owned(), role: self.role.clone(), dash: self.dash }
+    }
+}
+
+/// What a chart over time says of itself.
+#[derive(Debug)]
+pub struct Head {
+    /// Unique on the page.
+    pub id: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// Of its vertical axis.
+    pub unit: String,
+    /// What somebody hears who can't see it.
+    pub label: String,
+}
+
+/// Curves over time, with a legend where there are several.
+pub fn chart(head: Head, points: &Points, curves: &[Curve], y: Value) -> Chart {
+    let data: Vec<Value> = curves.iter().map(|curve| curve.trace(points)).collect();
+    let legend = curves.iter().enumerate().map(|(trace, curve)| curve.key(trace)).filter(|_| curves.len() > 1);
+    Chart {
+        id: head.id,
+        title: head.title.to_owned(),
+        unit: head.unit,
+        label: head.label,
+        height: 260,
+        min_width: 280,
+        figure: ScriptJson(json!({"data": data, "layout": points.layout(y)})),
+        legend: legend.collect(),
+        shares: Some(TIME),
+    }
+}

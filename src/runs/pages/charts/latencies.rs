@@ -1,0 +1,213 @@
+//! How the latencies of a run are spread: over time, as a percentile curve and as a histogram. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use brewbench_agent::{series::histogram::Histogram, wire::series::Series};
+use serde_json::{Value, json};
+
+use super::curves::{Points, TIME};
+use crate::{
+    runs::series::{LatencyBody, SeriesBody, latencies},
+    web::{
+        chart::{Chart, Key, ScriptJson, layout},
+        format,
+        mark::Mark,
+    },
+};
+
+/// Bands a doubling: wide enough for a phone, and each a whole number of k6's buckets.
+const PER_DOUBLING: f64 = 4.0;
+
+/// The shortest latency that has a band of its own, ms.
+const SHORTEST_MS: f64 = 0.001;
+
+/// The band of a bucket by its upper edge: band n ends at 2^(n ÷ 4) seconds.
+#[expect(clippy::cast_possible_truncation, reason = "logarithms of milliseconds are small")]
+fn band(upto_ms: f64) -> i64 {
+    // The edge of a bucket is the edge of a band but for its rounding.
+    (place(upto_ms) - 0.01).ceil() as i64
+}
+
+/// Where a latency lies among the bands.
+fn place(ms: f64) -> f64 {
+    PER_DOUBLING * (ms.max(SHORTEST_MS) / 1e3).log2()
+}
+
+/// Where a band begins and ends.
+fn range(band: i64) -> String {
+    let edge = |band: i64| format::latency(Some(2_f64.powf(band as f64 / PER_DOUBLING) * 1e3)).text().to_owned();
+    format!("{} to {}", edge(band - 1), edge(band))
+}
+
+fn by_band(all: &LatencyBody) -> BTreeMap<i64, u64> {
+    all.buckets.iter().fold(BTreeMap::new(), |mut counts, (upto_ms, count)| {
+        *counts.entry(band(*upto_ms)).or_default() += count;
+        counts
+    })
+}
+
+/// An axis over bands with latencies in ms at it.
+fn axis(bands: impl Iterator<Item = i64> + Clone) -> Value {
+    let (first, last) = (bands.clone().min().unwrap_or(0), bands.max().unwrap_or(0));
+    let ticks = [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5].into_iter();
+    let fine = last - first < 24;
+    let steps: &[f64] = if fine { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let all: Vec<f64> = ticks.flat_map(|power| steps.iter().map(move |step| power * step)).collect();
+    // A band is drawn around its number; its upper edge is half a step above.
+    let places: Vec<f64> = all.iter().map(|ms| place(*ms) + 0.5).collect();
+    let names: Vec<String> = all.iter().map(|ms| format!("{}", (ms * 1e4).round() / 1e4)).collect();
+    json!({
+        "tickvals": places, "ticktext": names, "rangemode": "normal", "zeroline": false,
+        "range": [first as f64 - 0.5, last as f64 + 0.5],
+    })
+}
+
+/// Time × latency, the number of requests as colour.
+pub fn heatmap(points: &Points, series: &SeriesBody, mark: Mark) -> Option<Chart> {
+    let seconds: Vec<_> = series.stretches().flat_map(|stretch| &stretch.seconds).collect();
+    let columns: Vec<BTreeMap<i64, u64>> = seconds.iter().map(|second| by_band(&second.succeeded)).collect();
+    let bands: BTreeSet<i64> = columns.iter().flat_map(BTreeMap::keys).copied().collect();
+    let rows = *bands.first()?..=*bands.last()?;
+    let count = |row: i64, column: &BTreeMap<i64, u64>| column.get(&row).copied();
+    let counts: Vec<Vec<Option<u64>>> =
+        rows.clone().map(|row| columns.iter().map(|column| count(row, column)).collect()).collect();
+    let colours: Vec<Vec<Option<f64>>> =
+        counts.iter().map(|row| row.iter().map(|count| count.map(shade)).collect()).collect();
+    let names: Vec<Vec<String>> = rows.clone().map(|row| vec![range(row)]).collect();
+    let trace = json!({
+        "type": "heatmap", "x": seconds.iter().map(|second| second.at_s).collect::<Vec<_>>(),
+        "y": rows.clone().collect::<Vec<_>>(), "z": colours, "customdata": counts, "text": names,
+        "colorscale": [[0, "faint"], [1, mark.role()]], "showscale": false, "hoverongaps": false, "zmin": 0,
+        "hovertemplate": "%{x:.0f} s<br>%{customdata:,} requests<extra></extra>",
+        "meta": {"from": "seconds", "buckets": "succeeded.buckets", "per_doubling": PER_DOUBLING},
+    });
+    let mut layout = points.layout(axis(rows));
+    layout["hovermode"] = json!("closest");
+    let median = series.measured.as_ref().and_then(|measured| measured.succeeded.p50_ms);
+    Some(Chart {
+        id: "run-heat",
+        title: "Latencies over time".to_owned(),
+        unit: "ms, successful requests · logarithmic axis · the more requests, the darker".to_owned(),
+        label: format!(
+            "How many requests took how long in each second; half of all took less than {}",
+            format::latency(median).text()
+        ),
+        height: 280,
+        min_width: 280,
+        figure: ScriptJson(json!({"data": [trace], "layout": layout})),
+        legend: Vec::new(),
+        shares: Some(TIME),
+    })
+}
+
+/// A hundred times as many are twice as dark: few requests must be seen beside many.
+fn shade(count: u64) -> f64 {
+    ((1.0 + count as f64).log10() * 1e3).round() / 1e3
+}
+
+/// Which share of the requests took how long at most.
+pub fn percentiles(series: &Series, mark: Mark) -> Option<Chart> {
+    let (succeeded, failed) = latencies(series.measured.as_ref()?);
+    let mut data = Vec::new();
+    let mut legend = Vec::new();
+    for (name, role, dash, histogram) in
+        [("successful", mark.role(), "solid", &succeeded), ("failed", "bad".to_owned(), "dot", &failed)]
+    {
+        if histogram.total() > 0 {
+            legend.push(Key { trace: data.len(), name: name.to_owned(), role: role.clone(), dash });
+            data.push(percentile_curve(name, &role, dash, histogram));
+        }
+    }
+    let all = if succeeded.total() > 0 { &succeeded } else { &failed };
+    let spoken: Vec<String> = [0.5, 0.9, 0.99, 0.999]
+        .into_iter()
+        .filter_map(|q| Some(format!("{} % took less than {}", q * 100.0, text_ms(all.quantile(q)?.estimate))))
+        .collect();
+    let x = json!({
+        "tickvals": [0.0, 0.301, 1, 2, 3, 4, 5, 6], "zeroline": false,
+        "ticktext": ["0", "50", "90", "99", "99.9", "99.99", "99.999", "99.9999"],
+        "title": {"text": "% of the requests", "standoff": 6},
+    });
+    let mut layout = layout(x, json!({"type": "log", "rangemode": "normal", "dtick": "D2"}));
+    layout["margin"]["b"] = json!(44);
+    (!data.is_empty()).then(|| Chart {
+        id: "run-percentiles",
+        title: "Latency".to_owned(),
+        unit: "ms by share of the requests · logarithmic axes".to_owned(),
+        label: format!("Latency by percentile: {}", spoken.join(", ")),
+        height: 280,
+        min_width: 280,
+        figure: ScriptJson(json!({"data": data, "layout": layout})),
+        legend: if legend.len() > 1 { legend } else { Vec::new() },
+        shares: None,
+    })
+}
+
+fn text_ms(ms: f64) -> String {
+    format::latency(Some(ms)).text().to_owned()
+}
+
+/// From the median's left to where a single request decides. Each nine has the same room.
+fn percentile_curve(name: &str, role: &str, dash: &str, histogram: &Histogram) -> Value {
+    const STEP: f64 = 0.05;
+    let nines = (histogram.total() as f64).log10();
+    let shares = std::iter::successors(Some(0.0), |nines| Some(nines + STEP)).take_while(|reached| *reached <= nines);
+    let points: Vec<(f64, f64, String)> = shares
+        .filter_map(|nines| {
+            let q = 1.0 - 10_f64.powf(-nines);
+            let ms = histogram.quantile(q)?.estimate;
+            let share = format::number(Some(q * 100.0)).text().to_owned();
+            (ms > 0.0).then(|| ((nines * 1e3).round() / 1e3, (ms * 1e4).round() / 1e4, share))
+        })
+        .collect();
+    let x: Vec<f64> = points.iter().map(|(nines, ..)| *nines).collect();
+    let y: Vec<f64> = points.iter().map(|(_, ms, _)| *ms).collect();
+    let shares: Vec<&str> = points.iter().map(|(.., share)| share.as_str()).collect();
+    json!({
+        "type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "text": shares,
+        "line": {"color": role, "width": 2, "dash": dash},
+        "hovertemplate": format!("{name}: %{{text}} % took<br>less than %{{y:,.4~g}} ms<extra></extra>"),
+    })
+}
+
+/// How many requests took how long.
+pub fn histogram(series: &SeriesBody, mark: Mark) -> Option<Chart> {
+    let measured = series.measured.as_ref()?;
+    let (succeeded, failed) = (by_band(&measured.succeeded), by_band(&measured.failed));
+    let bands: BTreeSet<i64> = succeeded.keys().chain(failed.keys()).copied().collect();
+    bands.first()?;
+    let mut data = Vec::new();
+    let mut legend = Vec::new();
+    for (name, role, pattern, counts) in
+        [("successful", mark.role(), "", &succeeded), ("failed", "bad".to_owned(), "/", &failed)]
+    {
+        if !counts.is_empty() {
+            legend.push(Key { trace: data.len(), name: name.to_owned(), role: role.clone(), dash: "solid" });
+            data.push(json!({
+                "type": "bar", "name": name, "x": counts.keys().collect::<Vec<_>>(), "y": counts.values().collect::<Vec<_>>(),
+                "text": counts.keys().map(|band| range(*band)).collect::<Vec<_>>(), "textposition": "none",
+                "marker": {"color": role, "opacity": 0.7, "pattern": {"shape": pattern, "fgcolor": role}},
+                "hovertemplate": format!("%{{text}}<br>%{{y:,}} {name} requests<extra></extra>"),
+            }));
+        }
+    }
+    let mut x = axis(bands.iter().copied());
+    x["title"] = json!({"text": "latency, ms", "standoff": 6});
+    x["showgrid"] = json!(false);
+    let mut layout = layout(x, json!({"nticks": 6}));
+    layout["margin"]["b"] = json!(44);
+    layout["bargap"] = json!(0.08);
+    layout["barmode"] = json!("stack");
+    let common = succeeded.iter().chain(&failed).max_by_key(|(_, count)| **count).map(|(band, _)| range(*band));
+    Some(Chart {
+        id: "run-histogram",
+        title: "How many requests took how long".to_owned(),
+        unit: "requests · logarithmic latency".to_owned(),
+        label: format!("How many requests took how long; most took {}", common.unwrap_or_default()),
+        height: 280,
+        min_width: 280,
+        figure: ScriptJson(json!({"data": data, "layout": layout})),
+        legend: if legend.len() > 1 { legend } else { Vec::new() },
+        shares: None,
+    })
+}

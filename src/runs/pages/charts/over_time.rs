@@ -1,0 +1,195 @@
+//! What happened during a run, second by second: load, latency, resources. Pure.
+
+use serde_json::{Value, json};
+
+use super::curves::{self, Curve, From, Head, Points};
+use crate::{
+    runs::{RunSize, series::SeriesBody},
+    web::{
+        chart::{Chart, Key},
+        format,
+        mark::Mark,
+        scale::Scale,
+    },
+};
+
+const MIB: f64 = 1_048_576.0;
+
+/// Requests, and how long they took.
+pub fn load(points: &Points, series: &SeriesBody, mark: Mark) -> Vec<Chart> {
+    vec![throughput(points, series, mark), latency(points, series, mark)]
+}
+
+/// What it took.
+pub fn resources(points: &Points, size: Option<&RunSize>, mark: Mark) -> Vec<Chart> {
+    let has_usage = points.has(From::Usage, "host.load") || points.has(From::Usage, "target.memory_bytes");
+    let mut charts = Vec::new();
+    if has_usage {
+        charts.extend([cpu(points, size, mark), memory(points, size, mark)]);
+    }
+    charts.push(virtual_users(points, mark));
+    if has_usage {
+        charts.push(machine(points));
+    }
+    charts
+}
+
+fn throughput(points: &Points, series: &SeriesBody, mark: Mark) -> Chart {
+    let failures = points.has(From::Seconds, "failed_rps");
+    let curves = [
+        Curve::new("all requests", mark.role(), "solid", From::Seconds, "rps"),
+        Curve::new("failed", "bad", "dot", From::Seconds, "failed_rps"),
+    ];
+    let spoken = spread_of(series, |second| second.rps);
+    let failed = if failures { "some failed" } else { "none failed" };
+    let head = Head {
+        id: "run-rate",
+        title: "Throughput over time",
+        unit: "requests/s".to_owned(),
+        label: format!("Requests per second over time: {spoken}; {failed}"),
+    };
+    curves::chart(head, points, &curves, json!({"nticks": 6}))
+}
+
+fn latency(points: &Points, series: &SeriesBody, mark: Mark) -> Chart {
+    let of = |name, dash, figure| Curve::new(name, mark.role(), dash, From::Seconds, figure);
+    let mut curves = vec![
+        of("p50", "solid", "succeeded.p50_ms"),
+        of("p90", "dash", "succeeded.p90_ms"),
+        of("p95", "dashdot", "succeeded.p95_ms"),
+        of("p99", "dot", "succeeded.p99_ms"),
+        Curve { width: 1.0, ..Curve::new("max", "soft ink", "solid", From::Seconds, "succeeded.max_ms") },
+    ];
+    if points.has(From::Seconds, "failed.count") {
+        curves.push(Curve::new("p50 of failed ones", "bad", "dot", From::Seconds, "failed.p50_ms"));
+    }
+    let head = Head {
+        id: "run-latency-time",
+        title: "Latency over time",
+        unit: "ms, successful requests · logarithmic axis".to_owned(),
+        label: format!(
+            "p99 latency of successful requests in milliseconds over time: {}",
+            spread_of(series, |second| second.succeeded.p99_ms)
+        ),
+    };
+    curves::chart(head, points, &curves, json!({"type": "log", "rangemode": "normal", "dtick": "D2"}))
+}
+
+/// From what to what a figure went while it counted.
+fn spread_of(series: &SeriesBody, figure: fn(&crate::runs::series::SecondBody) -> Option<f64>) -> String {
+    let mut known: Vec<f64> = series.measured.iter().flat_map(|stretch| &stretch.seconds).filter_map(figure).collect();
+    known.sort_by(f64::total_cmp);
+    match known.as_slice() {
+        [] => "not known".to_owned(),
+        [least, .., most] => {
+            let text = |value: f64| format::number(Some(value)).text().to_owned();
+            format!("between {} and {}, {} in the middle", text(*least), text(*most), text(known[known.len() / 2]))
+        }
+        [only] => format::number(Some(*only)).text().to_owned(),
+    }
+}
+
+fn cpu(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
+    let mut curves = vec![
+        Curve::new("target", mark.role(), "solid", From::Usage, "target.cores"),
+        Curve::new("k6", "soft ink", "dash", From::Usage, "generator.cores"),
+    ];
+    if points.figures(From::Usage, "target.throttled").flatten().next().is_some() {
+        curves.push(Curve::new("target held back", "doubtful", "dot", From::Usage, "target.throttled"));
+    }
+    let head = Head {
+        id: "run-cpu",
+        title: "CPU",
+        unit: "cores · held back: by the quota of its size".to_owned(),
+        label: format!("CPU of target and k6 over time in cores: {}", spoken(points, "target.cores", 1.0)),
+    };
+    let mut chart = curves::chart(head, points, &curves, json!({"nticks": 6}));
+    // Shaded, so that it is seen where nobody looks for it.
+    if curves.len() == 3 {
+        chart.figure.0["data"][2]["fill"] = json!("tozeroy");
+        chart.figure.0["data"][2]["opacity"] = json!(0.7);
+    }
+    limit(chart, points, size.map(|size| size.vcpus))
+}
+
+fn memory(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
+    let in_mib = |curve: Curve| Curve { unit: MIB, ..curve };
+    let curves = [
+        Curve::new("target", mark.role(), "solid", From::Usage, "target.memory_bytes"),
+        Curve::new("target at most", mark.role(), "dot", From::Usage, "target.peak_memory_bytes"),
+        Curve::new("k6", "soft ink", "dash", From::Usage, "generator.memory_bytes"),
+    ]
+    .map(in_mib);
+    let ceiling = size.map(|size| size.memory_bytes as f64 / MIB);
+    let all = curves.iter().flat_map(|curve| points.figures(From::Usage, curve.figure).flatten());
+    let all = all.map(|bytes| bytes / MIB).filter(|mib| *mib > 0.0).chain(ceiling);
+    let scale = Scale::of(all.map(|mib| (mib, mib)));
+    let y = match scale {
+        Scale::Linear => json!({"nticks": 6}),
+        Scale::Logarithmic(..) => json!({"type": "log", "rangemode": "normal", "dtick": "D2"}),
+    };
+    let head = Head {
+        id: "run-memory",
+        title: "Memory",
+        unit: format!("MiB{}", scale.said()),
+        label: format!("Memory of target and k6 over time in MiB: {}", spoken(points, "target.memory_bytes", MIB)),
+    };
+    limit(curves::chart(head, points, &curves, y), points, ceiling)
+}
+
+fn virtual_users(points: &Points, mark: Mark) -> Chart {
+    let mut curves = vec![Curve::new("virtual users", mark.role(), "solid", From::Seconds, "vus")];
+    if points.has(From::Seconds, "dropped_iterations") {
+        let dropped = Curve::new("dropped iterations", "bad", "dot", From::Seconds, "dropped_iterations");
+        curves.push(dropped);
+    }
+    let most = points.figures(From::Seconds, "vus").flatten().fold(0.0, f64::max);
+    let head = Head {
+        id: "run-vus",
+        title: "Virtual users",
+        unit: "at the end of each second".to_owned(),
+        label: format!("Virtual users over time: {} at most", format::number(Some(most)).text()),
+    };
+    let mut chart = curves::chart(head, points, &curves, json!({"nticks": 6}));
+    chart.figure.0["data"][0]["line"]["shape"] = json!("vh");
+    chart
+}
+
+fn machine(points: &Points) -> Chart {
+    let of = |name, role, dash, figure| Curve::new(name, role, dash, From::Usage, figure);
+    let curves = [
+        of("programs", "ink", "solid", "host.user_cores"),
+        of("kernel", "ink", "dash", "host.system_cores"),
+        of("stolen by the hypervisor", "bad", "dot", "host.steal_cores"),
+        of("waiting for a disk", "doubtful", "dashdot", "host.iowait_cores"),
+    ];
+    let head = Head {
+        id: "run-machine",
+        title: "The whole machine",
+        unit: "cores".to_owned(),
+        label: format!("CPU of the whole machine over time in cores: {}", spoken(points, "host.user_cores", 1.0)),
+    };
+    curves::chart(head, points, &curves, json!({"nticks": 6}))
+}
+
+fn spoken(points: &Points, figure: &str, unit: f64) -> String {
+    let most = points.figures(From::Usage, figure).flatten().reduce(f64::max);
+    most.map_or("not known".to_owned(), |most| format!("{} at most", format::number(Some(most / unit)).text()))
+}
+
+/// A line at what the size allows.
+fn limit(mut chart: Chart, points: &Points, ceiling: Option<f64>) -> Chart {
+    let times = points.times(From::Usage);
+    let (Some(ceiling), Some(first), Some(last)) = (ceiling, times.first(), times.last()) else { return chart };
+    let trace = json!({
+        "type": "scatter", "mode": "lines", "name": "limit", "x": [first, last], "y": [ceiling, ceiling],
+        "line": {"color": "ink", "width": 1.5, "dash": "dashdot"}, "hovertemplate": "%{y:,.4~g}",
+        "meta": {"from": "usage", "constant": ceiling},
+    });
+    if let Some(Value::Array(data)) = chart.figure.0.get_mut("data") {
+        let key = Key { trace: data.len(), name: "limit".to_owned(), role: "ink".to_owned(), dash: "dashdot" };
+        data.push(trace);
+        chart.legend.push(key);
+    }
+    chart
+}
