@@ -148,7 +148,7 @@ impl RunView {
             doing: (!run.has_ended()).then(|| Doing::new(run.clone(), &marks, &others, now)),
             cards: headline::cards(&run, summary.as_ref()),
             doubts: headline::doubts(&run),
-            charts: charts::charts(&run, mark, &cell, summary.as_ref()),
+            charts: charts::charts(&run, mark, &cell, summary.as_ref(), series.as_ref()),
             story: series.and_then(|series| Story::new(&run, mark, series)),
             repetitions: cell.iter().map(|other| other.repetition).collect::<BTreeSet<_>>().len(),
             enforced: machine::enforced(&run),

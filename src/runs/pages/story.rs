@@ -58,9 +58,8 @@ impl Story {
 
     /// Nothing where not one point is known.
     pub fn new(run: &Run, mark: Mark, series: Series) -> Option<Self> {
-        let series = thinned(series, MOST_POINTS);
-        let body = SeriesBody::new(&run.id, &series);
-        let charts = charts::over_time(run, mark, &series, &body);
+        let body = SeriesBody::new(&run.id, &thinned(series, MOST_POINTS));
+        let charts = charts::over_time(run, mark, &body);
         let stretches = [(true, &body.warm_up), (false, &body.measured)];
         let rows = |(warm_up, stretch)| {
             Option::iter(stretch).flat_map(table::rows).map(move |(second, usage)| Line::new(warm_up, second, usage))
@@ -110,7 +109,6 @@ mod tests {
                 "Throughput over time",
                 "Latency over time",
                 "Latencies over time",
-                "Latency",
                 "How many requests took how long",
                 "CPU",
                 "Memory",

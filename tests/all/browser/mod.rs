@@ -14,6 +14,7 @@ mod passkeys;
 mod people;
 mod scriptless;
 mod steady;
+mod story;
 mod told;
 mod weight;
 mod world;

@@ -91,8 +91,15 @@ impl Points {
     /// The layout of a chart over time, the warm-up marked.
     pub fn layout(&self, y: Value) -> Value {
         let title = json!({"text": "seconds", "standoff": 6});
-        let mut layout = layout(json!({"showgrid": false, "title": title, "nticks": 8}), y);
+        let mut layout = layout(
+            json!({
+                "showgrid": false, "title": title, "nticks": 8, "autorangeoptions": {"minallowed": 0},
+            "showspikes": false, "unifiedhovertitle": {"text": "%{x:.1f} s"},
+            }),
+            y,
+        );
         layout["margin"]["b"] = json!(44);
+        layout["margin"]["t"] = json!(18);
         layout["hovermode"] = json!("x unified");
         if let Some((from, until)) = self.warm_up {
             layout["shapes"] = json!([{
@@ -100,7 +107,7 @@ impl Points {
                 "fillcolor": "faint", "line": {"width": 0},
             }]);
             layout["annotations"] = json!([{
-                "text": "warm-up", "x": from, "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top",
+                "text": "warm-up", "x": from, "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "bottom",
                 "showarrow": false, "font": {"size": 11, "color": "soft ink"},
             }]);
         }

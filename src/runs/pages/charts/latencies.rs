@@ -87,12 +87,12 @@ pub fn heatmap(points: &Points, series: &SeriesBody, mark: Mark) -> Option<Chart
     Some(Chart {
         id: "run-heat",
         title: "Latencies over time".to_owned(),
-        unit: "ms, successful requests · logarithmic axis · the more requests, the darker".to_owned(),
+        unit: "ms, successful requests · logarithmic axis · more requests, stronger colour".to_owned(),
         label: format!(
             "How many requests took how long in each second; half of all took less than {}",
             format::latency(median).text()
         ),
-        height: 280,
+        height: 260,
         min_width: 280,
         figure: ScriptJson(json!({"data": [trace], "layout": layout})),
         legend: Vec::new(),
@@ -131,7 +131,7 @@ pub fn percentiles(series: &Series, mark: Mark) -> Option<Chart> {
     let mut layout = layout(x, json!({"type": "log", "rangemode": "normal", "dtick": "D2"}));
     layout["margin"]["b"] = json!(44);
     (!data.is_empty()).then(|| Chart {
-        id: "run-percentiles",
+        id: "run-latency",
         title: "Latency".to_owned(),
         unit: "ms by share of the requests · logarithmic axes".to_owned(),
         label: format!("Latency by percentile: {}", spoken.join(", ")),
@@ -204,7 +204,7 @@ pub fn histogram(series: &SeriesBody, mark: Mark) -> Option<Chart> {
         title: "How many requests took how long".to_owned(),
         unit: "requests · logarithmic latency".to_owned(),
         label: format!("How many requests took how long; most took {}", common.unwrap_or_default()),
-        height: 280,
+        height: 260,
         min_width: 280,
         figure: ScriptJson(json!({"data": data, "layout": layout})),
         legend: if legend.len() > 1 { legend } else { Vec::new() },

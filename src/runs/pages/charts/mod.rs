@@ -18,21 +18,23 @@ use crate::{
     },
 };
 
-/// Latency, and throughput among its repetitions; where there are none, what a request's time was spent on.
-pub fn charts(run: &Run, mark: Mark, cell: &[Run], summary: Option<&Summary>) -> Vec<Chart> {
+/// Latency, whole where there is a series, and throughput among its repetitions; where there are none, what a request's
+/// time was spent on.
+pub fn charts(run: &Run, mark: Mark, cell: &[Run], summary: Option<&Summary>, series: Option<&Series>) -> Vec<Chart> {
+    let whole = series.filter(|_| run.has_ended()).and_then(|series| latencies::percentiles(series, mark));
+    let first = whole.or_else(|| latency(run, mark, summary));
     let second = repetitions(run, mark, cell).or_else(|| summary.and_then(|summary| spent(summary, mark)));
-    latency(run, mark, summary).into_iter().chain(second).collect()
+    first.into_iter().chain(second).collect()
 }
 
 /// What happened during the run; nothing where there is no point yet.
-pub fn over_time(run: &Run, mark: Mark, series: &Series, body: &SeriesBody) -> Vec<Chart> {
+pub fn over_time(run: &Run, mark: Mark, body: &SeriesBody) -> Vec<Chart> {
     if body.stretches().all(|stretch| stretch.seconds.is_empty() && stretch.usage.is_empty()) {
         return Vec::new();
     }
     let points = Points::new(body);
     let mut charts = over_time::load(&points, body, mark);
     charts.extend(latencies::heatmap(&points, body, mark));
-    charts.extend(latencies::percentiles(series, mark));
     charts.extend(latencies::histogram(body, mark));
     charts.extend(over_time::resources(&points, run.size.as_ref(), mark));
     charts
@@ -227,10 +229,13 @@ mod tests {
     fn a_run_is_shown_among_its_repetitions_or_else_by_what_took_its_time() {
         let run = finished("servy", 2);
         let cell = [finished("servy", 1), run.clone(), finished("servy", 3)];
-        let among = charts(&run, Mark(0), &cell, Some(&real()));
+        let among = charts(&run, Mark(0), &cell, Some(&real()), None);
         assert_eq!(titles(&among), ["Latency", "Throughput among its repetitions"]);
         assert_eq!(among[1].figure.0["data"][0]["marker"]["opacity"], json!([0.28, 0.85, 0.28]));
-        assert_eq!(titles(&charts(&run, Mark(0), &cell[1..2], Some(&real()))), ["Latency", "Where the time goes"]);
+        assert_eq!(
+            titles(&charts(&run, Mark(0), &cell[1..2], Some(&real()), None)),
+            ["Latency", "Where the time goes"]
+        );
     }
 
     #[test]
@@ -261,6 +266,6 @@ mod tests {
         let chart = latency(&run, Mark(0), None).expect("the rest is known");
         let names = chart.figure.0["layout"]["xaxis"]["categoryarray"].as_array().expect("a list").clone();
         assert!(!names.contains(&json!("p99")) && names.contains(&json!("p99.9")), "{names:?}");
-        assert!(charts(&failed("servy", "failed", "why"), Mark(0), &[], None).is_empty());
+        assert!(charts(&failed("servy", "failed", "why"), Mark(0), &[], None, None).is_empty());
     }
 }
