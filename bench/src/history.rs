@@ -13,7 +13,7 @@ use reqwest::Method;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 use tokio::{task::JoinSet, time::MissedTickBehavior};
 
-use crate::site::Apart;
+use crate::site::Site;
 
 /// Runs that are stored.
 pub const RUNS: u32 = 100_000;
@@ -63,7 +63,7 @@ pub struct Busy {
 pub async fn measure() -> anyhow::Result<History> {
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("site");
-    let server = Apart::start(&data).await?;
+    let server = Site::start(&data).await?;
     let file = SqliteConnectOptions::new().filename(data.join("brewbench.db"));
     let pool = SqlitePool::connect_with(file).await?;
     fill(&pool).await?;
@@ -85,8 +85,8 @@ pub async fn measure() -> anyhow::Result<History> {
     });
     let told = told.collect();
     let busy = busy(&server, pages.into_iter().map(|(_, path)| path).collect()).await?;
-    let peak_mib = server.peak_mib()?;
-    server.stop().await?;
+    let peak_mib = server.process.peak_mib()?;
+    server.process.stop().await?;
     Ok(History { pages: told, busy, peak_mib })
 }
 
@@ -108,12 +108,12 @@ fn quantiles(mut times: Vec<f64>) -> [f64; 2] {
 }
 
 /// Pages by the clock, whether or not those before are answered: a slow server does not slow its visitors down.
-async fn busy(server: &Apart, paths: Vec<String>) -> anyhow::Result<Busy> {
+async fn busy(server: &Site, paths: Vec<String>) -> anyhow::Result<Busy> {
     let asked = RATE as usize * usize::try_from(BUSY.as_secs())?;
     let times = Arc::new(Mutex::new(Vec::with_capacity(asked)));
     let mut clock = tokio::time::interval(Duration::from_secs(1) / RATE);
     clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    let before = server.cpu_s()?;
+    let before = server.process.cpu_s()?;
     let mut visitors = JoinSet::new();
     for path in paths.iter().cycle().take(asked) {
         let due = clock.tick().await;
@@ -126,7 +126,7 @@ async fn busy(server: &Apart, paths: Vec<String>) -> anyhow::Result<Busy> {
         });
     }
     while visitors.join_next().await.is_some() {}
-    let cpu_ms = (server.cpu_s()? - before) * 1_000.0 / asked as f64;
+    let cpu_ms = (server.process.cpu_s()? - before) * 1_000.0 / asked as f64;
     let times = std::mem::take(&mut *times.lock().expect("no visitor panics"));
     let errors = asked - times.len();
     ensure!(!times.is_empty(), "nothing was answered");

@@ -1,29 +1,25 @@
 //! What watching costs: the same script at the same target in the same sandbox, once as a run of brewbench with server
-//! and agent, once by a bare `k6 run`, in turn.
+//! and agent and somebody who watches it live, once by a bare `k6 run`, in turn.
 
 use std::{collections::BTreeMap, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail, ensure};
 use brewbench::{
-    cli::{progress, serve::with_agent},
     experiments::{ExperimentWithRuns, Plan},
-    owner,
-    runs::{Verdict, load::LoadBody},
-    state::AppState,
+    runs::{RunList, load::LoadBody},
 };
 use brewbench_agent::{
     client::Client,
-    daemon::{CGROUPS, Options},
+    daemon::CGROUPS,
     sandbox::{Sandbox, Side, cores},
     scenarios,
-    session::Accepts,
     target::{self, Fingerprints, manifest},
     wire::{RunId, job::Size, summary},
 };
-use tokio::process::Command;
-use tokio_util::sync::CancellationToken;
+use reqwest::Method;
+use tokio::{process::Command, time::Instant};
 
-use crate::site;
+use crate::{agent, apart::Apart, site::Site};
 
 /// How many pairs are made.
 pub const PAIRS: usize = 9;
@@ -40,55 +36,63 @@ pub struct Observed {
     pub ratios: Vec<f64>,
     /// What a brewbench run took beyond warm-up and measurement, s.
     pub added_s: Vec<f64>,
+    /// Requests/s of the brewbench runs.
+    pub rps: Vec<f64>,
+    /// CPU time of the agent in such a run, cores.
+    pub agent_cores: Vec<f64>,
+    /// The most memory that the agent held, MiB.
+    pub agent_mib: f64,
 }
 
 /// Makes the pairs; every other one begins with the bare run.
 pub async fn measure(manifests: PathBuf) -> anyhow::Result<Observed> {
     let folder = tempfile::tempdir()?;
-    let (server, client) = site::start(&folder.path().join("site")).await?;
-    let key = owner::local_agent_key(&server.state.db, "bench").await?;
-    let options = Options {
-        server: server.local_url(),
-        key,
-        state: folder.path().join("agent"),
-        targets: manifests.clone(),
-        k6: None,
-        accepts: Accepts::BundledScenarios,
-        cgroups: CGROUPS.into(),
-    };
-    let (state, end) = (server.state.clone(), CancellationToken::new());
-    let serving = tokio::spawn(with_agent(server, options, end.clone()));
-    await_agent(&state).await?;
+    let site = Site::start(&folder.path().join("site")).await?;
+    let agent = agent::start(&site, &folder.path().join("agent"), &manifests).await?;
     let bare = Bare::new(manifests, folder.path().join("bare"))?;
-    let mut observed = Observed { ratios: Vec::new(), added_s: Vec::new() };
+    let mut pairs = Vec::new();
     // The first pair warms up: the agent hashes the target's program once.
     for pair in 0..=PAIRS {
-        let ((brewed, added), plain) = if pair % 2 == 0 {
-            let brewed = brewed(&client).await?;
+        let (brewed, plain) = if pair % 2 == 0 {
+            let brewed = brewed(&site.client, &agent).await?;
             (brewed, bare.run().await?)
         } else {
             let plain = bare.run().await?;
-            (brewed(&client).await?, plain)
+            (brewed(&site.client, &agent).await?, plain)
         };
-        if pair > 0 {
-            eprintln!("  {brewed:.0} ÷ {plain:.0} requests/s = {:.3}, {added:.2} s added", brewed / plain);
-            observed.ratios.push(brewed / plain);
-            observed.added_s.push(added);
-        }
+        let Brewed { rps, added_s, agent_cores, seconds } = &brewed;
+        eprintln!(
+            "  {rps:.0} ÷ {plain:.0} requests/s = {:.3}, {added_s:.2} s added, {seconds} seconds read live, agent {:.2} %",
+            rps / plain,
+            agent_cores * 100.0
+        );
+        pairs.push((brewed, plain));
     }
-    end.cancel();
-    serving.await??;
-    Ok(observed)
+    let agent_mib = agent.peak_mib()?;
+    agent.stop().await?;
+    site.process.stop().await?;
+    let of = |figure: fn(&(Brewed, f64)) -> f64| pairs.iter().skip(1).map(figure).collect();
+    Ok(Observed {
+        ratios: of(|(brewed, plain)| brewed.rps / plain),
+        added_s: of(|(brewed, _)| brewed.added_s),
+        rps: of(|(brewed, _)| brewed.rps),
+        agent_cores: of(|(brewed, _)| brewed.agent_cores),
+        agent_mib,
+    })
 }
 
-async fn await_agent(state: &AppState) -> anyhow::Result<()> {
-    let mut agents = state.events.agents();
-    tokio::time::timeout(Duration::from_secs(30), agents.changed()).await.context("the agent did not dial in")??;
-    Ok(())
+/// One run through everything.
+struct Brewed {
+    rps: f64,
+    /// What it took beyond warm-up and measurement, s.
+    added_s: f64,
+    /// CPU time of the agent.
+    agent_cores: f64,
+    /// How many seconds of it were read while it went on.
+    seconds: usize,
 }
 
-/// One run through everything: its requests/s, and what it took beyond warm-up and measurement.
-async fn brewed(client: &Client) -> anyhow::Result<(f64, f64)> {
+async fn brewed(client: &Client, agent: &Apart) -> anyhow::Result<Brewed> {
     let plan = Plan {
         name: None,
         targets: vec![TARGET.to_owned()],
@@ -100,15 +104,27 @@ async fn brewed(client: &Client) -> anyhow::Result<(f64, f64)> {
         repetitions: 1,
         agent: None,
     };
+    let (before, begun) = (agent.cpu_s()?, Instant::now());
     let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
-    let ended = progress::wait(client, &made.experiment.id).await?;
-    let run = ended.runs.first().context("one run")?;
-    ensure!(run.verdict == Some(Verdict::Valid), "the run is not valid: {:?} {:?}", run.reasons, run.error);
+    let id = made.runs.first().context("one run")?.id.clone();
+    let seconds = read_live(client, &id).await?;
+    let agent_cores = (agent.cpu_s()? - before) / begun.elapsed().as_secs_f64();
+    let list: RunList = client.get(&format!("api/v1/runs/{id}")).await?;
+    let run = list.runs.first().context("one run")?;
+    // What this machine's neighbours do makes a run suspect; both of a pair have the same neighbours.
+    ensure!(run.counts(), "the run does not count: {:?} {:?}", run.reasons, run.error);
     let (Some(rps), Some(started), Some(finished)) = (run.rps, run.started_at_ms, run.finished_at_ms) else {
         bail!("the run has no figures");
     };
     let took = Duration::from_millis(u64::try_from(finished - started)?);
-    Ok((rps, took.as_secs_f64() - (WARM_UP + MEASURED).as_secs_f64()))
+    Ok(Brewed { rps, added_s: took.as_secs_f64() - (WARM_UP + MEASURED).as_secs_f64(), agent_cores, seconds })
+}
+
+/// Reads a run's live stream to its end, as a page does; gives how many seconds came.
+async fn read_live(client: &Client, id: &str) -> anyhow::Result<usize> {
+    let request = client.request(Method::GET, &format!("api/v1/runs/{id}/series/live"));
+    let text = client.send(request).await?.text().await?;
+    Ok(text.matches("\"length_s\"").count())
 }
 
 /// The same without brewbench: the target in the same kind of sandbox on the same cores, k6 as anybody would call it.

@@ -1,0 +1,46 @@
+//! An agent in a process of its own.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use brewbench::{auth::MadeSecret, fleet::NewAgentKey};
+use brewbench_agent::{
+    daemon::{self, CGROUPS, Options},
+    session::Accepts,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    apart::{self, Apart},
+    site::Site,
+};
+
+/// The word that makes this program an agent: server, key, state folder and the folder of the manifests follow.
+pub const APART: &str = "agent";
+
+/// Starts one that works for a server.
+pub async fn start(site: &Site, state: &Path, manifests: &Path) -> anyhow::Result<Apart> {
+    let asked = NewAgentKey { name: "bench".to_owned() };
+    let key: MadeSecret = site.client.post("api/v1/agent-keys", &asked).await?;
+    let (url, key) = (site.url.as_str(), key.secret.as_str());
+    Apart::start(&[APART.as_ref(), url.as_ref(), key.as_ref(), state.as_os_str(), manifests.as_os_str()])
+}
+
+/// Is one, until its standard input ends.
+pub async fn work_apart(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> anyhow::Result<()> {
+    let mut next = |what: &'static str| arguments.next().context(what);
+    let text = |word: std::ffi::OsString| word.into_string().ok().context("text");
+    let options = Options {
+        server: text(next("name the server")?)?.parse()?,
+        key: text(next("name the key")?)?,
+        state: PathBuf::from(next("name the state folder")?),
+        targets: PathBuf::from(next("name the folder of the manifests")?),
+        k6: None,
+        accepts: Accepts::BundledScenarios,
+        cgroups: CGROUPS.into(),
+    };
+    let end = CancellationToken::new();
+    let asked = end.clone();
+    apart::at_the_end(move || asked.cancel());
+    daemon::run(options, end).await
+}

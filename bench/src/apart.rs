@@ -1,0 +1,68 @@
+//! This program once more as a process of its own, so that what it costs can be read.
+
+use std::{ffi::OsStr, io::Read, path::PathBuf, process::Stdio};
+
+use anyhow::Context;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+};
+
+/// A part of brewbench in a process that ends when its standard input does.
+pub struct Apart {
+    process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Apart {
+    /// Starts it with a word that says what it is, and what that needs to know.
+    pub fn start(arguments: &[&OsStr]) -> anyhow::Result<Self> {
+        let mut process = Command::new(std::env::current_exe()?)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let lines = BufReader::new(process.stdout.take().context("its output")?).lines();
+        Ok(Self { process, lines })
+    }
+
+    /// The next line that it says.
+    pub async fn line(&mut self) -> anyhow::Result<String> {
+        self.lines.next_line().await?.context("it said nothing")
+    }
+
+    /// CPU time that it has used, s.
+    pub fn cpu_s(&self) -> anyhow::Result<f64> {
+        // Fields 14 and 15 in ticks, of which every Linux has 100 a second; the name before them may hold spaces.
+        let stat = std::fs::read_to_string(self.proc("stat")?)?;
+        let fields = stat.rsplit_once(')').context("a stat line")?.1.split_whitespace().skip(11).take(2);
+        Ok(fields.map(|ticks| ticks.parse::<f64>().unwrap_or_default()).sum::<f64>() / 100.0)
+    }
+
+    /// The most memory that it has held, MiB.
+    pub fn peak_mib(&self) -> anyhow::Result<f64> {
+        let status = std::fs::read_to_string(self.proc("status")?)?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("a peak")?;
+        Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1_024.0)
+    }
+
+    fn proc(&self, file: &str) -> anyhow::Result<PathBuf> {
+        Ok(format!("/proc/{}/{file}", self.process.id().context("it runs")?).into())
+    }
+
+    /// Ends it as its owner would.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        drop(self.process.stdin.take());
+        anyhow::ensure!(self.process.wait().await?.success(), "it did not end well");
+        Ok(())
+    }
+}
+
+/// Waits for the end of the standard input on a thread of its own, then does this.
+pub fn at_the_end(act: impl FnOnce() + Send + 'static) {
+    tokio::task::spawn_blocking(move || {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        act();
+    });
+}
