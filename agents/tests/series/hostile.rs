@@ -1,5 +1,4 @@
-//! Damaged pushes. Four tests, so this tries a million of them, in a few minutes:
-//! `PROPTEST_CASES=250000 cargo test --release -p brewbench-agent --test series hostile`.
+//! Damaged pushes. Four tests, so `make fuzz` tries a million of them, in a few minutes.
 
 use std::sync::LazyLock;
 
