@@ -91,6 +91,7 @@ impl Server {
             public_url: Arc::new(public_url),
             events: Events::default(),
             work: Arc::new(Notify::new()),
+            rejudge: Arc::new(Notify::new()),
             shutdown,
             tasks: TaskTracker::new(),
         };
@@ -121,6 +122,7 @@ impl Server {
         state.tasks.spawn(auth::audit::keep_short(state.db.clone(), state.shutdown.clone()));
         state.tasks.spawn(dispatch::work(state.clone(), presence.clone()));
         state.tasks.spawn(runs::api::trash::sweep(state.clone()));
+        state.tasks.spawn(runs::rejudge::work(state.clone()));
         let app = router(&state, presence, &passkeys).into_make_service_with_connect_info::<SocketAddr>();
         let end = state.shutdown.clone();
         let serving = axum::serve(listener, app).with_graceful_shutdown(end.clone().cancelled_owned());

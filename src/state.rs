@@ -24,6 +24,8 @@ pub struct AppState {
     pub events: Events,
     /// Rung when there may be something to hand out: a new run, a free agent.
     pub work: Arc<Notify>,
+    /// Rung when limits were changed: old runs are to be judged anew.
+    pub rejudge: Arc<Notify>,
     /// Cancelled when the server ends.
     pub shutdown: CancellationToken,
     /// Everything that goes on behind the requests; awaited at the end.

@@ -93,11 +93,15 @@ pub enum Deed {
     SizeRemoved,
     /// A scenario or another revision of one.
     ScenarioAdded,
+    /// From where on figures speak against runs of a scenario.
+    LimitsChanged,
+    /// From what is stored.
+    RunsRejudged,
 }
 
 impl Deed {
     /// All of them, for lists.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::LoggedIn,
         Self::LoginRefused,
         Self::LoggedOut,
@@ -122,6 +126,8 @@ impl Deed {
         Self::SizeAdded,
         Self::SizeRemoved,
         Self::ScenarioAdded,
+        Self::LimitsChanged,
+        Self::RunsRejudged,
     ];
 
     /// The words for columns, JSON and pages.
@@ -151,6 +157,8 @@ impl Deed {
             Self::SizeAdded => "size added",
             Self::SizeRemoved => "size removed",
             Self::ScenarioAdded => "scenario added",
+            Self::LimitsChanged => "limits changed",
+            Self::RunsRejudged => "runs judged anew",
         }
     }
 }

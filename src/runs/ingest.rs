@@ -9,7 +9,6 @@ use std::{collections::BTreeMap, str::FromStr};
 
 use brewbench_agent::wire::{
     Phase, RunId,
-    load::Load,
     now_ms,
     outcome::{Conditions, Cores, Ended, Observed, Outcome},
     series::Packed,
@@ -19,19 +18,24 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    Reason, Run, RunSize, Verdict, blob,
+    Run, RunSize, blob,
+    material::{self, Made, Material, Seen},
     queries::{
         self,
         endings::{self, Ending},
         imports::{self, NewImport},
+        judgements::{self, Asked},
         leases,
     },
-    verdict::{Making, SharedCores, judge},
+    verdict::{Judgement, Limits, judge_failure},
 };
 use crate::{
     db::Db,
     error::{Error, Result},
 };
+
+/// A packed series larger than this is none that an agent of ours makes: theirs are some 100 kB at most.
+const MOST_SERIES_BYTES: usize = 4 << 20;
 
 /// What an agent saw of a run besides its summary; stored as one blob, shown on the run's page.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -70,9 +74,12 @@ impl Settled {
 pub async fn settle(db: &Db, agent: &str, outcome: &Outcome) -> Result<Settled> {
     let id = outcome.run.to_string();
     let now = now_ms();
-    let load = queries::load_of(&db.read, &id).await?;
-    let judged = Judged::of(outcome, load.as_ref());
-    let evidence = pack_evidence(outcome)?;
+    let asked = judgements::asked(&db.read, &id).await?;
+    let scenario = asked.scenario.clone();
+    let (series, seen) = series(outcome);
+    let evidence = Evidence::of(outcome);
+    let packed = blob::pack(&serde_json::to_vec(&evidence).map_err(Error::internal)?);
+    let end = End::of(outcome, asked, evidence, seen);
     let summary = outcome.summary.as_deref().map(|text| blob::pack(text.as_bytes()));
 
     let mut transaction = db.write.begin().await?;
@@ -99,20 +106,24 @@ pub async fn settle(db: &Db, agent: &str, outcome: &Outcome) -> Result<Settled> 
         let at = time.at_ms + now - outcome.sent_at_ms;
         queries::enter(&mut transaction, &id, time.phase.as_str(), at).await?;
     }
+    // Read within the transaction: whoever changes them later finds this run among the old ones.
+    let limits = judgements::limits(&mut *transaction, scenario.as_deref()).await?.limits;
+    let judgement = end.judge(outcome, &limits);
     let ending = Ending {
-        phase: judged.phase,
-        error: judged.error.as_deref(),
-        verdict: judged.verdict,
-        reasons: &judged.reasons,
-        figures: judged.figures.as_ref(),
+        phase: end.phase,
+        error: end.error.as_deref(),
+        verdict: judgement.as_ref().map(|judgement| judgement.verdict),
+        reasons: judgement.as_ref().map_or(&[], |judgement| &judgement.reasons),
+        limits: &limits,
+        figures: end.figures(),
         enforced_cpu: Some(outcome.enforced.cpu.as_str()),
         enforced_memory: Some(outcome.enforced.memory.as_str()),
         k6_version: Some(&outcome.k6_version).filter(|version| !version.is_empty()).map(String::as_str),
         target_sha256: outcome.target_sha256.as_deref(),
         version: Some(&outcome.target_version).filter(|version| !version.is_empty()).map(String::as_str),
         summary: summary.as_deref(),
-        evidence: Some(&evidence),
-        series: outcome.series.as_ref().map(Packed::as_bytes),
+        evidence: Some(&packed),
+        series: series.map(Packed::as_bytes),
         now,
     };
     endings::end(&mut transaction, &id, &ending).await?;
@@ -120,41 +131,54 @@ pub async fn settle(db: &Db, agent: &str, outcome: &Outcome) -> Result<Settled> 
     Ok(Settled { kept: true, why: None })
 }
 
-fn pack_evidence(outcome: &Outcome) -> Result<Vec<u8>> {
-    let evidence = Evidence {
-        target_log: outcome.target_log.clone(),
-        k6_log: outcome.k6_log.clone(),
-        observed: outcome.observed,
-        cores: outcome.cores.clone(),
-        environment: outcome.environment.clone(),
-        conditions: outcome.conditions.clone(),
-    };
-    Ok(blob::pack(&serde_json::to_vec(&evidence).map_err(Error::internal)?))
+impl Evidence {
+    fn of(outcome: &Outcome) -> Self {
+        Self {
+            target_log: outcome.target_log.clone(),
+            k6_log: outcome.k6_log.clone(),
+            observed: outcome.observed,
+            cores: outcome.cores.clone(),
+            environment: outcome.environment.clone(),
+            conditions: material::short(outcome.conditions.clone()),
+        }
+    }
 }
 
-/// An outcome with our judgement.
-struct Judged {
+/// The series as it is to be stored, and read. One that can't be read is not stored.
+fn series(outcome: &Outcome) -> (Option<&Packed>, Seen) {
+    let small = outcome.series.as_ref().filter(|packed| packed.as_bytes().len() <= MOST_SERIES_BYTES);
+    match small.map(|packed| (packed, packed.unpack())) {
+        Some((packed, Ok(series))) => (Some(packed), Seen::Series(Box::new(series))),
+        Some((_, Err(fault))) => {
+            tracing::warn!(run = %outcome.run, %fault, "a run is stored without its series");
+            (None, Seen::Nothing)
+        }
+        None => (None, Seen::Nothing),
+    }
+}
+
+/// How an outcome ends its run.
+struct End {
     phase: Phase,
     error: Option<String>,
-    verdict: Option<Verdict>,
-    reasons: Vec<Reason>,
-    figures: Option<Figures>,
+    /// What it is judged from, where it has figures.
+    material: Option<Material>,
 }
 
-impl Judged {
-    fn of(outcome: &Outcome, load: Option<&Load>) -> Self {
+impl End {
+    fn of(outcome: &Outcome, asked: Asked, evidence: Evidence, series: Seen) -> Self {
         match &outcome.ended {
-            Ended::Finished => Self::finished(outcome, load),
+            Ended::Finished => Self::finished(outcome, asked, evidence, series),
             Ended::Failed { reason, .. } => Self::without_figures(Phase::Failed, reason.clone()),
             Ended::Cancelled => Self::without_figures(Phase::Cancelled, "cancelled on the agent".to_owned()),
         }
     }
 
     fn without_figures(phase: Phase, error: String) -> Self {
-        Self { phase, error: Some(error), verdict: None, reasons: Vec::new(), figures: None }
+        Self { phase, error: Some(error), material: None }
     }
 
-    fn finished(outcome: &Outcome, load: Option<&Load>) -> Self {
+    fn finished(outcome: &Outcome, asked: Asked, evidence: Evidence, series: Seen) -> Self {
         let parsed = match outcome.summary.as_deref().map(|text| summary::parse(text.as_bytes())) {
             Some(Ok(parsed)) => parsed,
             Some(Err(fault)) => {
@@ -162,20 +186,22 @@ impl Judged {
             }
             None => return Self::without_figures(Phase::Failed, "k6 left no summary".to_owned()),
         };
-        let figures = parsed.figures();
-        let (verdict, reasons) = judge(&figures, Some(making(outcome, load)));
-        Self { phase: Phase::Finished, error: None, verdict: Some(verdict), reasons, figures: Some(figures) }
+        let Asked { load, vcpus, .. } = asked;
+        let made = Made { enforced: outcome.enforced, vcpus, load, evidence, series };
+        let material = Material { figures: parsed.figures(), made: Some(made) };
+        Self { phase: Phase::Finished, error: None, material: Some(material) }
     }
-}
 
-fn making(outcome: &Outcome, load: Option<&Load>) -> Making {
-    let shared = outcome.cores.generator.is_empty()
-        || outcome.cores.generator.iter().any(|core| outcome.cores.target.contains(core));
-    Making {
-        enforced: outcome.enforced,
-        shared_cores: if shared { SharedCores::Shared } else { SharedCores::Separate },
-        oom_kills: outcome.observed.and_then(|observed| observed.oom_kills).unwrap_or(0),
-        iterations_asked: load.and_then(Load::iterations),
+    fn figures(&self) -> Option<&Figures> {
+        self.material.as_ref().map(|material| &material.figures)
+    }
+
+    fn judge(&self, outcome: &Outcome, limits: &Limits) -> Option<Judgement> {
+        match (&self.material, &outcome.ended) {
+            (Some(material), _) => Some(material.judge(limits)),
+            (None, Ended::Failed { reason, cause }) => judge_failure(*cause, reason),
+            (None, _) => None,
+        }
     }
 }
 
@@ -197,15 +223,17 @@ pub struct ImportAbout {
 /// Stores a summary as a run of its own. Committed when this returns; nothing is stored on error.
 pub async fn import(db: &Db, about: ImportAbout, bytes: &[u8], by: &str) -> Result<Run> {
     let parsed = summary::parse(bytes).map_err(|fault| Error::Invalid(fault.to_string()))?;
-    let figures = parsed.figures();
-    let (verdict, reasons) = judge(&figures, None);
+    let limits = judgements::limits(&db.read, about.scenario.as_deref()).await?.limits;
+    let material = Material { figures: parsed.figures(), made: None };
+    let Judgement { verdict, reasons } = material.judge(&limits);
     let import = NewImport {
         id: RunId::now().to_string(),
         about,
         created_by: by.to_owned(),
-        figures,
+        figures: material.figures,
         verdict,
         reasons,
+        limits,
         k6_version: parsed.k6_version,
         summary: blob::pack(bytes),
         now: now_ms(),

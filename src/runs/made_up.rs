@@ -44,7 +44,8 @@ pub fn failed(target: &str, phase: &str, error: &str) -> Run {
 /// Judged as something else than valid.
 pub fn judged(mut run: Run, verdict: Verdict, text: &str) -> Run {
     run.verdict = Some(verdict);
-    run.reasons = vec![Reason { code: "made_up".to_owned(), verdict, text: text.to_owned() }];
+    let (code, text) = ("made_up".to_owned(), text.to_owned());
+    run.reasons = vec![Reason { code, verdict, text, seen: None, limit: None, unit: None }];
     run
 }
 

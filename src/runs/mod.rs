@@ -9,9 +9,11 @@ pub mod ingest;
 pub mod load;
 #[cfg(test)]
 pub mod made_up;
+pub mod material;
 pub mod pages;
 pub mod progress;
 pub mod queries;
+pub mod rejudge;
 pub mod series;
 pub mod verdict;
 pub mod view;
@@ -211,6 +213,9 @@ pub fn api(max_summary_bytes: usize) -> OpenApiRouter<AppState> {
         .routes(routes!(api::remarks::set_note))
         .routes(routes!(api::views::list))
         .routes(routes!(api::views::save, api::views::remove))
+        .routes(routes!(api::limits::show, api::limits::set, api::limits::reset))
+        .routes(routes!(api::rejudge::rejudge))
+        .routes(routes!(api::rejudge::judged_by))
         .routes(routes!(api::summary))
         .routes(routes!(api::series::series))
         .routes(routes!(api::cancel))

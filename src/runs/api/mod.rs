@@ -1,6 +1,8 @@
 //! JSON of runs.
 
 pub mod export;
+pub mod limits;
+pub mod rejudge;
 pub mod remarks;
 pub mod series;
 pub mod trash;

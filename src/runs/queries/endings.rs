@@ -3,8 +3,8 @@
 use brewbench_agent::wire::{Phase, summary::Figures};
 use sqlx::{SqliteConnection, SqlitePool};
 
-use super::{enter, figures::FigureColumns};
-use crate::runs::{Reason, Verdict};
+use super::{enter, figures::FigureColumns, judgements};
+use crate::runs::{Reason, Verdict, verdict::Limits};
 
 /// What a result says of a run, besides blobs.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub struct Ending<'a> {
     pub verdict: Option<Verdict>,
     /// What speaks against it.
     pub reasons: &'a [Reason],
+    /// By which limits it was judged.
+    pub limits: &'a Limits,
     /// From the summary.
     pub figures: Option<&'a Figures>,
     /// What limited CPU time.
@@ -57,6 +59,9 @@ pub async fn end(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_
         sqlx::query!("insert or replace into run_series (run_id, body) values (?, ?)", id, body)
             .execute(&mut *connection)
             .await?;
+    }
+    if ending.verdict.is_some() {
+        judgements::note(connection, id, ending.limits, ending.now).await?;
     }
     enter(connection, id, phase, ending.now).await
 }

@@ -4,7 +4,11 @@ use brewbench_agent::wire::summary::Figures;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use super::{RunRow, decode, figures::FigureColumns};
-use crate::runs::{Reason, Run, Verdict, ingest::ImportAbout};
+use crate::runs::{
+    Reason, Run, Verdict,
+    ingest::ImportAbout,
+    verdict::{Limits, RULES},
+};
 
 /// A summary that was read and judged.
 #[derive(Clone, Debug)]
@@ -21,6 +25,8 @@ pub struct NewImport {
     pub verdict: Verdict,
     /// What speaks against it.
     pub reasons: Vec<Reason>,
+    /// By which limits it was judged.
+    pub limits: Limits,
     /// k6's version, where the summary says it.
     pub k6_version: Option<String>,
     /// The compressed summary.
@@ -51,6 +57,7 @@ async fn transaction(connection: &mut SqliteConnection, import: &NewImport) -> s
     let NewImport { id, about, created_by, verdict, k6_version, summary, now, .. } = import;
     let verdict = verdict.as_str();
     let reasons = serde_json::to_string(&import.reasons).map_err(decode)?;
+    let limits = serde_json::to_string(&import.limits).map_err(decode)?;
     let size = about.size.as_ref();
     let (size_name, vcpus) = (size.map(|size| &size.name), size.map(|size| size.vcpus));
     let memory_bytes = size.map(|size| size.memory_bytes.cast_signed());
@@ -68,6 +75,7 @@ async fn transaction(connection: &mut SqliteConnection, import: &NewImport) -> s
          returning *;
          insert into run_phase (run_id, phase, at) values (?, 'finished', ?);
          insert into run_summary (run_id, body) values (?, ?);
+         insert into run_judgement (run_id, rules, limits, judged_at) values (?, ?, ?, ?);
          commit",
     )
     .bind(id)
@@ -110,6 +118,10 @@ async fn transaction(connection: &mut SqliteConnection, import: &NewImport) -> s
     .bind(now)
     .bind(id)
     .bind(summary)
+    .bind(id)
+    .bind(RULES)
+    .bind(limits)
+    .bind(now)
     // All of them, because a stream that is left early leaves statements undone.
     .fetch_all(connection)
     .await?;

@@ -4,6 +4,7 @@ pub mod endings;
 mod figures;
 mod history;
 pub mod imports;
+pub mod judgements;
 pub mod leases;
 pub mod remarks;
 pub mod trash;
@@ -305,12 +306,6 @@ pub async fn phases(pool: &SqlitePool, id: &str) -> sqlx::Result<Vec<(String, i6
     let rows =
         sqlx::query!("select phase, at from run_phase where run_id = ? order by at, phase", id).fetch_all(pool).await?;
     Ok(rows.into_iter().map(|row| (row.phase, row.at)).collect())
-}
-
-/// How hard a run is loaded and for how long; none for an import.
-pub async fn load_of(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Load>> {
-    let row = sqlx::query!("select load from run where id = ?", id).fetch_optional(pool).await?;
-    row.and_then(|row| row.load).map(|text| load::read(&text)).transpose().map_err(decode)
 }
 
 /// The compressed summary of a run.

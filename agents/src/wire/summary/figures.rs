@@ -19,6 +19,8 @@ pub struct Figures {
     pub latency: Latency,
     /// Latency of the successful requests alone.
     pub ok_latency: Latency,
+    /// How long a request waited for its connection on average, milliseconds; no latency has it in it.
+    pub blocked_ms: Option<f64>,
     /// Iterations of the script that were completed.
     pub iterations: Option<u64>,
     /// Iterations that were due, but that no virtual user was free for.
@@ -79,6 +81,7 @@ impl Summary {
                 "http_req_duration{expected_response:true}",
                 requests.saturating_sub(failed.unwrap_or_default()),
             ),
+            blocked_ms: self.value("http_req_blocked", "avg"),
             iterations: count("iterations", "count"),
             dropped_iterations: count("dropped_iterations", "count"),
             data_received_bytes: count("data_received", "count"),
