@@ -87,7 +87,9 @@ fn figures(comparison: &Comparison) -> String {
     head.extend(COLUMNS.map(|(title, _)| (title, Align::Right)));
     let rows: Vec<_> =
         comparison.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| cells(comparison, cell))).collect();
-    table(&head, &rows) + "medians of the runs that count; * clearly better than all others of its size\n"
+    let any_suspect = comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.tally.suspect > 0);
+    let hint = if any_suspect { "? some of these runs are suspect\n" } else { "" };
+    table(&head, &rows) + "medians of the runs that count; * clearly better than all others of its size\n" + hint
 }
 
 fn cells(comparison: &Comparison, cell: &Cell) -> Vec<String> {
@@ -95,7 +97,9 @@ fn cells(comparison: &Comparison, cell: &Cell) -> Vec<String> {
     let size = cell.runs.iter().find_map(|run| run.size.as_ref());
     let size = size.map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes));
     let counted = cell.tally.valid + cell.tally.suspect;
-    let runs = if counted == cell.runs.len() { counted.to_string() } else { format!("{counted}/{}", cell.runs.len()) };
+    let mark = if cell.tally.suspect > 0 { "?" } else { "" };
+    let of = if counted == cell.runs.len() { String::new() } else { format!("/{}", cell.runs.len()) };
+    let runs = format!("{counted}{of}{mark}");
     let mut line = vec![cut(name, 18), size, runs];
     line.extend(
         COLUMNS.map(|(_, metric)| cell.stats.iter().find(|stat| stat.metric == metric).map_or_else(String::new, stat)),

@@ -8,6 +8,7 @@ pub mod connection;
 pub mod duration;
 pub mod experiment;
 pub mod invite;
+pub mod limits;
 pub mod load;
 pub mod login;
 pub mod progress;

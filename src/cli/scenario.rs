@@ -7,6 +7,7 @@ use clap::Subcommand;
 
 use super::{
     Common,
+    limits::LimitsOf,
     table::{Align, cut, plain, table},
 };
 use crate::{
@@ -70,6 +71,8 @@ pub enum Scenario {
         #[arg(long, value_name = "SHA256")]
         revision: Option<String>,
     },
+    /// Show or set from where on figures make runs of a scenario suspect or invalid
+    Limits(LimitsOf),
 }
 
 impl Scenario {
@@ -109,6 +112,7 @@ impl Scenario {
                 let made: ScenarioInfo = common.connect()?.client.post("api/v1/scenarios", &text).await?;
                 common.print(&made, |made| rows(std::slice::from_ref(made)))
             }
+            Self::Limits(limits) => limits.run().await,
             Self::Check { common, name, revision } => {
                 let client = common.connect()?.client;
                 let path = format!("api/v1/scenarios/{}/check", encoded(&name));

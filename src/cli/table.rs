@@ -103,7 +103,8 @@ pub fn runs(runs: &[Run]) -> String {
     head.extend(loads_differ.then_some(("load", Align::Left)));
     let row = |run: &Run| {
         let size = run.size.as_ref().map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes));
-        let state = run.verdict.map_or(run.phase.replace('_', " "), |verdict| verdict.as_str().to_owned());
+        let verdict = run.verdict.filter(|_| run.phase == "finished");
+        let state = verdict.map_or(run.phase.replace('_', " "), |verdict| verdict.as_str().to_owned());
         let failed = run.error_rate.map_or("–".to_owned(), |rate| format!("{:.2} %", rate * 100.0));
         let repetition = run.repetition.to_string();
         // The last part of a version 7 UUID is random: enough to be found by.

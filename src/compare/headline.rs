@@ -67,8 +67,11 @@ pub fn cards(subjects: &[Subject], base: usize, rows: &[Row], left_out: &[LeftOu
         rows if rows.iter().all(|row| row.rivals().count() == 0) => vec![no_result(left_out, unfinished())],
         [row] if subjects.len() == 1 => row.rivals().flat_map(own).collect(),
         [row] if subjects.len() == 2 => pair(subjects, base, row),
-        [row] => HEADLINES.into_iter().map(|headline| leader(subjects, row, headline)).collect(),
-        rows => rows.iter().take(MOST_CARDS).map(|row| leader(subjects, row, by_setting(row))).collect(),
+        [row] => HEADLINES.into_iter().map(|headline| doubted(leader(subjects, row, headline), row.rivals())).collect(),
+        rows => {
+            let leading = |row| doubted(leader(subjects, row, by_setting(row)), row.rivals());
+            rows.iter().take(MOST_CARDS).map(leading).collect()
+        }
     }
 }
 
@@ -98,7 +101,7 @@ fn own(cell: &Cell) -> Vec<Card> {
         let detail = if range.is_empty() { detail.clone() } else { format!("{detail}, {range}") };
         let value =
             if stat.spread.is_some() { format!("{}{unit}", stat.figure().text()) } else { "not known".to_owned() };
-        Card::new(label, value, detail, Tone::Plain)
+        doubted(Card::new(label, value, detail, Tone::Plain), [cell])
     };
     HEADLINES.into_iter().map(card).chain([failures(cell, None)]).collect()
 }
@@ -114,8 +117,20 @@ fn pair(subjects: &[Subject], base: usize, row: &Row) -> Vec<Card> {
     };
     let (challenger, baseline) = if one.subject == base { (*other, *one) } else { (*one, *other) };
     let name = subjects[base].label.as_str();
-    let card = |(metric, label, unit)| difference(metric, label, unit, challenger, baseline, name);
+    let card = |(metric, label, unit)| {
+        doubted(difference(metric, label, unit, challenger, baseline, name), [challenger, baseline])
+    };
     HEADLINES.into_iter().map(card).chain([failures(challenger, Some((baseline, name)))]).collect()
+}
+
+/// Figures of suspect runs may be said, but not without saying so.
+fn doubted<'a>(card: Card, cells: impl IntoIterator<Item = &'a Cell>) -> Card {
+    let suspect: usize = cells.into_iter().map(|cell| cell.tally.suspect).sum();
+    if suspect == 0 {
+        return card;
+    }
+    let detail = format!("{} · with {}", card.detail, format::plural(suspect, "suspect run"));
+    Card { detail, tone: Tone::Doubtful, ..card }
 }
 
 fn difference(metric: Metric, label: &str, unit: &str, challenger: &Cell, baseline: &Cell, name: &str) -> Card {

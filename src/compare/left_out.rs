@@ -56,7 +56,9 @@ pub fn left_out(subjects: &[Subject], rows: &[Row]) -> Vec<LeftOut> {
 
 fn why(run: &Run) -> String {
     let reasons = run.reasons.iter().filter(|reason| reason.verdict == Verdict::Invalid).map(|reason| &reason.text);
-    let texts: Vec<&str> = run.error.iter().chain(reasons).map(String::as_str).collect();
+    let mut texts: Vec<&str> = run.error.iter().chain(reasons).map(String::as_str).collect();
+    // What a target failed at is a reason, too.
+    texts.dedup();
     texts.join("; ")
 }
 

@@ -125,7 +125,7 @@ fn suspect(rows: &[Row]) -> Option<Note> {
     let count = total(rows, |tally| tally.suspect);
     let text = |(times, text): &(usize, &str)| match times {
         1 => (*text).to_owned(),
-        times => format!("{text} ({times} runs)"),
+        times => format!("{text} ({times} runs; this is the first)"),
     };
     let texts: Vec<String> = reasons.values().map(text).collect();
     (count > 0).then(|| {

@@ -4,6 +4,7 @@ pub mod agents;
 pub mod differences;
 pub mod disk;
 pub mod home;
+pub mod limits;
 pub mod queries;
 pub mod scenarios;
 pub mod settings;
@@ -33,6 +34,7 @@ pub fn pages(presence: Presence) -> Router<AppState> {
         .route("/scenarios", get(scenarios::index).post(scenarios::add))
         .route("/scenarios/{name}", get(scenarios::show))
         .route("/scenarios/{name}/check", post(scenarios::check))
+        .route("/scenarios/{name}/limits", post(limits::set))
         .route("/scenarios/{name}/differences", get(scenarios::compare))
         .route("/settings", get(settings::index))
         .route("/settings/scheme", post(settings::choose_scheme))

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::{
     agents,
     differences::{Part, differences},
+    limits::LimitsPart,
     queries,
     upload::Upload,
 };
@@ -22,7 +23,7 @@ use crate::{
     catalog::{self, Check, Revision, ScenarioInfo},
     error::{Asked, Error, Result},
     fleet::{Presence, inspection},
-    runs::pages::line::Line,
+    runs::{pages::line::Line, queries::judgements},
     state::AppState,
     web::{
         address,
@@ -115,7 +116,7 @@ impl Looked {
 /// One scenario in one revision.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "dashboard/scenario.html")]
-struct ScenarioPage {
+pub struct ScenarioPage {
     shell: Shell,
     scenario: Scenario,
     script: Script,
@@ -126,6 +127,8 @@ struct ScenarioPage {
     people: Vec<String>,
     scope: Scope,
     upload: Upload,
+    /// From where on figures speak against its runs.
+    pub limits: LimitsPart,
 }
 
 impl ScenarioPage {
@@ -241,25 +244,30 @@ pub async fn show(
     Path(name): Path<String>,
     Asked(which): Asked<Which>,
 ) -> Result<Response> {
+    Ok(page_of(&state, &caller, &name, which.revision.as_deref()).await?.into_response())
+}
+
+/// The page of a scenario in a revision; in its newest if none is said.
+pub async fn page_of(state: &AppState, caller: &Caller, name: &str, revision: Option<&str>) -> Result<ScenarioPage> {
     let pool = &state.db.read;
-    let revisions = catalog::queries::revisions(pool, &name).await?;
+    let revisions = catalog::queries::revisions(pool, name).await?;
     let newest = revisions.first().ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?;
-    let sha256 = which.revision.filter(|sha256| !sha256.is_empty()).unwrap_or_else(|| newest.sha256.clone());
-    let scenario = one(&state, &name, &sha256).await?;
-    let ids = queries::runs_of_scenario(pool, &name, LAST_RUNS).await?;
-    let page = ScenarioPage {
-        shell: Shell::signed_in(name.clone(), Section::Scenarios, &caller.name),
+    let sha256 = revision.filter(|sha256| !sha256.is_empty()).unwrap_or(&newest.sha256).to_owned();
+    let scenario = one(state, name, &sha256).await?;
+    let ids = queries::runs_of_scenario(pool, name, LAST_RUNS).await?;
+    Ok(ScenarioPage {
+        shell: Shell::signed_in(name.to_owned(), Section::Scenarios, &caller.name),
         script: Script(scenario.script.clone()),
         is_bundled: scenarios::is_bundled(&scenario),
         upload: Upload::of(&scenario),
-        lines: agents::lines(&state, &ids).await?,
-        people: queries::users_of_scenario(pool, &name).await?,
+        lines: agents::lines(state, &ids).await?,
+        people: queries::users_of_scenario(pool, name).await?,
+        limits: LimitsPart::new(judgements::limits(pool, Some(name)).await?),
         revisions: Kept::all(revisions),
         sha256,
         scenario,
         scope: caller.scope,
-    };
-    Ok(page.into_response())
+    })
 }
 
 async fn one(state: &AppState, name: &str, sha256: &str) -> Result<Scenario> {

@@ -8,8 +8,7 @@
 use std::{collections::BTreeMap, str::FromStr};
 
 use brewbench_agent::wire::{
-    Phase, RunId,
-    now_ms,
+    Phase, RunId, now_ms,
     outcome::{Conditions, Cores, Ended, Observed, Outcome},
     series::Packed,
     summary::{self, Figures},

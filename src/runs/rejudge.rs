@@ -184,11 +184,7 @@ fn tell(verdicts: &Verdicts, next: Option<i64>) -> Rejudged {
             Ok(judgement) => {
                 told.judged += 1;
                 if judgement.verdict != run.verdict {
-                    told.changed.push(VerdictChange {
-                        run: run.id.clone(),
-                        from: run.verdict,
-                        to: judgement.verdict,
-                    });
+                    told.changed.push(VerdictChange { run: run.id.clone(), from: run.verdict, to: judgement.verdict });
                 }
             }
             Err(why) => told.damaged.push(DamagedRun { run: run.id.clone(), why: why.clone() }),

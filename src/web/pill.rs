@@ -11,6 +11,8 @@ pub struct Pill {
     tone: Tone,
     shape: &'static str,
     word: String,
+    /// What is told to whoever points at it.
+    more: Option<String>,
 }
 
 /// Its template escapes the word.
@@ -29,13 +31,21 @@ const LOST: &str = "M4 4.5a2 2 0 1 1 2.8 1.8Q6 6.7 6 7.6M6 9.6v.2";
 /// A run's phase, the verdict on it, or where an agent is.
 pub fn state(word: &str) -> Pill {
     let (tone, shape) = look(word);
-    Pill { tone, shape, word: word.replace('_', " ") }
+    Pill { tone, shape, word: word.replace('_', " "), more: None }
+}
+
+impl Pill {
+    /// With more about it for whoever points at it.
+    #[must_use]
+    pub fn about(self, more: String) -> Self {
+        Self { more: Some(more).filter(|more| !more.is_empty()), ..self }
+    }
 }
 
 /// How many runs have a verdict or a phase: `3 valid`.
 pub fn verdicts(count: &usize, word: &str) -> Pill {
     let (tone, shape) = look(word);
-    Pill { tone, shape, word: format!("{count} {word}") }
+    Pill { tone, shape, word: format!("{count} {word}"), more: None }
 }
 
 /// Valid is the rule, so it has no colour of its own: green is for better. What somebody cancelled is no fault.
@@ -55,7 +65,7 @@ fn look(word: &str) -> (Tone, &'static str) {
 /// Whether a condition of the script held.
 pub fn threshold(passed: &bool) -> Pill {
     let (tone, shape, word) = if *passed { (Tone::Plain, CHECK, "held") } else { (Tone::Bad, CROSS, "crossed") };
-    Pill { tone, shape, word: word.to_owned() }
+    Pill { tone, shape, word: word.to_owned(), more: None }
 }
 
 #[cfg(test)]

@@ -224,7 +224,14 @@ fn what_decides_does_no_io() {
         "src/experiments/draft.rs",
         "src/experiments/draft/load.rs",
         "src/experiments/offer.rs",
-        "src/runs/verdict.rs",
+        "src/runs/verdict/mod.rs",
+        "src/runs/verdict/limits.rs",
+        "src/runs/verdict/load.rs",
+        "src/runs/verdict/generator.rs",
+        "src/runs/verdict/host.rs",
+        "src/runs/verdict/steadiness.rs",
+        "src/runs/verdict/series.rs",
+        "src/runs/material.rs",
         "src/web/spark.rs",
     ];
     let words = ["std::fs", "std::net", "std::process", "tokio", "sqlx", "reqwest", "axum", "Instant::now", "now_ms()"];

@@ -5,6 +5,7 @@ pub mod export;
 pub mod import;
 pub mod list;
 pub mod new;
+pub mod rejudge;
 pub mod remarks;
 pub mod show;
 
@@ -20,6 +21,7 @@ use self::{
     import::Import,
     list::List,
     new::New,
+    rejudge::Rejudge,
     remarks::{Label, NoteOf},
 };
 use super::{Common, NOT_ALL_WELL, table};
@@ -49,6 +51,8 @@ pub enum Run {
     Note(NoteOf),
     /// Import k6's end-of-test JSON files as runs
     Import(Import),
+    /// Judge runs anew by today's rules and limits, from what is stored of them
+    Rejudge(Rejudge),
     /// Print the k6 summary or the series of a run, or the figures of several as CSV or JSON
     Export(Export),
 }
@@ -65,6 +69,7 @@ impl Run {
             Self::Delete(delete) => delete.run().await?,
             Self::Import(import) => import.run().await?,
             Self::Export(export) => export.run().await?,
+            Self::Rejudge(rejudge) => rejudge.run().await?,
             Self::Undelete(many) => many.undelete().await?,
             Self::Label(Label::Add(labelled)) => labelled.run(&Method::PUT).await?,
             Self::Label(Label::Remove(labelled)) => labelled.run(&Method::DELETE).await?,
@@ -114,7 +119,7 @@ pub fn judge(runs: &[RunData]) -> ExitCode {
     let bad: Vec<_> = runs.iter().filter(|run| !(run.counts() || run.phase == "lost" && retried(run))).collect();
     for run in &bad {
         let why = run.error.clone().or_else(|| run.reasons.first().map(|reason| reason.text.clone()));
-        let word = if run.verdict == Some(Verdict::Invalid) { "invalid" } else { &run.phase };
+        let word = if run.phase == "finished" { run.verdict.map_or("finished", Verdict::as_str) } else { &run.phase };
         eprintln!("{} (repetition {}) {word}: {}", run.target, run.repetition, table::plain(&why.unwrap_or_default()));
     }
     if bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NOT_ALL_WELL) }

@@ -48,7 +48,12 @@ fn details(run: &RunData) -> String {
         ("phase", run.phase.replace('_', " ")),
         ("verdict", run.verdict.map_or("–", Verdict::as_str).to_owned()),
     ];
-    lines.extend(run.reasons.iter().map(|reason| ("because", reason.text.clone())));
+    // What a target failed at is a reason and the error.
+    let reasons = run.reasons.iter().filter(|reason| run.error.as_deref() != Some(&reason.text));
+    lines.extend(reasons.map(|reason| {
+        let figures = reason.figures().map_or_else(String::new, |figures| format!(" ({figures})"));
+        ("because", format!("{}{figures}", reason.text))
+    }));
     lines.extend(run.error.iter().map(|error| ("error", error.clone())));
     lines.extend([
         ("requests", count(run.requests)),

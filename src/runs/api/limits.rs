@@ -11,12 +11,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    auth::{
-        Caller, Read, Submit,
-        audit::Deed,
-    },
+    auth::{Caller, Read, Submit, audit::Deed},
     catalog,
-    error::{Error, ErrorBody, Result},
+    error::{Error, ErrorBody, Input, Result},
     runs::{
         filter::Wanted,
         queries::{
@@ -105,7 +102,7 @@ pub async fn set(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Path(name): Path<String>,
-    Json(new): Json<NewLimits>,
+    Input(new): Input<NewLimits>,
 ) -> Result<Json<LimitList>> {
     let limits = Limits::with(&new.limits).map_err(|fault| Error::Invalid(format!("limits: {fault}")))?;
     change(&state, &caller, &name, &limits).await?;

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::found;
 use crate::{
     auth::{Read, Submit, audit::Deed},
-    error::{Error, ErrorBody, Result},
+    error::{Error, ErrorBody, Input, Result},
     runs::{
         queries::judgements::{self, Which},
         rejudge::{Deal, Rejudged, portion},
@@ -44,7 +44,7 @@ pub struct RejudgeBody {
 pub async fn rejudge(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Json(body): Json<RejudgeBody>,
+    Input(body): Input<RejudgeBody>,
 ) -> Result<Json<Rejudged>> {
     let RejudgeBody { ids, scenario, dry_run, after } = &body;
     let which = match (ids, scenario) {

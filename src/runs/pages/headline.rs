@@ -17,6 +17,8 @@ pub struct Doubt {
     pub title: &'static str,
     /// Why.
     pub text: String,
+    /// The figure seen and the limit, where there are any.
+    pub figures: Option<String>,
     /// Its class in `app.css`.
     pub class: &'static str,
 }
@@ -59,16 +61,21 @@ fn failures(run: &Run, requests: u64) -> Card {
     }
 }
 
-/// What speaks against it; what makes its figures worthless stands first.
+/// What speaks against it; what makes its figures worthless stands first. A failure of its target is also a reason:
+/// it is told once.
 pub fn doubts(run: &Run) -> Vec<Doubt> {
-    let ended = run.error.clone().map(|text| match run.phase.as_str() {
-        "cancelled" => Doubt { title: "Cancelled.", text, class: "" },
-        "lost" => Doubt { title: "Lost.", text, class: "doubt" },
-        _ => Doubt { title: "Failed.", text, class: "fault" },
+    let ended = run.error.clone().map(|text| {
+        let (title, class) = match run.phase.as_str() {
+            "cancelled" => ("Cancelled.", ""),
+            "lost" => ("Lost.", "doubt"),
+            _ => ("Failed.", "fault"),
+        };
+        Doubt { title, text, figures: None, class }
     });
-    let reasons = run.reasons.iter().map(|reason| match reason.verdict {
-        Verdict::Invalid => Doubt { title: "Invalid.", text: reason.text.clone(), class: "fault" },
-        _ => Doubt { title: "Suspect.", text: reason.text.clone(), class: "doubt" },
+    let reasons = run.reasons.iter().filter(|reason| run.error.as_deref() != Some(&reason.text)).map(|reason| {
+        let (title, class) =
+            if reason.verdict == Verdict::Invalid { ("Invalid.", "fault") } else { ("Suspect.", "doubt") };
+        Doubt { title, text: reason.text.clone(), figures: reason.figures(), class }
     });
     let mut all: Vec<Doubt> = ended.into_iter().chain(reasons).collect();
     all.sort_by_key(|doubt| doubt.class != "fault");
@@ -102,5 +109,12 @@ mod tests {
         let told = |phase: &str| doubts(&failed("servy", phase, "why")).remove(0).title;
         assert_eq!(["failed", "cancelled", "lost"].map(told), ["Failed.", "Cancelled.", "Lost."]);
         assert_eq!(doubts(&judged(finished("servy", 1), Verdict::Suspect, "why"))[0].title, "Suspect.");
+    }
+
+    #[test]
+    fn a_target_that_died_is_told_once() {
+        let run = judged(failed("servy", "failed", "it died"), Verdict::Invalid, "it died");
+        let told: Vec<_> = doubts(&run).into_iter().map(|doubt| (doubt.title, doubt.text)).collect();
+        assert_eq!(told, [("Failed.", "it died".to_owned())]);
     }
 }

@@ -96,9 +96,14 @@ fn left_text(left: Option<f64>, begun: bool) -> String {
 /// What a run is worth, or how far it is.
 pub fn state(run: &Run) -> Pill {
     match run.verdict.filter(|_| run.phase == "finished") {
-        Some(verdict) => pill::state(verdict.as_str()),
+        Some(verdict) => pill::state(verdict.as_str()).about(because(run)),
         None => pill::state(&run.phase),
     }
+}
+
+/// Why it is not simply valid, in one line.
+fn because(run: &Run) -> String {
+    run.reasons.iter().map(|reason| reason.text.as_str()).collect::<Vec<_>>().join("; ")
 }
 
 /// Scenario, parameters and load of a run.

@@ -14,6 +14,7 @@ pub mod machine;
 pub mod metrics;
 pub mod one;
 pub mod remarks;
+pub mod rules;
 pub mod stages;
 pub mod story;
 pub mod views;

@@ -22,6 +22,7 @@ use super::{
     machine::{self, Fact},
     metrics::{self, Metrics},
     remarks::Remarks,
+    rules::Rules,
     stages::{self, Stage},
     story::Story,
 };
@@ -29,7 +30,14 @@ use crate::{
     auth::{Read, Scope},
     catalog,
     error::{Error, Result},
-    runs::{Origin, Run, Verdict, api, blob, ingest::Evidence, queries},
+    runs::{
+        Origin, Run, Verdict, api, blob,
+        ingest::Evidence,
+        queries::{
+            self,
+            judgements::{self, JudgedBy},
+        },
+    },
     state::AppState,
     web::{
         card::Card,
@@ -65,6 +73,7 @@ pub struct RunView {
     doing: Option<Doing>,
     cards: Vec<Card>,
     doubts: Vec<Doubt>,
+    rules: Option<Rules>,
     charts: Vec<Chart>,
     story: Option<Story>,
     /// How many repetitions its cell has.
@@ -103,6 +112,7 @@ struct Stored {
     /// All repetitions of its cell, itself among them.
     cell: Vec<Run>,
     marks: Marks,
+    judged: Option<JudgedBy>,
 }
 
 impl Stored {
@@ -129,7 +139,8 @@ impl Stored {
             None => None,
         };
         let series = api::series::stored(state, &run.id).await?;
-        Ok(Self { phases: queries::phases(pool, &run.id).await?, summary, evidence, series, cell, marks })
+        let judged = judgements::judged_by(pool, &run.id).await?;
+        Ok(Self { phases: queries::phases(pool, &run.id).await?, summary, evidence, series, cell, marks, judged })
     }
 }
 
@@ -141,13 +152,14 @@ impl RunView {
     }
 
     fn new(run: Run, stored: Stored, scope: Scope, now: i64) -> Self {
-        let Stored { phases, summary, evidence, series, cell, marks } = stored;
+        let Stored { phases, summary, evidence, series, cell, marks, judged } = stored;
         let mark = marks.of(&run.target);
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
         Self {
             doing: (!run.has_ended()).then(|| Doing::new(run.clone(), &marks, &others, now)),
             cards: headline::cards(&run, summary.as_ref()),
             doubts: headline::doubts(&run),
+            rules: judged.map(|judged| Rules::new(&run, &judged)),
             charts: charts::charts(&run, mark, &cell, summary.as_ref(), series.as_ref()),
             story: series.and_then(|series| Story::new(&run, mark, series)),
             repetitions: cell.iter().map(|other| other.repetition).collect::<BTreeSet<_>>().len(),

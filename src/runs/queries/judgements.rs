@@ -126,10 +126,11 @@ pub async fn set_limits(pool: &SqlitePool, scenario: &str, limits: &Limits, now:
 
 /// Scenarios with old runs to judge anew, and the revision of their limits.
 pub async fn pending(pool: &SqlitePool) -> sqlx::Result<Vec<(String, i64)>> {
-    let rows =
-        sqlx::query!("select scenario, revision from scenario_limits where judged_revision < revision order by scenario")
-            .fetch_all(pool)
-            .await?;
+    let rows = sqlx::query!(
+        "select scenario, revision from scenario_limits where judged_revision < revision order by scenario"
+    )
+    .fetch_all(pool)
+    .await?;
     Ok(rows.into_iter().map(|row| (row.scenario, row.revision)).collect())
 }
 
@@ -179,9 +180,14 @@ pub async fn revise(
     reasons: &[Reason],
 ) -> sqlx::Result<()> {
     let (verdict, reasons) = (verdict.as_str(), serde_json::to_string(reasons).map_err(decode)?);
-    sqlx::query!("update run set verdict = ?2, reasons = ?3 where id = ?1 and phase = 'finished'", run, verdict, reasons)
-        .execute(connection)
-        .await?;
+    sqlx::query!(
+        "update run set verdict = ?2, reasons = ?3 where id = ?1 and phase = 'finished'",
+        run,
+        verdict,
+        reasons
+    )
+    .execute(connection)
+    .await?;
     Ok(())
 }
 

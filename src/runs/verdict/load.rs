@@ -50,11 +50,8 @@ fn share(code: &str, what: &str, failed: u64, of: u64, [suspect, invalid]: [f64;
         rate if rate > suspect => (Verdict::Suspect, suspect),
         _ => return None,
     };
-    let text = format!(
-        "{failed} of {of} {what} failed: {}, the limit is {}",
-        Unit::Share.text(rate),
-        Unit::Share.text(limit)
-    );
+    let text =
+        format!("{failed} of {of} {what} failed: {}, the limit is {}", Unit::Share.text(rate), Unit::Share.text(limit));
     Some(Reason::new(code, verdict, text).with(rate, limit, Unit::Share))
 }
 

@@ -165,7 +165,7 @@ pub fn outcome(job: &Job, summary: &str) -> Outcome {
         times: phases.into_iter().map(|phase| PhaseTime { phase, at_ms: now }).collect(),
         sent_at_ms: now,
         summary: Some(summary.to_owned()),
-        series: Some(series::steady()),
+        series: Some(series::fitting(summary)),
         target_log: "listening\n".to_owned(),
         k6_log: String::new(),
         enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },

@@ -5,12 +5,28 @@ use brewbench_agent::{
     wire::{
         now_ms,
         series::{Consumption, Host, Packed, Second, Series, Stretch, Usage},
+        summary,
     },
 };
 
 /// Ten seconds, one like the other, after two of warm-up, packed.
 pub fn steady() -> Packed {
     Packed::pack(&Series { warm_up: Some(stretch(2)), measured: Some(stretch(10)) })
+}
+
+/// What fits a summary: as many seconds as it measured, with as many requests in each as make its sum; packed.
+pub fn fitting(summary: &str) -> Packed {
+    let Ok(summary) = summary::parse(summary.as_bytes()) else { return steady() };
+    let figures = summary.figures();
+    let count = (1_u32..).find(|count| f64::from(*count) * 1_000.0 + 500.0 >= figures.measured_ms).expect("an end");
+    let mut stretch = stretch(count);
+    for (number, second) in (0_u64..).zip(&mut stretch.seconds) {
+        // What can't be divided is dealt to the first.
+        let requests = figures.requests / u64::from(count) + u64::from(number < figures.requests % u64::from(count));
+        second.succeeded = Histogram::new(3, 0, requests * 1_000_000, [(-80, requests)]).expect("a histogram");
+        second.iterations = requests;
+    }
+    Packed::pack(&Series { warm_up: None, measured: Some(stretch) })
 }
 
 /// So many seconds, one like the other: 1,000 requests of about a millisecond, half a core for the target, a third for
