@@ -171,7 +171,8 @@ const FRACTION_MEMORY: u64 = 256 << 20;
 /// that is added to the sizes.
 async fn fitting(client: &Client, db: &Db, about: &About) -> anyhow::Result<Vec<String>> {
     let sizes: SizeList = client.get("api/v1/sizes").await?;
-    let mut fit: Vec<MachineSize> = sizes.sizes.into_iter().filter(|size| leaves_room(size, about.cores, about.memory_bytes)).collect();
+    let mut fit: Vec<MachineSize> =
+        sizes.sizes.into_iter().filter(|size| leaves_room(size, about.cores, about.memory_bytes)).collect();
     for vcpus in FRACTIONS {
         let differ = fit.iter().any(|size| fit[0].vcpus.total_cmp(&size.vcpus).is_ne());
         let size = MachineSize { name: size_name(vcpus, FRACTION_MEMORY), vcpus, memory_bytes: FRACTION_MEMORY };

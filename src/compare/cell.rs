@@ -70,6 +70,9 @@ pub struct Stat {
     pub standing: Option<Standing>,
     /// Whether it is clearly better than every other cell of its row.
     pub best: bool,
+    /// Whether figures of suspect runs are among those that it comes of.
+    #[serde(default)]
+    pub suspect: bool,
 }
 
 impl Row {
@@ -194,8 +197,10 @@ pub fn rows(settings: Vec<Setting>, groups: Vec<Group>, base: usize) -> Vec<Row>
 
 fn stats(runs: &[Run]) -> Vec<Stat> {
     let stat = |metric: Metric| {
-        let values = runs.iter().filter(|run| run.counts()).filter_map(|run| metric.of(run));
-        Stat { metric, spread: statistics::spread(values), change: None, standing: None, best: false }
+        let counting = || runs.iter().filter(|run| run.counts() && metric.of(run).is_some());
+        let values = counting().filter_map(|run| metric.of(run));
+        let suspect = counting().any(|run| run.verdict == Some(Verdict::Suspect));
+        Stat { metric, spread: statistics::spread(values), change: None, standing: None, best: false, suspect }
     };
     Metric::ALL.map(stat).into()
 }

@@ -67,6 +67,7 @@ impl LimitsPart {
     }
 
     /// As they were typed, with what is wrong.
+    #[must_use]
     pub fn typed(self, typed: &BTreeMap<String, String>, fault: String) -> Self {
         let again = |row: Row| Row { value: typed.get(row.name).cloned().unwrap_or(row.value), ..row };
         Self { rows: self.rows.into_iter().map(again).collect(), fault: Some(fault), ..self }

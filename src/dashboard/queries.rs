@@ -57,6 +57,8 @@ pub struct Measured {
     pub p99_ms: Option<f64>,
     /// Unix ms.
     pub finished_at_ms: Option<i64>,
+    /// `valid` or `suspect`.
+    pub verdict: Option<String>,
 }
 
 impl Measured {
@@ -67,6 +69,11 @@ impl Measured {
         } = self;
         let texts = [size_name, scenario, scenario_sha256, load, agent].map(Clone::clone);
         (texts, parameters.clone(), [*vus, *duration_ms, *warm_up_ms])
+    }
+
+    /// Whether something speaks against its figures.
+    pub fn is_suspect(&self) -> bool {
+        self.verdict.as_deref() == Some("suspect")
     }
 
     /// The setting for people: `2 vCPU / 4 GiB · hash · 10 VUs · 10 s · on rack`.
@@ -95,7 +102,7 @@ pub async fn results(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Resul
     sqlx::query_as!(
         Measured,
         "select version, size_name, scenario, scenario_sha256, parameters, load, vus, duration_ms, warm_up_ms, agent,
-             rps, p99_ms, finished_at as finished_at_ms
+             rps, p99_ms, finished_at as finished_at_ms, verdict
          from run where target = ? and phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
          order by seq desc limit ?",
         target,

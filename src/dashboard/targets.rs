@@ -73,6 +73,8 @@ struct Trend {
     spark: Spark,
     /// The newest result.
     last: Measured,
+    /// How many of them are suspect.
+    suspect: usize,
 }
 
 impl Trend {
@@ -86,6 +88,16 @@ impl Trend {
 
     fn when(&self) -> Moment {
         moment::ago(self.last.finished_at_ms)
+    }
+
+    /// Whether the newest result is marked.
+    fn is_doubted(&self) -> bool {
+        self.last.is_suspect()
+    }
+
+    /// That figures of the line are suspect, if some are.
+    fn doubt(&self) -> String {
+        if self.suspect > 0 { format!(", {} of them suspect", self.suspect) } else { String::new() }
     }
 }
 
@@ -146,8 +158,9 @@ fn trends(results: Vec<Measured>) -> Vec<Trend> {
 /// Of results of one setting, newest first.
 fn trend(group: Vec<Measured>) -> Option<Trend> {
     let values = group.iter().rev().filter_map(|result| result.rps).collect();
+    let suspect = group.iter().filter(|result| result.is_suspect()).count();
     let last = group.into_iter().next()?;
-    Some(Trend { setting: last.words(), spark: Spark::new(values, "requests/s"), last })
+    Some(Trend { setting: last.words(), spark: Spark::new(values, "requests/s"), last, suspect })
 }
 
 /// `GET /targets`
@@ -227,6 +240,7 @@ mod tests {
             rps: Some(rps),
             p99_ms: Some(3.0),
             finished_at_ms: Some(0),
+            verdict: Some("valid".to_owned()),
         }
     }
 
@@ -238,6 +252,10 @@ mod tests {
         let words: Vec<String> = all.iter().map(|trend| trend.spark.words()).collect();
         assert_eq!(words[0], "3 results, from 100.0 to 300.0 requests/s, the last 300.0");
         assert_eq!((all.len(), words[1].as_str()), (3, "1 result, 900.0 requests/s"));
+        assert_eq!(all[0].doubt(), "");
+        let odd = Measured { verdict: Some("suspect".to_owned()), ..small(400.0) };
+        let doubted = trends(vec![odd, small(100.0)]).remove(0);
+        assert!(doubted.is_doubted() && doubted.doubt() == ", 1 of them suspect");
         assert_eq!(all[0].setting.replace('\u{a0}', " "), "small · hash · N=<5> · 10 VUs · 10 s · on rack");
     }
 }

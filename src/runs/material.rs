@@ -1,5 +1,7 @@
 //! What a run is judged from, whether it has just come or was stored long ago. Pure.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use brewbench_agent::wire::{
     load::Load,
     outcome::{Conditions, Cores, Enforced, Mechanism},
@@ -61,7 +63,7 @@ impl Made {
         Making {
             enforced: *enforced,
             cores,
-            machine_cores: environment.get("cores").and_then(|cores| cores.parse().ok()).or_else(|| dealt(cores)),
+            machine_cores: usable(environment).or_else(|| dealt(cores)),
             vcpus: *vcpus,
             load: load.as_ref(),
             oom_kills: observed.and_then(|observed| observed.oom_kills).unwrap_or(0),
@@ -75,9 +77,15 @@ impl Made {
     }
 }
 
+/// How many processors the agent said it may use; older agents called it otherwise.
+fn usable(environment: &BTreeMap<String, String>) -> Option<f64> {
+    let said = ["cpu.usable", "cores"].into_iter().find_map(|name| environment.get(name))?;
+    said.parse().ok().filter(|cores: &f64| cores.is_finite())
+}
+
 /// How many processors both sides have together.
 fn dealt(cores: &Cores) -> Option<f64> {
-    let all: std::collections::BTreeSet<_> = cores.target.iter().chain(&cores.generator).collect();
+    let all: BTreeSet<_> = cores.target.iter().chain(&cores.generator).collect();
     (!all.is_empty()).then_some(all.len() as f64)
 }
 

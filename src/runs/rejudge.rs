@@ -34,7 +34,7 @@ use crate::{
 use brewbench_agent::wire::outcome::Enforced;
 
 /// So many runs at a time: what is written for them keeps others waiting for a few milliseconds.
-const PORTION: i64 = 50;
+const PORTION: u16 = 50;
 
 /// How often a portion is begun anew because limits were changed meanwhile.
 const TRIES: u32 = 5;
@@ -96,7 +96,7 @@ type Verdicts = Vec<(Candidate, std::result::Result<Judgement, String>)>;
 pub async fn portion(state: &AppState, which: Which<'_>, after: i64, deal: Deal<'_>) -> Result<Rejudged> {
     for _ in 0..TRIES {
         let (stored, limits) = read(&state.db, which, after).await?;
-        let next = stored.last().map(|last| last.candidate.seq).filter(|_| stored.len() as i64 == PORTION);
+        let next = stored.last().map(|last| last.candidate.seq).filter(|_| stored.len() == usize::from(PORTION));
         let by = limits.clone();
         let verdicts = spawn_blocking(move || judge_all(stored, &by)).await.map_err(Error::internal)?;
         let told = tell(&verdicts, next);
@@ -117,7 +117,7 @@ type LimitsBy = HashMap<Option<String>, ScenarioLimits>;
 
 async fn read(db: &Db, which: Which<'_>, after: i64) -> Result<(Vec<Stored>, LimitsBy)> {
     let (mut stored, mut limits) = (Vec::new(), LimitsBy::new());
-    for candidate in judgements::candidates(&db.read, which, after, PORTION).await? {
+    for candidate in judgements::candidates(&db.read, which, after, PORTION.into()).await? {
         if !limits.contains_key(&candidate.scenario) {
             let of = judgements::limits(&db.read, candidate.scenario.as_deref()).await?;
             limits.insert(candidate.scenario.clone(), of);

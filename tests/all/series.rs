@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::harness::{
     Agent, App,
     agent::outcome,
-    series::stretch,
+    series::{steady, stretch},
     submit::{plan_with, submit},
     summaries::good,
 };
@@ -23,7 +23,7 @@ async fn the_series_of_a_run_is_kept_and_read_back_as_json_and_csv() {
     let path = format!("/api/v1/runs/{}/series", runs[0]);
     user.get(&path).await.refused(404);
     let job = agent.job().await;
-    agent.end(outcome(&job, &good())).await;
+    agent.end(Outcome { series: Some(steady()), ..outcome(&job, &good()) }).await;
 
     let series = user.get(&path).await.ok().json();
     assert_eq!(series["run"], json!(runs[0]));

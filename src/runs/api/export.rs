@@ -115,6 +115,7 @@ fn table(runs: &[Run]) -> String {
         "finished_at_ms",
         "labels",
         "note",
+        "reasons",
     ];
     let mut text = csv::line(head);
     for run in runs {
@@ -163,6 +164,7 @@ fn cells(run: &Run) -> Vec<String> {
         word(run.finished_at_ms.as_ref()),
         run.labels.join(" · "),
         word(run.note.as_ref()),
+        run.reasons.iter().map(|reason| reason.code.as_str()).collect::<Vec<_>>().join(" "),
     ]
 }
 

@@ -243,7 +243,7 @@ fn a_generator_without_room() {
 #[test]
 fn a_generator_that_is_busy_in_one_stage_only() {
     let mut case = ordinary();
-    for usage in case.stretch().usage.iter_mut().skip(8) {
+    for usage in case.stretch().usage.iter_mut().skip(7) {
         usage.generator.cpu_us = Some(960_000);
         usage.host.user_us = 1_500_000;
     }
@@ -293,24 +293,23 @@ fn a_machine_that_was_not_quiet() {
 #[test]
 fn a_rate_that_drifts() {
     let last = |count| {
-        ordinary().each_second(move |number, second| {
+        let mut case = ordinary().each_second(move |number, second| {
             if number >= 7 {
                 second.succeeded = latencies(-80, count);
             }
-        })
+        });
+        case.figures.requests = 6_000 + 4 * count;
+        case
     };
-    fine(&with(|case| *case = last(760)));
-    let case = with(|case| {
-        *case = last(740);
-        case.figures.requests = 8_960;
-    });
+    fine(&last(760));
+    let case = last(740);
     let drift = suspect(&case, "not_steady");
     assert_eq!((drift.seen, drift.limit), (Some(0.26), Some(0.25)));
     assert!(drift.text.ends_with("1000, then 1000, then 740"), "{}", drift.text);
-    let mut staged = case.clone();
+    let mut rising = case.clone();
     let stages = vec![Stage { duration_ms: 10_000, target: 10 }];
-    staged.load = Load::Closed(Closed::new(Form::Stages(stages)).expect("a load"));
-    fine(&staged);
+    rising.load = Load::Closed(Closed::new(Form::Stages(stages)).expect("a load"));
+    fine(&rising);
     let few = ordinary().each_second(|number, second| {
         second.succeeded = latencies(-80, if number < 5 { 30 } else { 3 });
     });

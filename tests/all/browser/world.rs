@@ -6,6 +6,7 @@ use brewbench::auth::Role;
 use brewbench_agent::wire::{
     Phase, now_ms,
     outcome::{Cause, Ended, Mechanism, Observed, Outcome},
+    series::Packed,
 };
 use serde_json::json;
 
@@ -13,6 +14,7 @@ use super::bring;
 use crate::harness::{
     Actor, Agent, App,
     agent::outcome,
+    series::fitting,
     submit::{plan_with, submit, text},
     summaries::{fixture, good_checking, scaled},
 };
@@ -122,6 +124,7 @@ impl World {
         for _ in &runs {
             work(&mut agent, Some(1.0)).await;
         }
+        let (doubted, doubtful) = doubts(&user, &mut agent).await;
         let plan = plan_with(&json!({"targets": ["slow", "fast"], "sizes": ["4/8GiB"], "repetitions": 4,
             "name": "after the new parser"}));
         let (going, others) = submit(&user, &plan).await;
@@ -158,6 +161,9 @@ impl World {
                 ("experiments-label", "/experiments?label=nightly"),
                 ("experiments-nothing", "/experiments?label=weekly"),
                 ("run", &format!("/runs/{}", runs[0])),
+                ("run-suspect", &format!("/runs/{}", doubtful[0])),
+                ("run-invalid", &format!("/runs/{}", doubtful[1])),
+                ("experiment-doubted", &format!("/experiments/{doubted}")),
                 ("run-imported", &format!("/runs/{}", imports[0])),
                 ("run-failed", &format!("/runs/{}", others[1])),
                 ("run-running", &format!("/runs/{running}")),
@@ -322,6 +328,38 @@ async fn work(agent: &mut Agent, faster: Option<f64>) {
         oom_kills: Some(0),
     };
     agent.end(Outcome { observed: Some(observed), ..outcome(&job, &summary) }).await;
+}
+
+/// An experiment of a suspect and of an invalid run: its id and theirs. Their scenario has limits of its own.
+async fn doubts(user: &Actor, agent: &mut Agent) -> (String, Vec<String>) {
+    let (experiment, runs) = submit(user, &plan_with(&json!({"repetitions": 2}))).await;
+    for change in [doubt, ruin] {
+        let job = agent.job().await;
+        let mut outcome = outcome(&job, &scaled(1.0));
+        change(&mut outcome);
+        agent.end(outcome).await;
+    }
+    let limits = json!({"limits": {"too_short": 5, "generator_busy": 0.95}});
+    user.put("/api/v1/scenarios/mine/limits", &limits).await.ok();
+    (experiment, runs)
+}
+
+/// k6 had no room, and a neighbour worked.
+fn doubt(outcome: &mut Outcome) {
+    let mut series = fitting(&scaled(1.0)).unpack().expect("a series");
+    for usage in series.measured.iter_mut().flat_map(|stretch| stretch.usage.iter_mut().skip(1)) {
+        (usage.generator.cpu_us, usage.target.cpu_us) = (Some(970_000), Some(330_000));
+        (usage.host.user_us, usage.host.steal_us) = (1_900_000, 140_000);
+    }
+    outcome.series = Some(Packed::pack(&series));
+}
+
+/// The target was restarted and answers something else since; nobody knows what happened meanwhile.
+fn ruin(outcome: &mut Outcome) {
+    outcome.series = None;
+    outcome.conditions.processes = Some(4);
+    outcome.conditions.processes_gone = Some(4);
+    outcome.conditions.response_change = Some("status 500 instead of 200".to_owned());
 }
 
 /// Somebody of a role, as people are called.

@@ -1,0 +1,334 @@
+//! The verdict as people meet it: on pages, in JSON and commands; limits of a scenario; judging anew.
+
+use brewbench::runs::verdict::Limit;
+use brewbench_agent::wire::{
+    outcome::{Cause, Conditions, Ended, Outcome},
+    series::{Packed, Series},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    harness::{
+        Actor, Agent, App,
+        agent::outcome,
+        program::as_user,
+        series::{fitting, stretch},
+        submit::{submit_one, text},
+        summaries::{good, target_down},
+    },
+    new_run::fill_in,
+};
+
+const LIMITS: &str = "/api/v1/scenarios/hash/limits";
+
+#[track_caller]
+fn codes(run: &Value) -> Vec<String> {
+    run["reasons"].as_array().expect("reasons").iter().map(|reason| text(&reason["code"])).collect()
+}
+
+/// Submits a run and has it end like this; gives its id.
+async fn ended(user: &Actor, agent: &mut Agent, change: impl FnOnce(&mut Outcome)) -> String {
+    let id = submit_one(user).await;
+    let job = agent.job().await;
+    let mut outcome = outcome(&job, &good());
+    change(&mut outcome);
+    agent.end(outcome).await;
+    id
+}
+
+/// k6 had no room: it used 0.97 of its core, the target a third of its own.
+fn bound(outcome: &mut Outcome) {
+    let packed = fitting(&good());
+    let mut series = packed.unpack().expect("a series");
+    let measured = series.measured.as_mut().expect("a stretch");
+    for usage in measured.usage.iter_mut().skip(1) {
+        (usage.generator.cpu_us, usage.target.cpu_us, usage.host.user_us) = (Some(970_000), Some(330_000), 1_100_000);
+    }
+    outcome.series = Some(Packed::pack(&series));
+}
+
+#[tokio::test]
+async fn a_reason_has_figure_and_limit_as_data_and_is_shown_wherever_the_run_is() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = ended(&user, &mut agent, bound).await;
+    let run = user.run(&id).await;
+    assert_eq!((&run["verdict"], codes(&run)), (&json!("suspect"), vec!["generator_busy".to_owned()]));
+    let reason = &run["reasons"][0];
+    assert_eq!((&reason["seen"], &reason["limit"], &reason["unit"]), (&json!(0.97), &json!(0.9), &json!("share")));
+    let pages = user.clone().at_pages();
+    let page = pages.get(&format!("/runs/{id}")).await.ok().text();
+    for words in ["k6 was the bottleneck", "(97 %, limit 90 %)", "Judged by rules 2", "/scenarios/hash#limits"] {
+        assert!(page.contains(words), "{words} is not in {page}");
+    }
+    let list = pages.get("/runs").await.ok().text();
+    assert!(list.contains("title=\"k6 was the bottleneck"), "{list}");
+    let compared = pages.get(&format!("/compare?runs={id}")).await.ok().text();
+    assert!(compared.contains("with 1 suspect run") && compared.contains("1 suspect"), "{compared}");
+    assert!(compared.contains("with figures of suspect runs"), "beside each figure: {compared}");
+    let csv = pages.get(&format!("/api/v1/runs/export?format=csv&runs={id}")).await.ok().text();
+    assert!(csv.lines().nth(1).is_some_and(|line| line.ends_with(",generator_busy")), "{csv}");
+    let token = app.token_secret(brewbench::auth::Scope::Read, None).await;
+    let shown = as_user(&app, &token, &["run", "show", &id]).await.ok();
+    assert!(shown.contains("because     k6 was the bottleneck") && shown.contains("(97 %, limit 90 %)"), "{shown}");
+    let compared = as_user(&app, &token, &["compare", &id]).await.ok();
+    assert!(compared.contains("1?") && compared.contains("some of these runs are suspect"), "{compared}");
+    let by = user.get(&format!("/api/v1/runs/{id}/judgement")).await.ok().json();
+    assert_eq!((&by["rules"], &by["limits"]["generator_busy"]), (&json!(2), &json!(0.9)));
+}
+
+#[tokio::test]
+async fn a_failure_of_the_target_is_invalid_and_told_once() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let cases = [
+        (Cause::TargetDied, "target fast died", json!("invalid"), vec!["target_died"]),
+        (Cause::TargetNotReady, "target fast: no answer", json!("invalid"), vec!["target_not_ready"]),
+        (Cause::TargetOutOfMemory, "target fast: killed", json!("invalid"), vec!["oom_killed"]),
+        (Cause::Generator, "k6 broke", Value::Null, vec![]),
+    ];
+    for (cause, why, verdict, expected) in cases {
+        let fail = |outcome: &mut Outcome| {
+            outcome.ended = Ended::Failed { reason: why.to_owned(), cause };
+            outcome.summary = None;
+        };
+        let id = ended(&user, &mut agent, fail).await;
+        let run = user.run(&id).await;
+        assert_eq!((&run["phase"], &run["verdict"], &run["error"]), (&json!("failed"), &verdict, &json!(why)));
+        assert_eq!(codes(&run), expected);
+        let page = user.clone().at_pages().get(&format!("/runs/{id}")).await.ok().text();
+        assert_eq!(page.matches(why).count(), 1, "{page}");
+        let compared = user.get(&format!("/api/v1/compare?runs={id}")).await.ok().json();
+        assert_eq!(
+            (&compared["left_out"][0]["state"], &compared["left_out"][0]["why"]),
+            (&json!("failed"), &json!(why))
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_only_the_agent_saw_counts() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let conditions = Conditions {
+        clock_jump_ms: Some(-7_000),
+        processes: Some(2),
+        processes_gone: Some(2),
+        response_change: Some(format!("status 500 {}", "x".repeat(5_000))),
+        ..Conditions::default()
+    };
+    let id = ended(&user, &mut agent, |outcome| outcome.conditions = conditions).await;
+    let run = user.run(&id).await;
+    assert_eq!(codes(&run), ["target_restarted", "response_changed", "clock_jumped"]);
+    assert_eq!(run["verdict"], "invalid");
+    assert!(text(&run["reasons"][1]["text"]).len() < 700, "a sentence is no place for a page");
+}
+
+#[tokio::test]
+async fn a_series_that_is_damaged_is_not_stored_and_counts_as_incomplete() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let whole = fitting(&good()).as_bytes().to_vec();
+    let noise: Vec<u8> = (0..5_000_000_u32).map(|n| n.wrapping_mul(2_654_435_769).to_be_bytes()[0]).collect();
+    for bytes in [whole[..whole.len() / 2].to_vec(), vec![9, 9, 9], noise] {
+        let id = ended(&user, &mut agent, |outcome| outcome.series = Some(Packed::from_bytes(bytes))).await;
+        assert_eq!(codes(&user.run(&id).await), ["series_incomplete"]);
+        user.get(&format!("/api/v1/runs/{id}/series")).await.refused(404);
+    }
+    let short = Packed::pack(&Series { warm_up: None, measured: Some(stretch(2)) });
+    let id = ended(&user, &mut agent, |outcome| outcome.series = Some(short)).await;
+    let run = user.run(&id).await;
+    assert_eq!(codes(&run), ["series_incomplete"]);
+    assert!(text(&run["reasons"][0]["text"]).contains("2000 of the 51230 requests"), "{run}");
+}
+
+#[tokio::test]
+async fn an_import_is_not_blamed_for_what_it_can_not_have() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let run = user.import(good()).await.ok().json()["runs"][0].clone();
+    assert_eq!((&run["verdict"], &run["reasons"]), (&json!("valid"), &json!([])));
+}
+
+#[tokio::test]
+async fn limits_of_a_scenario_are_set_and_its_old_runs_judged_by_them_in_the_background() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = ended(&user, &mut agent, bound).await;
+    let other = user.import(good()).await.ok().json()["runs"][0]["id"].clone();
+    let before = user.get(LIMITS).await.ok().json();
+    assert_eq!((&before["changed_by"], before["limits"].as_array().map(Vec::len)), (&Value::Null, Some(17)));
+
+    let set = user.put(LIMITS, &json!({"limits": {"generator_busy": 0.99}})).await.ok().json();
+    assert!(text(&set["changed_by"]).starts_with("token "), "{set}");
+    app.until("the old run to be valid", async || (user.run(&id).await["verdict"] == "valid").then_some(())).await;
+    let by = user.get(&format!("/api/v1/runs/{id}/judgement")).await.ok().json();
+    assert_eq!(by["limits"]["generator_busy"], json!(0.99));
+    let page = user.clone().at_pages().get(&format!("/runs/{id}")).await.ok().text();
+    assert!(page.contains("limits of its scenario (generator_busy 99 %)"), "{page}");
+    assert_eq!(user.run(&text(&other)).await["verdict"], "valid", "it has no scenario");
+    let next = ended(&user, &mut agent, bound).await;
+    assert_eq!(user.run(&next).await["verdict"], "valid", "new runs are judged by them at once");
+
+    user.delete(LIMITS).await.ok();
+    app.until("it to be suspect again", async || (user.run(&id).await["verdict"] == "suspect").then_some(())).await;
+    app.until("the other, too", async || (user.run(&next).await["verdict"] == "suspect").then_some(())).await;
+    let log = app.admin().await.get("/api/v1/audit?what=limits%20changed").await.ok().json();
+    assert_eq!(log["entries"].as_array().map(Vec::len), Some(2), "{log}");
+    assert_eq!(log["entries"][1]["detail"], json!({"generator_busy": 0.99}));
+
+    user.put("/api/v1/scenarios/nobody/limits", &json!({"limits": {}})).await.refused(404);
+    let refused = user.put(LIMITS, &json!({"limits": {"generator_busy": 2}})).await.refused(422);
+    assert_eq!(refused, "limits: generator_busy: 2 is no share between 0 and 1, such as 0.25 or 25 %");
+    assert!(user.put(LIMITS, &json!({"limits": {"beauty": 1}})).await.refused(422).contains("\"beauty\" is no limit"));
+    app.reader().await.put(LIMITS, &json!({"limits": {}})).await.refused(403);
+}
+
+#[tokio::test]
+async fn judging_that_the_end_of_the_server_cut_short_is_done_when_it_starts_again() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = ended(&user, &mut agent, bound).await;
+    // As a server leaves it that ends right after the change was kept.
+    let left = "insert into scenario_limits values ('hash', '{\"generator_busy\": 0.98}', 1, 0, 0, 'ada')";
+    sqlx::query(left).execute(&app.state.db.write).await.expect("a row");
+    assert_eq!(user.run(&id).await["verdict"], "suspect");
+    let app = App::on(app.stop().await, |_| ()).await;
+    let user = user.at(&app.url);
+    app.until("it to be valid", async || (user.run(&id).await["verdict"] == "valid").then_some(())).await;
+}
+
+#[tokio::test]
+async fn the_form_on_the_scenario_s_page_sets_limits_and_refuses_nonsense_at_its_place() {
+    let app = App::start().await;
+    let person = app.person(brewbench::auth::Role::Member).await.at_pages();
+    let page = person.get("/scenarios/hash").await.ok().text();
+    assert!(page.contains("name=\"generator_busy\" value=\"90 %\"") && page.contains("id=\"limits\""), "{page}");
+    let form = async |fields: &str| fill_in(&person, "/scenarios/hash/limits", fields).await;
+    let refused = form("too_short=soon&host_steal=9+%25").await;
+    assert_eq!(refused.status, 422);
+    let text = refused.text();
+    assert!(text.contains("too_short: &quot;soon&quot;") || text.contains("too_short: &#34;soon&#34;"), "{text}");
+    assert!(text.contains("value=\"soon\"") && text.contains("value=\"9 %\""), "what was typed stays: {text}");
+    form("too_short=5+s&host_steal=").await;
+    let page = person.get("/scenarios/hash").await.ok().text();
+    assert!(page.contains("name=\"too_short\" value=\"5 s\"") && page.contains("set here"), "{page}");
+    form("too_short=5+s&reset=1").await;
+    assert!(!person.get("/scenarios/hash").await.ok().text().contains("set here"));
+}
+
+#[tokio::test]
+async fn runs_are_judged_anew_by_command_and_what_is_damaged_keeps_its_verdict() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(ended(&user, &mut agent, |_| ()).await);
+    }
+    let imported = text(&user.import(target_down()).await.ok().json()["runs"][0]["id"]);
+    // Judged by other rules long ago, one of them damaged since; one was made before anybody recorded a series.
+    for (statement, id) in [
+        (
+            "update run set verdict = 'suspect', reasons = '[{\"code\":\"x\",\"verdict\":\"suspect\",\"text\":\"y\"}]' where id = ?",
+            &ids[0],
+        ),
+        ("update run_summary set body = x'00' where run_id = ?", &ids[1]),
+        ("delete from run_series where run_id = ?", &ids[2]),
+        ("update run set verdict = 'valid', reasons = '[]' where id = ?", &imported),
+    ] {
+        sqlx::query(statement).bind(id).execute(&app.state.db.write).await.expect("a row");
+    }
+    let dry = user.post("/api/v1/runs/rejudge", &json!({"dry_run": true})).await.ok().json();
+    assert_eq!((&dry["judged"], &dry["next"]), (&json!(3), &Value::Null));
+    assert_eq!(user.run(&ids[0]).await["verdict"], "suspect", "nothing was kept");
+
+    let token = app.token_secret(brewbench::auth::Scope::Submit, None).await;
+    let told = as_user(&app, &token, &["run", "rejudge", "--all"]).await.ok();
+    assert!(told.contains(&format!("{}  suspect → valid", ids[0])), "{told}");
+    assert!(told.contains(&format!("{imported}  valid → invalid")), "{told}");
+    assert!(told.contains(&format!("{}  valid → suspect", ids[2])), "its series is gone: {told}");
+    assert!(told.contains(&format!("{}  keeps its verdict: its summary can't be unpacked", ids[1])), "{told}");
+    assert!(told.ends_with("3 judged, 3 changed, 1 can't be\n"), "{told}");
+    assert_eq!(user.run(&ids[1]).await["verdict"], "valid");
+    let again = as_user(&app, &token, &["run", "rejudge", &ids[0], "--json"]).await.json();
+    assert_eq!((&again["judged"], &again["changed"]), (&json!(1), &json!([])));
+    let log = app.admin().await.get("/api/v1/audit?what=runs%20judged%20anew").await.ok().json();
+    assert_eq!(log["entries"].as_array().map(Vec::len), Some(2), "the dry run did nothing: {log}");
+
+    let nobody = "00000000-0000-7000-8000-000000000000";
+    user.post("/api/v1/runs/rejudge", &json!({"ids": [nobody]})).await.refused(404);
+    user.post("/api/v1/runs/rejudge", &json!({"ids": [], "scenario": "hash"})).await.refused(422);
+}
+
+#[tokio::test]
+async fn a_run_of_the_time_before_series_is_not_blamed_for_having_none() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = ended(&user, &mut agent, |_| ()).await;
+    let evidence = json!({"target_log": "", "k6_log": "", "observed": null, "environment": {},
+        "cores": {"target": [0], "generator": [1]}});
+    let packed = brewbench::runs::blob::pack(evidence.to_string().as_bytes());
+    let db = &app.state.db.write;
+    sqlx::query("update run_evidence set body = ? where run_id = ?")
+        .bind(packed)
+        .bind(&id)
+        .execute(db)
+        .await
+        .expect("a row");
+    sqlx::query("delete from run_series where run_id = ?").bind(&id).execute(db).await.expect("a row");
+    let told = user.post("/api/v1/runs/rejudge", &json!({"ids": [id]})).await.ok().json();
+    assert_eq!((&told["judged"], &told["changed"]), (&json!(1), &json!([])));
+}
+
+#[tokio::test]
+async fn many_runs_are_judged_in_portions() {
+    let app = App::start().await;
+    let user = app.user().await;
+    for _ in 0..51 {
+        user.import(good()).await.ok();
+    }
+    let first = user.post("/api/v1/runs/rejudge", &json!({})).await.ok().json();
+    assert_eq!(first["judged"], 50);
+    let rest = user.post("/api/v1/runs/rejudge", &json!({"after": first["next"]})).await.ok().json();
+    assert_eq!((&rest["judged"], &rest["next"]), (&json!(1), &Value::Null));
+}
+
+#[tokio::test]
+async fn limits_are_set_by_command() {
+    let app = App::start().await;
+    let token = app.token_secret(brewbench::auth::Scope::Submit, None).await;
+    let command =
+        async |arguments: &[&str]| as_user(&app, &token, &[&["scenario", "limits", "hash"], arguments].concat()).await;
+    assert!(command(&[]).await.ok().contains("generator_busy"));
+    command(&["--set", "generator_busy=95%", "--set", "too_short=5s"]).await.ok();
+    let list = command(&["--set", "host_steal=0.1", "--json"]).await.json();
+    let value = |name: &str| {
+        let all = list["limits"].as_array().expect("limits");
+        all.iter().find(|limit| limit["name"] == name).expect("a limit")["value"].clone()
+    };
+    assert_eq!(
+        [value("generator_busy"), value("too_short"), value("host_steal")],
+        [json!(0.95), json!(5.0), json!(0.1)]
+    );
+    let refused = command(&["--set", "too_short=soon"]).await.refused(1);
+    assert!(refused.contains("too_short: \"soon\" is no number of seconds between 0 and 86400"), "{refused}");
+    assert!(command(&["--reset"]).await.ok().lines().all(|line| !line.contains("5 s*")));
+}
+
+#[test]
+fn the_readme_names_every_limit_with_what_it_is() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("a README");
+    for limit in Limit::ALL {
+        let about = limit.about();
+        let told = format!("`{}` {}", about.name, about.unit.text(about.default));
+        assert!(readme.contains(&told), "{told} is not in the README");
+    }
+}
