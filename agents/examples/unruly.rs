@@ -4,12 +4,19 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, exit};
+use std::process::{Child, Command, exit};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 static REQUESTS: AtomicU64 = AtomicU64::new(0);
+
+/// A master that restarts it has one.
+static WORKER: Mutex<Option<Child>> = Mutex::new(None);
+
+/// The answer by which those change that do: after what is asked before the load, and early in it.
+const TURN: u64 = 20;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -35,6 +42,7 @@ fn main() {
                 Command::new("setsid").args(["sh", "-c", script]).arg(program).arg(&port).spawn().expect("a child");
             thread::spawn(move || child.wait());
         }
+        "restarting" => replace_worker(),
         _ => {}
     }
     let port = port.parse().expect("a port");
@@ -64,12 +72,32 @@ fn serve(mut stream: TcpStream, manner: &str) {
                 _ => {}
             }
         }
-        let status = if manner == "broken" { "500 Internal Server Error" } else { "200 OK" };
-        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 5\r\n\r\nhello");
+        if count == TURN && manner == "restarting" {
+            replace_worker();
+        }
+        let fails = manner == "broken" || manner == "breaking" && count >= TURN;
+        let status = if fails { "500 Internal Server Error" } else { "200 OK" };
+        let body = match manner {
+            "fickle" if count >= TURN => "sorry",
+            "various" if count.is_multiple_of(2) => "other",
+            _ => "hello",
+        };
+        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 5\r\n\r\n{body}");
         if stream.write_all(answer.as_bytes()).is_err() {
             return;
         }
     }
+}
+
+/// Ends the worker, if there is one, and starts another.
+fn replace_worker() {
+    let mut worker = WORKER.lock().expect("a lock");
+    if let Some(mut old) = worker.take() {
+        old.kill().expect("a blow");
+        old.wait().expect("an end");
+    }
+    let program = std::env::current_exe().expect("own path");
+    *worker = Some(Command::new(program).args(["0", "deaf"]).spawn().expect("a worker"));
 }
 
 /// Says which port it was given, and takes its time with it until somebody has answered, who may have been faster.

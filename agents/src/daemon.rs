@@ -3,6 +3,7 @@
 //! What to do next is decided in [`crate::session`]; this carries it out.
 
 use std::{
+    ffi::OsString,
     fs::{self, File},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
@@ -22,7 +23,9 @@ use uuid::Uuid;
 
 use crate::{
     client::Client,
+    conditions::ground::Quiet,
     courier::Courier,
+    environment::Environment,
     inspection,
     k6::K6,
     leftovers,
@@ -31,6 +34,7 @@ use crate::{
     sandbox::Sandbox,
     session::{Accepts, Effect, Input, Session},
     spool::Spool,
+    steady::{self, Steady, guard::Guard},
     target::{self, Fingerprints},
     wire::{
         PROTOCOL, RunId,
@@ -63,6 +67,19 @@ pub struct Options {
     pub accepts: Accepts,
     /// Where control groups are mounted.
     pub cgroups: PathBuf,
+    /// When the machine is quiet enough for a measurement.
+    pub quiet: Quiet,
+    /// Whether and how its processors are made steady for the time of a run.
+    pub steady: Option<SteadyOptions>,
+}
+
+/// How processors are made steady.
+#[derive(Clone, Debug)]
+pub struct SteadyOptions {
+    /// The folder that devices are shown in: [`steady::SYSFS`].
+    pub sysfs: PathBuf,
+    /// The program, with its arguments, that calls [`steady::guard::stand_by`] with the same state folder.
+    pub guard: Vec<OsString>,
 }
 
 /// Where control groups are mounted on every usual Linux.
@@ -71,7 +88,10 @@ pub const CGROUPS: &str = "/sys/fs/cgroup";
 /// Lives until told to end; then hands back what it works on and leaves nothing behind.
 pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Result<()> {
     let _lock = lock(&options.state).await?;
+    steady::report(&steady::restore(&options.state));
     let (bench, hello) = prepare(&options).await?;
+    let guard = options.steady.as_ref().map(|steady| Guard::start(&steady.guard));
+    let _guard = guard.transpose().context("the guard of --steady-cpu can't be started")?;
     let spool = Spool::open(options.state.join("spool")).context("the spool can't be opened")?;
     let client = Client::new(&options.server, Some(options.key.clone()))?;
     let tls = client.tls();
@@ -144,7 +164,10 @@ async fn prepare(options: &Options) -> anyhow::Result<(Workbench, Hello)> {
         running: None,
         holds: Vec::new(),
     };
-    let bench = Workbench { sandbox, k6, targets: options.targets.clone(), work_folder, fingerprints };
+    let steady = options.steady.as_ref().map(|steady| Steady::new(&steady.sysfs, &options.state)).transpose();
+    let steady = steady.map_err(anyhow::Error::msg)?;
+    let (targets, environment, quiet) = (options.targets.clone(), Environment::new("/"), options.quiet);
+    let bench = Workbench { sandbox, k6, targets, work_folder, fingerprints, environment, quiet, steady };
     Ok((bench, hello))
 }
 

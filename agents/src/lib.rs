@@ -5,6 +5,7 @@
 //! - [`session`]: what to do next, decided without I/O; [`daemon`] carries it out.
 //! - [`link`]: the connection to the server; [`spool`] and [`courier`]: results on their way home; [`client`]: HTTP.
 //! - [`work`]: one run from its job to its outcome; what follows is what it is made of.
+//! - [`feasible`]: whether this machine can do a job.
 //! - [`target`]: manifests; start a target, know that it serves, say why it died.
 //! - [`inspection`]: let k6 look at a script before anybody runs it.
 //! - [`k6`]: find k6, run a scenario with it, hand back its summary.
@@ -12,13 +13,20 @@
 //! - [`sandbox`]: machine sizes by control groups; who gets which cores.
 //! - [`lock`]: one process a folder.
 //! - [`process`]: start a program in its group and on its cores, end it whole.
+//! - [`failure`]: why nothing came of a run.
 //! - [`text`]: what others wrote, made fit for sentences.
-//! - [`machine`]: what this machine is.
+//! - [`conditions`]: a quiet machine before the load, and what else only the agent can see of a run's circumstances.
+//! - [`machine`]: what this machine is; [`environment`]: all about it that may have an influence on a run.
+//! - [`steady`]: frequency and turbo of the processors, for the time of a run.
 //! - [`leftovers`]: what an earlier life of the agent left, removed.
 
 pub mod client;
+pub mod conditions;
 pub mod courier;
 pub mod daemon;
+pub mod environment;
+pub mod failure;
+pub mod feasible;
 pub mod inspection;
 pub mod k6;
 pub mod leftovers;
@@ -32,6 +40,7 @@ pub mod scenarios;
 pub mod series;
 pub mod session;
 pub mod spool;
+pub mod steady;
 pub mod target;
 pub mod text;
 pub mod wire;

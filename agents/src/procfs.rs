@@ -40,6 +40,17 @@ pub fn name(pid: i32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned())
 }
 
+/// When a process was born, in ticks of the kernel since the machine's start; nothing if it is gone or has ended and waits
+/// for its parent to notice.
+pub fn born(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second column is a name that may hold anything; the third is the state, the 22nd the time.
+    let (_, columns) = stat.rsplit_once(')')?;
+    let mut columns = columns.split_whitespace();
+    let state = columns.next()?;
+    if matches!(state, "Z" | "X" | "x") { None } else { columns.nth(18)?.parse().ok() }
+}
+
 fn all() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -107,6 +118,21 @@ mod tests {
         let Ok(listener) = TcpListener::bind("127.0.0.2:0") else { return };
         let port = listener.local_addr().expect("bound").port();
         assert!(listeners(port).is_empty());
+    }
+
+    #[test]
+    fn a_process_has_one_birth_and_none_once_it_has_ended() {
+        let own = i32::try_from(std::process::id()).expect("a pid");
+        let birth = born(own).expect("it lives");
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().expect("a child");
+        let pid = i32::try_from(child.id()).expect("a pid");
+        assert!(born(pid).expect("it lives") >= birth);
+        child.kill().expect("a blow");
+        while born(pid).is_some() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child.wait().expect("an end");
+        assert_eq!((born(own), born(pid)), (Some(birth), None));
     }
 
     #[test]

@@ -9,13 +9,19 @@ use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::conditions::clocks::Clocks;
+use crate::conditions::ground::Quiet;
+use crate::conditions::roster::Roster;
+use crate::environment::{self, Environment};
+use crate::failure::Failure;
+use crate::feasible::{check_size, find_target, fingerprint};
 use crate::k6::{self, K6, Round, Script};
 use crate::leftovers::RUN_FOLDER_PREFIX;
-use crate::machine;
 use crate::process::Process;
 use crate::sandbox::{Group, Sandbox, Side, cores};
 use crate::series::recording::Recording;
 use crate::series::sampler::Watched;
+use crate::steady::Steady;
 use crate::target::{self, Fingerprints, Manifest};
 use crate::wire::job::Job;
 use crate::wire::load::{Load, SHORTEST};
@@ -43,6 +49,12 @@ pub struct Workbench {
     pub work_folder: PathBuf,
     /// Of the targets' programs.
     pub fingerprints: Arc<Fingerprints>,
+    /// What this machine is.
+    pub environment: Environment,
+    /// When it is quiet enough for a measurement.
+    pub quiet: Quiet,
+    /// Makes its processors steady, if the owner wants that.
+    pub steady: Option<Steady>,
 }
 
 /// Does a job. Whatever happens, it returns an outcome, and when it returns, nothing of the run is left on the machine:
@@ -51,21 +63,28 @@ pub struct Workbench {
 ///
 /// It must not be called within `spawn_blocking`: see [`Process::start`].
 pub async fn run(job: &Job, bench: &Workbench, cancel: &CancellationToken, on_phase: impl Fn(Phase)) -> Outcome {
+    let begun = Clocks::now();
+    // Held until nothing of the run is left.
+    let _steady = bench.steady.as_ref().and_then(|steady| {
+        let refused = |error: &String| tracing::error!(%error, "a run goes on with unsteady processors");
+        steady.hold().inspect_err(refused).ok()
+    });
     let mut record = Record { outcome: blank(job, bench), on_phase };
     record.enter(Phase::Preparing);
     let ended = match Site::open(job, bench, &mut record.outcome) {
-        Err(reason) => Ended::Failed { reason, cause: Cause::Other },
+        Err(reason) => Failure::by(Cause::Other)(reason).into(),
         Ok(mut site) => {
             let ended = tokio::select! {
                 biased;
                 () = cancel.cancelled() => Ended::Cancelled,
-                end = site.drive(job, bench, &mut record) => end.map_or_else(|reason| Ended::Failed { reason, cause: Cause::Other }, |()| Ended::Finished),
+                end = site.drive(job, bench, &mut record) => end.map_or_else(Ended::from, |()| Ended::Finished),
             };
             let grace = if ended == Ended::Finished { TARGET_GRACE } else { Duration::ZERO };
             site.clear(grace, &mut record.outcome).await;
             ended
         }
     };
+    record.outcome.conditions.clock_jump_ms = Some(Clocks::now().jump_ms(&begun));
     let mut outcome = record.outcome;
     let phase = match ended {
         Ended::Finished => Phase::Finished,
@@ -77,6 +96,8 @@ pub async fn run(job: &Job, bench: &Workbench, cancel: &CancellationToken, on_ph
 }
 
 fn blank(job: &Job, bench: &Workbench) -> Outcome {
+    let mut environment = bench.environment.facts();
+    environment.insert("k6.version".to_owned(), bench.k6.version().to_owned());
     Outcome {
         run: job.run,
         ended: Ended::Cancelled,
@@ -92,7 +113,7 @@ fn blank(job: &Job, bench: &Workbench) -> Outcome {
         k6_version: bench.k6.version().to_owned(),
         target_sha256: None,
         target_version: String::new(),
-        environment: machine::environment(),
+        environment,
         conditions: Conditions::default(),
     }
 }
@@ -130,6 +151,7 @@ impl Site {
         outcome.cores = cores::deal(&cores::allowed(), job.size.vcpus);
         let manifest = find_target(&job.target, bench)?;
         outcome.target_version.clone_from(&manifest.version);
+        outcome.environment.extend(environment::target::facts(&manifest));
         let temporary = tempfile::Builder::new().prefix(RUN_FOLDER_PREFIX).tempdir_in(&bench.work_folder);
         let folder =
             temporary.map_err(|error| format!("can't make a folder in {}: {error}", bench.work_folder.display()))?;
@@ -154,32 +176,46 @@ impl Site {
         })
     }
 
-    /// Prepares, warms up and measures. Fails with a sentence; can be given up at any time.
+    /// Prepares, warms up and measures. Can be given up at any time.
     async fn drive<F: Fn(Phase)>(
         &mut self,
         job: &Job,
         bench: &Workbench,
         record: &mut Record<F>,
-    ) -> Result<(), String> {
-        record.outcome.target_sha256 = Some(fingerprint(&self.manifest, bench).await?);
+    ) -> Result<(), Failure> {
+        let sha256 = fingerprint(&self.manifest, bench).await.map_err(Failure::by(Cause::Other))?;
+        record.outcome.environment.insert("target.sha256".to_owned(), sha256.clone());
+        record.outcome.target_sha256 = Some(sha256);
         let Cores { target: target_cores, generator: generator_cores } = record.outcome.cores.clone();
-        let (base_url, longest) = tokio::try_join!(
+        let (serving, longest) = tokio::try_join!(
             target::start(&self.manifest, &self.target_group, &target_cores, &mut self.target),
-            bench.k6.longest(&self.script, &job.load, &self.generator_group, &generator_cores),
+            async {
+                let asked = bench.k6.longest(&self.script, &job.load, &self.generator_group, &generator_cores).await;
+                asked.map_err(Failure::by(Cause::Generator))
+            },
         )?;
-        let load = LoadOn { bench, load: &job.load, base_url: &base_url, cores: &generator_cores };
+        let conditions = &mut record.outcome.conditions;
+        conditions.ground = bench.quiet.wait(&[self.target_group.watch(), self.generator_group.watch()]).await;
+        let load = LoadOn { bench, load: &job.load, base_url: &serving.base_url, cores: &generator_cores };
         if job.warm_up_ms > 0 {
             record.enter(Phase::WarmingUp);
             self.warm_up(&load, Duration::from_millis(job.warm_up_ms)).await?;
         }
         record.enter(Phase::Measuring);
+        let roster = Roster::call(&self.target_group);
         self.measure(&load, longest).await?;
+        let conditions = &mut record.outcome.conditions;
+        conditions.processes = Some(roster.len());
+        conditions.processes_gone = Some(roster.gone(&Roster::call(&self.target_group)));
         record.enter(Phase::Collecting);
-        record.outcome.summary = Some(self.script.summary()?);
+        // What is asked now is no part of the series.
+        self.stop_recording().await;
+        record.outcome.conditions.response_change = Some(serving.known.change().await);
+        record.outcome.summary = Some(self.script.summary().map_err(Failure::by(Cause::Generator))?);
         Ok(())
     }
 
-    async fn warm_up(&mut self, load: &LoadOn<'_>, length: Duration) -> Result<(), String> {
+    async fn warm_up(&mut self, load: &LoadOn<'_>, length: Duration) -> Result<(), Failure> {
         let (target, generator) = self.start_generator(load, Round::WarmUp).await?;
         // k6 knows the length itself, if it is not too short for it; a script's own load is interrupted.
         let length = match load.load {
@@ -193,26 +229,27 @@ impl Site {
             () = sleep(length) => None,
         };
         if let Some(status) = early {
-            return k6::judge(status, &generator.log().await);
+            return k6::judge(status, &generator.log().await).map_err(Failure::by(Cause::Generator));
         }
         generator.signal(Signal::SIGINT);
         // However it ends now, it was the warm-up's end.
         let _ = timeout(WARM_UP_GRACE, generator.wait()).await;
         let stopped = self.generator_group.kill().await;
-        stopped.map_err(|error| format!("k6 does not end after the warm-up: {error}"))
+        stopped.map_err(|error| Failure::by(Cause::Generator)(format!("k6 does not end after the warm-up: {error}")))
     }
 
-    async fn measure(&mut self, load: &LoadOn<'_>, longest: Duration) -> Result<(), String> {
+    async fn measure(&mut self, load: &LoadOn<'_>, longest: Duration) -> Result<(), Failure> {
         let (target, generator) = self.start_generator(load, Round::Measure).await?;
         let status = tokio::select! {
             biased;
             _ = target.wait() => return Err(self.death("during the measurement").await),
             status = generator.wait() => status.map_err(lost)?,
             () = sleep(longest) => {
-                return Err(format!("k6 still ran after {} s, which this load can't take", longest.as_secs()));
+                let reason = format!("k6 still ran after {} s, which this load can't take", longest.as_secs());
+                return Err(Failure { reason, cause: Cause::Generator });
             }
         };
-        k6::judge(status, &generator.log().await)?;
+        k6::judge(status, &generator.log().await).map_err(Failure::by(Cause::Generator))?;
         if target.ended().is_some() {
             return Err(self.death("during the measurement").await);
         }
@@ -223,13 +260,15 @@ impl Site {
         &mut self,
         load: &LoadOn<'_>,
         round: Round,
-    ) -> Result<(&mut Process, &mut Process), String> {
+    ) -> Result<(&mut Process, &mut Process), Failure> {
         let LoadOn { bench, base_url, cores, .. } = load;
         self.record(round).await;
         let recording = self.recording.as_ref().map(|(_, recording)| recording);
         let started = bench.k6.start(&self.script, base_url, round, recording, &self.generator_group, cores);
-        let generator = self.generator.insert(started.map_err(|error| format!("can't start k6: {error}"))?);
-        let target = self.target.as_mut().ok_or("the target was not started")?;
+        let started = started.map_err(|error| Failure::by(Cause::Generator)(format!("can't start k6: {error}")));
+        let generator = self.generator.insert(started?);
+        let unstarted = || Failure::by(Cause::Other)("the target was not started".to_owned());
+        let target = self.target.as_mut().ok_or_else(unstarted)?;
         Ok((target, generator))
     }
 
@@ -253,14 +292,16 @@ impl Site {
         }
     }
 
-    async fn death(&mut self, when: &str) -> String {
+    async fn death(&mut self, when: &str) -> Failure {
         let name = &self.manifest.name;
-        match &mut self.target {
+        let (how, cause) = match &mut self.target {
             Some(target) => {
-                format!("target {name} died {when}: {}", target::obituary(target, &self.target_group).await)
+                let obituary = target::obituary(target, &self.target_group).await;
+                (format!("died {when}: {obituary}"), target::death(&self.target_group))
             }
-            None => format!("target {name} was not started"),
-        }
+            None => ("was not started".to_owned(), Cause::Other),
+        };
+        Failure { reason: format!("target {name} {how}"), cause }
     }
 
     /// Ends and removes everything, and takes down what can only be known at the end.
@@ -290,41 +331,9 @@ struct LoadOn<'a> {
     cores: &'a [usize],
 }
 
-fn check_size(job: &Job) -> Result<(), String> {
-    let size = &job.size;
-    let (cores, memory) = (cores::allowed().len(), machine::memory_bytes());
-    if !(size.vcpus > 0.0 && size.vcpus <= cores as f64) {
-        return Err(format!("this machine can't give {} vCPUs for the size {}: it has {cores}", size.vcpus, size.name));
-    }
-    if size.memory_bytes == 0 || size.memory_bytes > memory {
-        let (wanted, has) = (size.memory_bytes >> 20, memory >> 20);
-        return Err(format!(
-            "this machine can't give {wanted} MiB of memory for the size {}: it has {has} MiB",
-            size.name
-        ));
-    }
-    Ok(())
-}
-
-fn find_target(name: &str, bench: &Workbench) -> Result<Manifest, String> {
-    let (manifests, errors) = target::manifest::load(&bench.targets);
-    manifests.into_iter().find(|manifest| manifest.name == name).ok_or_else(|| {
-        let broken: Vec<String> = errors.iter().map(|error| format!("; {error}")).collect();
-        format!("this agent has no target {name:?} in {}{}", bench.targets.display(), broken.concat())
-    })
-}
-
-/// Reading a large program takes a moment, which the runtime's threads shall not be kept for.
-async fn fingerprint(manifest: &Manifest, bench: &Workbench) -> Result<String, String> {
-    let (copy, fingerprints) = (manifest.clone(), Arc::clone(&bench.fingerprints));
-    let computed = tokio::task::spawn_blocking(move || copy.fingerprint(&fingerprints)).await;
-    let computed = computed.map_err(|error| format!("the fingerprint was lost: {error}"))?;
-    computed.map_err(|reason| format!("target {}: {reason}", manifest.name))
-}
-
 #[expect(clippy::needless_pass_by_value, reason = "the shape of map_err")]
-fn lost(error: std::io::Error) -> String {
-    format!("k6 was lost: {error}")
+fn lost(error: std::io::Error) -> Failure {
+    Failure { reason: format!("k6 was lost: {error}"), cause: Cause::Generator }
 }
 
 /// What can't be removed does not make a result worse, but the machine: its owner must hear of it.

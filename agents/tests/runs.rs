@@ -8,11 +8,12 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use brewbench_agent::conditions::ground::Quiet;
 use brewbench_agent::inspection::inspect;
 use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::load::{Closed, Form, Load, Open, Stage};
 use brewbench_agent::wire::messages::Finding;
-use brewbench_agent::wire::outcome::{Ended, Outcome};
+use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use brewbench_agent::wire::{Phase, RunId, now_ms};
 use brewbench_agent::work;
 use support::{Bench, job, processes_with, scenario, vus};
@@ -25,12 +26,15 @@ async fn run(bench: &Bench, job: &Job) -> Outcome {
 }
 
 /// Offers a target that misbehaves, runs a job on it that only its failure ends, and returns why it failed.
-async fn failure(bench: &Bench, manner: &str, tables: &str) -> (String, Outcome) {
+async fn failure(bench: &Bench, manner: &str, tables: &str, cause: Cause) -> (String, Outcome) {
     bench.offer(manner, tables);
     let job = Job { load: vus(1, 600_000), ..job(manner) };
     let outcome = run(bench, &job).await;
     match outcome.ended.clone() {
-        Ended::Failed { reason, .. } => (reason, outcome),
+        Ended::Failed { reason, cause: told } => {
+            assert_eq!(told, cause, "{reason}");
+            (reason, outcome)
+        }
         ended => panic!("{manner} ended as {ended:?}: {}", outcome.k6_log),
     }
 }
@@ -71,7 +75,13 @@ async fn a_run_goes_through_its_phases_and_brings_everything_home() {
     assert!(outcome.k6_log.contains("http_req_duration"), "{}", outcome.k6_log);
     assert_eq!(outcome.target_sha256.as_deref().map(str::len), Some(64));
     assert_eq!(outcome.target_version, "1");
-    assert!(outcome.environment.contains_key("kernel"));
+    for name in ["kernel.release", "k6.version", "target.command", "target.env.PATH", "target.sha256"] {
+        assert!(outcome.environment.contains_key(name), "{name}: {:?}", outcome.environment);
+    }
+    let conditions = &outcome.conditions;
+    assert_eq!((conditions.processes, conditions.processes_gone), (Some(1), Some(0)), "{conditions:?}");
+    assert_eq!(conditions.response_change.as_deref(), Some(""));
+    assert!(conditions.clock_jump_ms.is_some() && conditions.ground.is_none(), "{conditions:?}");
 
     assert_eq!(outcome.enforced, bench.work.sandbox.mechanisms());
     if outcome.enforced.cpu.as_str() != "none" {
@@ -115,7 +125,7 @@ async fn a_target_that_refuses_sigterm_is_killed() {
 #[tokio::test]
 async fn a_target_that_never_listens_is_a_failure() {
     let Some(bench) = Bench::new("deaf").await else { return };
-    let (reason, outcome) = failure(&bench, "deaf", "timeout_s = 0.3").await;
+    let (reason, outcome) = failure(&bench, "deaf", "timeout_s = 0.3", Cause::TargetNotReady).await;
     let expected = "target deaf: it did not answer GET / with status 200 within 0.3 s: it refuses connections";
     assert_eq!(reason, expected);
     assert!(outcome.target_log.contains("unruly is deaf"));
@@ -125,7 +135,7 @@ async fn a_target_that_never_listens_is_a_failure() {
 #[tokio::test]
 async fn a_target_that_dies_at_its_start_is_a_failure_with_its_last_words() {
     let Some(bench) = Bench::new("dead").await else { return };
-    let (reason, _) = failure(&bench, "dead", "").await;
+    let (reason, _) = failure(&bench, "dead", "", Cause::TargetDied).await;
     let expected = "target dead: it ended before it was ready: exit status 3; \
                     its last lines: unruly is dead | no reason to live";
     assert_eq!(reason, expected);
@@ -137,7 +147,7 @@ async fn a_target_that_dies_during_the_load_ends_the_run_at_once() {
     bench.offer("mortal", "");
     let load = vus(1, 600_000);
     let outcome = run(&bench, &Job { load, warm_up_ms: 0, ..job("mortal") }).await;
-    let Ended::Failed { reason, .. } = outcome.ended else { panic!("{:?}", outcome.ended) };
+    let Ended::Failed { reason, cause: Cause::TargetDied } = outcome.ended else { panic!("{:?}", outcome.ended) };
     let expected = "target mortal died during the measurement: exit status 4; \
                     its last lines: unruly is mortal | enough of this";
     assert_eq!(reason, expected);
@@ -147,14 +157,15 @@ async fn a_target_that_dies_during_the_load_ends_the_run_at_once() {
 #[tokio::test]
 async fn a_target_that_answers_500_is_never_ready() {
     let Some(bench) = Bench::new("broken").await else { return };
-    let (reason, _) = failure(&bench, "broken", "timeout_s = 0.3").await;
+    let (reason, _) = failure(&bench, "broken", "timeout_s = 0.3", Cause::TargetNotReady).await;
     assert!(reason.ends_with("within 0.3 s: it answers with status 500"), "{reason}");
 }
 
 #[tokio::test]
 async fn an_answer_that_is_not_as_the_manifest_says_is_a_failure() {
     let Some(bench) = Bench::new("verify").await else { return };
-    let (reason, _) = failure(&bench, "good", "[verify]\npath = \"/hash\"\ncontains = \"hash\"").await;
+    let tables = "[verify]\npath = \"/hash\"\ncontains = \"hash\"";
+    let (reason, _) = failure(&bench, "good", tables, Cause::TargetNotReady).await;
     let expected = "target good: the body of GET /hash does not contain \"hash\"; it begins with \"hello\"";
     assert_eq!(reason, expected);
 }
@@ -213,11 +224,52 @@ async fn a_target_whose_ports_are_taken_again_and_again_fails_with_the_reason() 
 #[tokio::test]
 async fn a_target_that_runs_out_of_memory_is_a_failure_that_says_so() {
     let Some(bench) = Bench::new("memory").await.filter(Bench::limits_memory) else { return };
-    let (reason, outcome) = failure(&bench, "hungry-at-start", "").await;
+    let (reason, outcome) = failure(&bench, "hungry-at-start", "", Cause::TargetOutOfMemory).await;
     assert!(reason.contains("it ended before it was ready: killed: out of memory"), "{reason}");
     assert!(outcome.observed.and_then(|seen| seen.oom_kills).is_some_and(|kills| kills > 0));
-    let (reason, _) = failure(&bench, "hungry", "").await;
+    let (reason, _) = failure(&bench, "hungry", "", Cause::TargetOutOfMemory).await;
     assert!(reason.starts_with("target hungry died ") && reason.contains("killed: out of memory"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_worker_that_was_replaced_meanwhile_is_noticed() {
+    for bench in [Bench::new("restarting").await, Bench::unlimited("restarting too").await] {
+        let Some(bench) = bench else { return };
+        bench.offer("restarting", "");
+        let outcome = run(&bench, &Job { warm_up_ms: 0, ..job("restarting") }).await;
+        assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+        assert_eq!((outcome.conditions.processes, outcome.conditions.processes_gone), (Some(2), Some(1)));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_another_after_the_load_is_told_in_a_sentence() {
+    let Some(bench) = Bench::new("fickle").await else { return };
+    let sentences = [
+        ("fickle", "the body of GET / has 5 bytes and begins with \"sorry\", not 5 bytes that begin with \"hello\""),
+        ("breaking", "GET / has status 500, not 200"),
+        ("various", ""),
+    ];
+    for (manner, sentence) in sentences {
+        bench.offer(manner, "");
+        let outcome = run(&bench, &Job { warm_up_ms: 0, ..job(manner) }).await;
+        assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+        assert_eq!(outcome.conditions.response_change.as_deref(), Some(sentence), "{manner}");
+    }
+}
+
+#[tokio::test]
+async fn a_machine_that_does_not_get_quiet_is_told_and_the_run_goes_on() {
+    let Some(mut bench) = Bench::new("neighbour").await else { return };
+    bench.offer("good", "");
+    bench.work.quiet = Quiet { limit_cores: 0.05, longest: Duration::from_millis(300) };
+    let mut command = std::process::Command::new("sh");
+    let mut neighbour = command.args(["-c", "while :; do :; done"]).spawn().expect("a shell");
+    let outcome = run(&bench, &job("good")).await;
+    neighbour.kill().and_then(|()| neighbour.wait()).expect("an end");
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    let ground = outcome.conditions.ground.expect("a ground");
+    assert!(!ground.quiet && ground.waited_ms >= 300 && ground.busy_cores > 0.05, "{ground:?}");
 }
 
 #[tokio::test]
@@ -228,7 +280,7 @@ async fn a_size_that_the_machine_does_not_have_is_refused() {
     {
         let mut job = job("good");
         (job.size.vcpus, job.size.memory_bytes) = (vcpus, memory_bytes);
-        let Ended::Failed { reason, .. } = run(&bench, &job).await.ended else { panic!("it ran") };
+        let Ended::Failed { reason, cause: Cause::Other } = run(&bench, &job).await.ended else { panic!("it ran") };
         assert!(reason.starts_with("this machine can't give ") && reason.contains(word), "{reason}");
     }
 }
@@ -361,7 +413,8 @@ async fn scripts_that_k6_refuses_are_failures_with_its_words() {
     for (script, load, words) in cases {
         let mut job = Job { load, warm_up_ms: 0, ..job("good") };
         job.scenario = scenario(script);
-        let Ended::Failed { reason, .. } = run(&bench, &job).await.ended else { panic!("{script} ran") };
+        let ended = run(&bench, &job).await.ended;
+        let Ended::Failed { reason, cause: Cause::Generator } = ended else { panic!("{script}: {ended:?}") };
         assert!(reason.contains(words), "{script}: {reason}");
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use brewbench::{auth::MadeSecret, fleet::NewAgentKey};
 use brewbench_agent::{
+    conditions::ground::Quiet,
     daemon::{self, CGROUPS, Options},
     session::Accepts,
 };
@@ -38,6 +39,8 @@ pub async fn work_apart(mut arguments: impl Iterator<Item = std::ffi::OsString>)
         k6: None,
         accepts: Accepts::BundledScenarios,
         cgroups: CGROUPS.into(),
+        quiet: Quiet::default(),
+        steady: None,
     };
     let end = CancellationToken::new();
     let asked = end.clone();

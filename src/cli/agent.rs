@@ -1,15 +1,22 @@
 //! `brewbench agent`, and what `serve --local-agent` and `demo` share with it.
 
-use std::path::PathBuf;
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Context;
 use brewbench_agent::{
-    daemon::{self, CGROUPS, Options},
+    conditions::ground::Quiet,
+    daemon::{self, CGROUPS, Options, SteadyOptions},
     session::Accepts,
+    steady::SYSFS,
 };
 use clap::Args;
 use url::Url;
 
+use super::duration;
 use crate::signal;
 
 /// Starts the agent of this machine.
@@ -40,20 +47,56 @@ pub struct Tools {
     /// Run scripts that did not come with brewbench, too
     #[arg(long)]
     any_scenario: bool,
+    /// CPU time that others may use when a load begins, cores
+    #[arg(long, value_name = "CORES", env = "BREWBENCH_QUIET_LIMIT", default_value_t = Quiet::default().limit_cores,
+        value_parser = cores)]
+    quiet_limit: f64,
+    /// How long a run waits for that at most, 0s for not at all [default: 10s, in the demo 1s]
+    #[arg(long, value_name = "DURATION", env = "BREWBENCH_QUIET_WAIT", value_parser = duration::seconds)]
+    quiet_wait: Option<f64>,
+    /// Governor `performance` and no turbo while a run lasts; afterwards everything is as it was, also if the agent is killed
+    #[arg(long)]
+    steady_cpu: bool,
+    /// Where devices are shown
+    #[arg(long, hide = true, default_value = SYSFS)]
+    sysfs: PathBuf,
+}
+
+/// A number of cores from text.
+fn cores(text: &str) -> Result<f64, String> {
+    let cores: f64 = text.parse().map_err(|_| "write it as 0.25 or 2".to_owned())?;
+    if cores.is_finite() && cores > 0.0 { Ok(cores) } else { Err("it must be more than 0".to_owned()) }
 }
 
 impl Tools {
     /// Everything that an agent is told.
     pub fn options(self, server: Url, key: String, state: PathBuf) -> anyhow::Result<Options> {
-        let Self { manifests, k6, any_scenario } = self;
+        let Self { manifests, k6, any_scenario, quiet_limit, quiet_wait, steady_cpu, sysfs } = self;
         let beside = || -> anyhow::Result<PathBuf> {
             let program = std::env::current_exe().context("this program's own place is not known")?;
             Ok(program.with_file_name("targets"))
         };
         let targets = manifests.map_or_else(beside, Ok)?;
         let accepts = if any_scenario { Accepts::AnyScenario } else { Accepts::BundledScenarios };
-        Ok(Options { server, key, state, targets, k6, accepts, cgroups: CGROUPS.into() })
+        let longest = quiet_wait.map_or(Quiet::default().longest, Duration::from_secs_f64);
+        let quiet = Quiet { limit_cores: quiet_limit, longest };
+        let steady = if steady_cpu { Some(SteadyOptions { sysfs, guard: guard(&state)? }) } else { None };
+        Ok(Options { server, key, state, targets, k6, accepts, cgroups: CGROUPS.into(), quiet, steady })
     }
+
+    /// For somebody who sits and waits: a machine that is not quiet is waited for no longer than a second, unless it was
+    /// said how long.
+    #[must_use]
+    pub fn hurried(self) -> Self {
+        Self { quiet_wait: self.quiet_wait.or(Some(1.0)), ..self }
+    }
+}
+
+/// This program once more, to put things back when the agent can't.
+fn guard(state: &Path) -> anyhow::Result<Vec<OsString>> {
+    let program = std::env::current_exe().context("this program's own place is not known")?;
+    let words = ["agent-restore", "--when-orphaned", "--state"].map(OsString::from);
+    Ok([program.into()].into_iter().chain(words).chain([state.as_os_str().to_owned()]).collect())
 }
 
 impl Agent {
@@ -61,5 +104,18 @@ impl Agent {
     pub async fn run(self) -> anyhow::Result<()> {
         let Self { server, key, state, tools } = self;
         daemon::run(tools.options(server, key, state)?, signal::end()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_a_number_above_nothing() {
+        assert_eq!(cores("0.25"), Ok(0.25));
+        for bad in ["", "0", "-1", "nan", "inf", "some"] {
+            assert!(cores(bad).is_err(), "{bad:?}");
+        }
     }
 }

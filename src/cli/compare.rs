@@ -64,6 +64,10 @@ pub fn text(comparison: &Comparison) -> String {
     }
     for note in &comparison.notes {
         let _ = writeln!(text, "{}", wrapped(&format!("! {} {}", plain(&note.title), plain(&note.text))));
+        if let Some([run, with]) = &note.environments {
+            let [run, with] = [run, with].map(|id| id.rsplit('-').next().unwrap_or(id));
+            let _ = writeln!(text, "  more: brewbench run environment {} {}", plain(run), plain(with));
+        }
     }
     text + "\n" + &figures(comparison)
 }

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod agent_key;
+pub mod agent_restore;
 pub mod audit;
 pub mod compare;
 pub mod connection;
@@ -53,6 +54,8 @@ enum Command {
     Serve(serve::Serve),
     /// Start the agent of this machine: runs targets and load for a server
     Agent(agent::Agent),
+    /// Put back what a killed agent with --steady-cpu left, if nobody has yet
+    AgentRestore(agent_restore::AgentRestore),
     /// Try it: server, agent and a finished comparison in one process
     Demo(crate::demo::Demo),
     /// Make a one-time registration link; `invite list` and `invite withdraw`
@@ -135,6 +138,7 @@ impl Cli {
         match self.command {
             Command::Serve(serve) => serve.run().await?,
             Command::Agent(agent) => agent.run().await?,
+            Command::AgentRestore(restore) => restore.run().await?,
             Command::Demo(demo) => return demo.run().await,
             Command::Invite(invite) => invite.run().await?,
             Command::Login(login) => login.run().await?,

@@ -26,6 +26,9 @@ pub struct Note {
     pub title: String,
     /// In a sentence.
     pub text: String,
+    /// Ids of two runs whose environments, held against each other, tell more.
+    #[serde(default)]
+    pub environments: Option<[String; 2]>,
 }
 
 /// How much a note weighs.
@@ -76,11 +79,11 @@ pub fn missing(ids: &[String]) -> Option<Note> {
 }
 
 fn doubt(title: impl Into<String>, text: impl Into<String>) -> Note {
-    Note { level: Level::Doubt, title: title.into(), text: text.into() }
+    Note { level: Level::Doubt, title: title.into(), text: text.into(), environments: None }
 }
 
 fn info(title: impl Into<String>, text: impl Into<String>) -> Note {
-    Note { level: Level::Info, title: title.into(), text: text.into() }
+    Note { level: Level::Info, title: title.into(), text: text.into(), environments: None }
 }
 
 /// A few by name, the rest by number.
@@ -181,11 +184,23 @@ fn executables(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
     (!several.is_empty()).then(|| doubt("Executables differ.", text))
 }
 
+const AGENTS: &str = "Agents";
+
+/// Two runs of one row that were measured on different machines.
+fn two_machines(rows: &[Row]) -> Option<[String; 2]> {
+    rows.iter().find_map(|row| {
+        let mut measured = row.cells.iter().flat_map(Cell::counting).filter(|run| run.agent.is_some());
+        let first = measured.next()?;
+        let other = measured.find(|run| run.agent != first.agent)?;
+        Some([first.id.clone(), other.id.clone()])
+    })
+}
+
 /// What should have been alike within a row and was not.
 fn surroundings(rows: &[Row]) -> Vec<Note> {
     type Part = (&'static str, fn(&Run) -> Option<String>);
     const PARTS: [Part; 5] = [
-        ("Agents", |run| run.agent.clone()),
+        (AGENTS, |run| run.agent.clone()),
         ("k6 versions", |run| run.k6_version.clone()),
         ("Durations", |run| run.duration_s.map(|seconds| format!("{seconds} s"))),
         ("Limits", |run| run.enforced.as_ref().map(|by| format!("CPU {}, memory {}", by.cpu, by.memory))),
@@ -208,7 +223,9 @@ fn surroundings(rows: &[Row]) -> Vec<Note> {
             }
         }
         if !seen.is_empty() {
-            notes.push(doubt(format!("{what} differ."), format!("{}.", listed(seen.into_iter()))));
+            let note = doubt(format!("{what} differ."), format!("{}.", listed(seen.into_iter())));
+            let environments = if what == AGENTS { two_machines(rows) } else { None };
+            notes.push(Note { environments, ..note });
         }
     }
     notes
@@ -302,12 +319,15 @@ mod tests {
         runs[5].agent = Some("laptop".to_owned());
         runs[5].k6_version = Some("1.0.0".to_owned());
         runs[4].target_sha256 = Some("other".to_owned());
-        let told = titles(runs);
+        let told = titles(runs.clone());
         assert_eq!(
             told[0],
             "Executables differ. The program differs between runs of servy (2 files): not one version."
         );
         assert_eq!(told[1..], ["Agents differ. bench-01 and laptop.", "k6 versions differ. 1.0.0 and 1.8.1."]);
+        let notes = Comparison::new(runs, &Marks::default(), None).notes;
+        let pair = notes.iter().find_map(|note| note.environments.clone()).expect("two machines");
+        assert_eq!(pair, ["gosherve-1", "servy-3"], "one of each");
     }
 
     #[test]

@@ -4,6 +4,7 @@ pub mod api;
 pub mod blob;
 pub mod column;
 pub mod csv;
+pub mod environment;
 pub mod filter;
 pub mod ingest;
 pub mod load;
@@ -216,6 +217,8 @@ pub fn api(max_summary_bytes: usize) -> OpenApiRouter<AppState> {
         .routes(routes!(api::limits::show, api::limits::set, api::limits::reset))
         .routes(routes!(api::rejudge::rejudge))
         .routes(routes!(api::rejudge::judged_by))
+        .routes(routes!(api::environment::show))
+        .routes(routes!(api::environment::difference))
         .routes(routes!(api::summary))
         .routes(routes!(api::series::series))
         .routes(routes!(api::cancel))

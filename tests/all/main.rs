@@ -7,6 +7,7 @@ mod cli;
 mod colours;
 mod dashboard;
 mod dispatch;
+mod environment;
 mod experiments;
 mod harness;
 mod headers;

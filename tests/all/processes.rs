@@ -3,6 +3,7 @@
 //! Runs for real need k6 and the bundled targets; where they are missing, the reason is printed and nothing is tested.
 
 use std::{
+    ffi::OsStr,
     fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -14,7 +15,10 @@ use brewbench::{
     runs::{Run, filter::Filter, queries},
 };
 use brewbench_agent::{sandbox::AGENT_MARK, wire::job::hex};
-use nix::sys::signal::Signal;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::process::Command;
@@ -335,8 +339,13 @@ async fn after_a_kill_the_run_is_lost_and_done_again_and_nothing_is_orphaned() {
 
 /// An agent in a process of its own, for a server in this one.
 async fn agent(app: &App, key: &str, state: &Path, tools: &Tools) -> Running {
+    agent_told(app, key, state, tools, &[]).await
+}
+
+/// The same with more arguments.
+async fn agent_told(app: &App, key: &str, state: &Path, tools: &Tools, more: &[&OsStr]) -> Running {
     let mut command = brewbench(&["agent", "--server", app.url.as_str(), "--key", key]);
-    command.arg("--state").arg(state).arg("--k6").arg(&tools.k6);
+    command.arg("--state").arg(state).arg("--k6").arg(&tools.k6).args(more);
     let agent = Running::start(command);
     let reader = app.reader().await;
     app.until("the agent", async || {
@@ -396,4 +405,92 @@ async fn a_run_goes_on_while_the_server_is_away_and_its_result_arrives() {
     let spool = fs::read_dir(state.path().join("spool")).expect("a spool").flatten();
     let waiting: Vec<_> = spool.map(|entry| entry.file_name()).filter(|name| name != "aside").collect();
     assert!(waiting.is_empty(), "{waiting:?}");
+}
+
+/// What a kernel shows of two processors.
+struct Processors(tempfile::TempDir);
+
+impl Processors {
+    const FILES: [&str; 3] = ["cpufreq/policy0/scaling_governor", "cpufreq/policy1/scaling_governor", "cpufreq/boost"];
+    const BEFORE: [&str; 3] = ["powersave", "powersave", "1"];
+    const STEADY: [&str; 3] = ["performance", "performance", "0"];
+
+    fn new() -> Self {
+        let processors = Self(tempfile::tempdir().expect("a folder"));
+        for (file, value) in Self::FILES.iter().zip(Self::BEFORE) {
+            let path = processors.path(file);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, value).expect("a file");
+        }
+        processors
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.0.path().join("devices/system/cpu").join(file)
+    }
+
+    fn settings(&self) -> Vec<String> {
+        Self::FILES.map(|file| fs::read_to_string(self.path(file)).expect("a setting")).to_vec()
+    }
+}
+
+/// The guard of the agent with a state folder.
+fn guard_of(state: &Path) -> Option<Pid> {
+    let state = state.display().to_string();
+    let folders = fs::read_dir("/proc").expect("/proc").flatten().map(|entry| entry.path());
+    let is_guard = |folder: &PathBuf| {
+        let words = fs::read_to_string(folder.join("cmdline")).unwrap_or_default();
+        words.split('\0').any(|word| word == "agent-restore") && words.split('\0').any(|word| word == state)
+    };
+    let number = |folder: PathBuf| folder.file_name()?.to_str()?.parse().ok();
+    folders.filter(is_guard).find_map(number).map(Pid::from_raw)
+}
+
+#[tokio::test]
+async fn processors_that_were_made_steady_are_put_back_however_the_agent_ends() {
+    let Some(tools) = Tools::find() else { return };
+    let app = App::start().await;
+    let (user, key) = (app.user().await, app.key("rack").await);
+    let (state, processors) = (tempfile::tempdir().expect("a folder"), Processors::new());
+    let steady = [OsStr::new("--steady-cpu"), OsStr::new("--sysfs"), processors.0.path().as_os_str()];
+
+    let mut first = agent_told(&app, &key, state.path(), &tools, &steady).await;
+    assert_eq!(processors.settings(), Processors::BEFORE, "nothing runs yet");
+    let run = submit(&user, &rust_hyper(60.0)).await.1.remove(0);
+    reaches(&app, &user, &run, "measuring").await;
+    assert_eq!(processors.settings(), Processors::STEADY);
+    first.signal(Signal::SIGKILL);
+    first.ended(GRACE).await;
+    let back = async || Some(()).filter(|()| processors.settings() == Processors::BEFORE);
+    until(&first, "what its guard puts back", &back).await;
+    until(&first, "the end of the guard", async || guard_of(state.path()).is_none().then_some(())).await;
+
+    // The guard is killed, too: then it is for the next agent, even if that is told nothing of it.
+    let mut second = agent_told(&app, &key, state.path(), &tools, &steady).await;
+    let again = app.until("the repetition", async || retry_of(&user, &run).await).await;
+    reaches(&app, &user, &text(&again["id"]), "measuring").await;
+    assert_eq!(processors.settings(), Processors::STEADY);
+    kill(guard_of(state.path()).expect("a guard"), Signal::SIGKILL).expect("a blow");
+    second.signal(Signal::SIGKILL);
+    second.ended(GRACE).await;
+    assert_eq!(processors.settings(), Processors::STEADY);
+    let mut third = agent(&app, &key, state.path(), &tools).await;
+    until(&third, "what the next agent puts back", &back).await;
+    third.signal(Signal::SIGTERM);
+    assert!(third.ended(GRACE).await.success(), "{}", third.said());
+    assert_clean(state.path());
+}
+
+#[tokio::test]
+async fn processors_that_can_not_be_made_steady_are_told_at_the_start() {
+    let Some(tools) = Tools::find() else { return };
+    let (state, nothing) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let mut command = brewbench(&["agent", "--server", "http://127.0.0.1:9", "--key", "bba_x", "--steady-cpu"]);
+    command.arg("--state").arg(state.path()).arg("--k6").arg(&tools.k6).arg("--sysfs").arg(nothing.path());
+    let said = Done::of(command).await.refused(1);
+    assert!(said.contains("start the agent without --steady-cpu"), "{said}");
+    let mut command = brewbench(&["agent-restore", "--state"]);
+    command.arg(state.path());
+    let done = Done::of(command).await;
+    assert_eq!(done.code, Some(0));
 }

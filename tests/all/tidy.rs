@@ -224,6 +224,7 @@ fn what_decides_does_no_io() {
         "src/experiments/draft.rs",
         "src/experiments/draft/load.rs",
         "src/experiments/offer.rs",
+        "src/runs/environment/difference.rs",
         "src/runs/verdict/mod.rs",
         "src/runs/verdict/limits.rs",
         "src/runs/verdict/load.rs",

@@ -17,6 +17,8 @@ pub struct Manifest {
     pub name: String,
     /// As its owner counts.
     pub version: String,
+    /// The state of its sources that it was built from, e.g. a git commit, if its owner says.
+    pub revision: Option<String>,
     /// One line for people.
     pub description: String,
     /// The program and its arguments, with [`PORT`] where the port goes.
@@ -120,6 +122,7 @@ pub fn load(folder: &Path) -> (Vec<Manifest>, Vec<ManifestError>) {
 struct File {
     name: String,
     version: String,
+    revision: Option<String>,
     #[serde(default)]
     description: String,
     command: Vec<String>,
@@ -138,12 +141,15 @@ fn read(file: &Path) -> Result<Manifest, String> {
 
 fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string().trim().to_owned())?;
-    let File { name, version, description, command, env, ready, verify } = file;
+    let File { name, version, revision, description, command, env, ready, verify } = file;
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     check(!name.is_empty() && name.len() <= 64 && name.chars().all(plain), || {
         format!("name: {name:?} is not 1 to 64 letters, digits, '-', '_' or '.'")
     })?;
     check(!version.trim().is_empty(), || "version: it is empty".to_owned())?;
+    check(revision.as_ref().is_none_or(|revision| !revision.trim().is_empty() && revision.len() <= 200), || {
+        "revision: it is not 1 to 200 letters; leave it out if there is none".to_owned()
+    })?;
     check(command.first().is_some_and(|program| !program.is_empty()), || "command: it names no program".to_owned())?;
     check(command.iter().chain(env.values()).any(|text| text.contains(PORT)), || {
         format!("command: neither it nor env says {PORT}, so the target can't be told its port")
@@ -155,7 +161,7 @@ fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
     if let Some(verify) = &verify {
         check_request("verify", &verify.path, verify.status)?;
     }
-    Ok(Manifest { name, version, description, command, env, ready, verify, folder })
+    Ok(Manifest { name, version, revision, description, command, env, ready, verify, folder })
 }
 
 fn check_request(table: &str, path: &str, status: u16) -> Result<(), String> {
@@ -213,6 +219,7 @@ mod tests {
             ("description", "descripton", "descripton"),
             ("LEVEL = \"info\"", "LEVEL = 3", "LEVEL"),
             ("version = \"0.1.0\"", "", "version"),
+            ("version = \"0.1.0\"", "version = \"1\"\nrevision = \" \"", "revision"),
         ];
         for (from, to, field) in replaced {
             let message = fault(&WHOLE.replace(from, to));

@@ -1,5 +1,6 @@
 //! Targets: found in manifests, started in their group, known to serve.
 
+mod answer;
 mod fingerprint;
 pub mod manifest;
 mod ready;
@@ -9,13 +10,16 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
+pub use answer::Known;
 pub use fingerprint::Fingerprints;
 pub use manifest::{Manifest, ManifestError};
 use ready::Server;
 
+use crate::failure::Failure;
 use crate::process::{Plan, Process, describe, find_program, last_lines};
 use crate::sandbox::Group;
 use crate::wire::messages::TargetOffer;
+use crate::wire::outcome::Cause;
 
 /// What an agent can start from a folder of manifests, and why the rest can't be.
 pub fn offers(folder: &Path, fingerprints: &Fingerprints) -> (Vec<TargetOffer>, Vec<ManifestError>) {
@@ -65,30 +69,45 @@ impl Manifest {
 enum Fault {
     /// Somebody else has the port.
     PortTaken(String),
+    /// It ended.
+    Died(String),
     /// Anything else.
     Other(String),
 }
 
-/// Starts a target and returns its base URL once it serves; a sentence if it does not. The process is left in `slot`,
-/// also when it failed or this is given up, so that the caller can stop it and read its log.
+/// A target that serves.
+#[derive(Debug)]
+pub struct Serving {
+    /// Where.
+    pub base_url: String,
+    /// What it answers.
+    pub known: Known,
+}
+
+/// Starts a target and awaits that it serves. The process is left in `slot`, also when it failed or this is given up, so
+/// that the caller can stop it and read its log.
 pub async fn start(
     manifest: &Manifest,
     group: &Group,
     cores: &[usize],
     slot: &mut Option<Process>,
-) -> Result<String, String> {
+) -> Result<Serving, Failure> {
     let attempt = start_on(free_port(), manifest, group, cores, slot).await;
     let attempt = match attempt {
         // Between choosing a port and listening on it somebody else may have been faster.
         Err(Fault::PortTaken(_)) => {
-            group.kill().await.map_err(|error| format!("target {}: {error}", manifest.name))?;
+            let killed = group.kill().await.map_err(|error| format!("target {}: {error}", manifest.name));
+            killed.map_err(Failure::by(Cause::Other))?;
             start_on(free_port(), manifest, group, cores, slot).await
         }
         attempt => attempt,
     };
     attempt.map_err(|fault| {
-        let (Fault::PortTaken(reason) | Fault::Other(reason)) = fault;
-        format!("target {}: {reason}", manifest.name)
+        let (reason, cause) = match fault {
+            Fault::PortTaken(reason) | Fault::Other(reason) => (reason, Cause::TargetNotReady),
+            Fault::Died(reason) => (reason, death(group)),
+        };
+        Failure { reason: format!("target {}: {reason}", manifest.name), cause }
     })
 }
 
@@ -98,7 +117,7 @@ async fn start_on(
     group: &Group,
     cores: &[usize],
     slot: &mut Option<Process>,
-) -> Result<String, Fault> {
+) -> Result<Serving, Fault> {
     let port = port.map_err(|error| Fault::Other(format!("there is no free port: {error}")))?;
     let plan = manifest.plan(port, cores).map_err(Fault::Other)?;
     let started = Process::start(&plan, group);
@@ -106,33 +125,43 @@ async fn start_on(
     let process = slot.insert(started);
     let answered = tokio::select! {
         biased;
-        _ = process.wait() => Err(format!("it ended before it was ready: {}", obituary(process, group).await)),
-        answered = serves(port, manifest, group) => answered,
+        _ = process.wait() => {
+            Err(Fault::Died(format!("it ended before it was ready: {}", obituary(process, group).await)))
+        }
+        answered = serves(port, manifest, group) => answered.map_err(Fault::Other),
     };
-    answered.map(|()| format!("http://127.0.0.1:{port}")).map_err(|reason| match ready::server_of(port, group) {
-        Server::Stranger => Fault::PortTaken(format!("port {port} is served by another process; {reason}")),
-        Server::Target | Server::Nobody => Fault::Other(reason),
-    })
+    let known = answered.map_err(|fault| match (ready::server_of(port, group), fault) {
+        (Server::Stranger, Fault::PortTaken(reason) | Fault::Died(reason) | Fault::Other(reason)) => {
+            Fault::PortTaken(format!("port {port} is served by another process; {reason}"))
+        }
+        (Server::Target | Server::Nobody, fault) => fault,
+    })?;
+    Ok(Serving { base_url: format!("http://127.0.0.1:{port}"), known })
 }
 
-async fn serves(port: u16, manifest: &Manifest, group: &Group) -> Result<(), String> {
+async fn serves(port: u16, manifest: &Manifest, group: &Group) -> Result<Known, String> {
     ready::answer(port, &manifest.ready).await?;
     match ready::server_of(port, group) {
         Server::Target => {}
         Server::Stranger => return Err("the answer was not the target's".to_owned()),
         Server::Nobody => return Err(format!("it answered, but nobody listens on port {port}")),
     }
-    match &manifest.verify {
-        Some(verify) => ready::verify(port, verify, manifest.ready.timeout()).await,
-        None => Ok(()),
-    }
+    Known::learn(port, manifest).await
+}
+
+/// What it is about when a target has ended.
+pub fn death(group: &Group) -> Cause {
+    if was_killed_for_memory(group) { Cause::TargetOutOfMemory } else { Cause::TargetDied }
+}
+
+fn was_killed_for_memory(group: &Group) -> bool {
+    group.observed().and_then(|seen| seen.oom_kills).is_some_and(|kills| kills > 0)
 }
 
 /// Why a target that has ended did, for the end of a sentence.
 pub async fn obituary(process: &mut Process, group: &Group) -> String {
     let status = process.ended().map_or_else(|| "unknown status".to_owned(), describe);
-    let out_of_memory = group.observed().and_then(|seen| seen.oom_kills).is_some_and(|kills| kills > 0);
-    let cause = if out_of_memory { "killed: out of memory".to_owned() } else { status };
+    let cause = if was_killed_for_memory(group) { "killed: out of memory".to_owned() } else { status };
     match last_lines(&process.log().await) {
         lines if lines.is_empty() => format!("{cause}; it wrote nothing"),
         lines => format!("{cause}; its last lines: {lines}"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::{Client, Response};
+use reqwest::Client;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::manifest::{Ready, Verify};
@@ -54,8 +54,17 @@ pub async fn answer(port: u16, ready: &Ready) -> Result<(), String> {
     Err(format!("it did not answer GET {path} with status {status} within {seconds} s: {seen}"))
 }
 
-/// Checks one answer; the error says in what it differs.
-pub async fn verify(port: u16, verify: &Verify, limit: Duration) -> Result<(), String> {
+/// What is kept of one answer.
+#[derive(Debug)]
+pub struct Response {
+    /// The header's value; empty if there is none.
+    pub content_type: String,
+    /// The body, up to 1 MiB of it.
+    pub body: Vec<u8>,
+}
+
+/// Asks for one answer and checks it; the error says in what it is not as wanted, or that there was none in time.
+pub async fn ask(port: u16, verify: &Verify, limit: Duration) -> Result<Response, String> {
     let Verify { path, status, contains } = verify;
     let ask = async {
         let response = client()?.get(url(port, path)).send().await;
@@ -64,10 +73,14 @@ pub async fn verify(port: u16, verify: &Verify, limit: Duration) -> Result<(), S
         if got != *status {
             return Err(format!("GET {path} has status {got}, not {status}"));
         }
-        let Some(text) = contains else { return Ok(()) };
+        let content_type = response
+            .headers()
+            .get("content-type")
+            .map_or_else(String::new, |name| name.to_str().unwrap_or("?").to_owned());
         let body = body(&mut response).await.map_err(|error| format!("the body of GET {path} broke off: {error}"))?;
-        if body.windows(text.len().max(1)).any(|window| window == text.as_bytes()) || text.is_empty() {
-            return Ok(());
+        let text = contains.as_deref().unwrap_or_default();
+        if text.is_empty() || body.windows(text.len()).any(|window| window == text.as_bytes()) {
+            return Ok(Response { content_type, body });
         }
         let start: String = String::from_utf8_lossy(&body).chars().take(100).collect();
         Err(format!("the body of GET {path} does not contain {text:?}; it begins with {start:?}"))
@@ -105,7 +118,7 @@ fn url(port: u16, path: &str) -> String {
     format!("http://127.0.0.1:{port}{path}")
 }
 
-async fn body(response: &mut Response) -> reqwest::Result<Vec<u8>> {
+async fn body(response: &mut reqwest::Response) -> reqwest::Result<Vec<u8>> {
     let mut body = Vec::new();
     while body.len() < BODY_BYTES
         && let Some(chunk) = response.chunk().await?

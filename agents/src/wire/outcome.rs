@@ -69,7 +69,7 @@ pub struct Conditions {
 pub struct Ground {
     /// How long was waited, milliseconds.
     pub waited_ms: u64,
-    /// CPU time that others used in the last second of it, cores.
+    /// CPU time that others used in the last second of it, or in all of it where it was shorter, cores.
     pub busy_cores: f64,
     /// So much was allowed, cores.
     pub limit_cores: f64,

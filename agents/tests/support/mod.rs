@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use brewbench_agent::conditions::ground::Quiet;
+use brewbench_agent::environment::Environment;
 use brewbench_agent::k6::K6;
 use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox};
 use brewbench_agent::target::Fingerprints;
@@ -50,7 +53,9 @@ impl Bench {
             std::fs::create_dir(folder).expect("a folder");
         }
         let fingerprints = Arc::new(Fingerprints::default());
-        let work = Workbench { sandbox, k6, targets, work_folder, fingerprints };
+        // Whether this machine is quiet enough is nothing that these tests are about.
+        let (environment, quiet) = (Environment::new("/"), Quiet { longest: Duration::ZERO, ..Quiet::default() });
+        let work = Workbench { sandbox, k6, targets, work_folder, fingerprints, environment, quiet, steady: None };
         Some(Self { work, agent, folder })
     }
 

@@ -1,6 +1,7 @@
 //! `brewbench run …`: one file a command.
 
 pub mod delete;
+pub mod environment;
 pub mod export;
 pub mod import;
 pub mod list;
@@ -17,6 +18,7 @@ use reqwest::Method;
 
 use self::{
     delete::Delete,
+    environment::Environment,
     export::Export,
     import::Import,
     list::List,
@@ -36,6 +38,8 @@ pub enum Run {
     List(Box<List>),
     /// Show a run
     Show(One),
+    /// Show under what a run was measured, or in what that differs from another run's
+    Environment(Environment),
     /// Show the progress of a run, or of the experiment that it belongs to, until its end
     Watch(One),
     /// Cancel runs that wait or run
@@ -65,6 +69,7 @@ impl Run {
             Self::Watch(one) => return one.watch().await,
             Self::List(list) => list.run().await?,
             Self::Show(one) => one.show().await?,
+            Self::Environment(environment) => environment.run().await?,
             Self::Cancel(many) => many.cancel().await?,
             Self::Delete(delete) => delete.run().await?,
             Self::Import(import) => import.run().await?,

@@ -1,5 +1,6 @@
 //! JSON of runs.
 
+pub mod environment;
 pub mod export;
 pub mod limits;
 pub mod rejudge;

@@ -1,40 +1,23 @@
 //! What an agent saw besides the figures, as facts with names. Pure.
 
 use crate::{
-    runs::{Run, ingest::Evidence},
+    runs::{
+        Run,
+        environment::{self, Fact, circumstances, essentials},
+        ingest::Evidence,
+    },
     web::format,
 };
-
-/// A fact and its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fact {
-    /// E.g. `kernel`.
-    pub name: String,
-    /// As text.
-    pub value: String,
-}
 
 fn fact(name: &str, value: impl Into<String>) -> Fact {
     Fact { name: name.to_owned(), value: value.into() }
 }
 
-/// The machine as it was.
+/// The machine as it was, in short.
 pub fn machine(evidence: &Evidence) -> Vec<Fact> {
-    evidence
-        .environment
-        .iter()
-        .map(|(name, value)| match (name.strip_suffix("_bytes"), value.parse::<f64>()) {
-            (Some(name), Ok(amount)) => fact(&worded(name), format::bytes(Some(amount)).text()),
-            _ => fact(&worded(name), value.as_str()),
-        })
-        .collect()
-}
-
-fn worded(name: &str) -> String {
-    name.split('_')
-        .map(|word| if matches!(word, "cpu" | "os") { word.to_uppercase() } else { word.to_owned() })
-        .collect::<Vec<_>>()
-        .join(" ")
+    let mut facts = essentials(&environment::facts(evidence));
+    facts.extend(circumstances::of_machine(&evidence.conditions));
+    facts
 }
 
 /// What the sandbox enforced and counted.
@@ -44,6 +27,7 @@ pub fn sandbox(run: &Run, evidence: &Evidence) -> Vec<Fact> {
     let place = |cores: &[usize]| if cores.is_empty() { "any".to_owned() } else { numbers(cores) };
     facts.push(fact("cores of the target", place(&evidence.cores.target)));
     facts.push(fact("cores of k6", place(&evidence.cores.generator)));
+    facts.extend(circumstances::of_target(&evidence.conditions));
     let Some(seen) = evidence.observed else { return facts };
     let seconds = |us: u64| format::duration(Some(us as f64 / 1e6)).text().to_owned();
     if let Some(used) = seen.cpu_us {
@@ -105,7 +89,7 @@ mod tests {
                 oom_kills: Some(2),
             }),
             cores: Cores { target: vec![0, 1], generator: Vec::new() },
-            environment: [("cpu_model", "Z80"), ("memory_bytes", "4294967296"), ("load_average", "0.1 0.2 0.3")]
+            environment: [("cpu.model", "Z80"), ("memory_bytes", "4294967296"), ("load_average", "0.1 0.2 0.3")]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
             ..Evidence::default()
@@ -118,7 +102,8 @@ mod tests {
 
     #[test]
     fn the_machine_is_told_in_words() {
-        assert_eq!(texts(machine(&evidence())), ["CPU model: Z80", "load average: 0.1 0.2 0.3", "memory: 4 GiB"]);
+        let expected = ["CPU: Z80", "memory: 4 GiB", "load average before the start: 0.1 0.2 0.3"];
+        assert_eq!(texts(machine(&evidence())), expected);
     }
 
     #[test]

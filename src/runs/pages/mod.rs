@@ -6,6 +6,7 @@ pub mod acts;
 pub mod charts;
 pub mod checks;
 pub mod chosen;
+pub mod environment;
 pub mod finder;
 pub mod headline;
 pub mod history;
@@ -37,6 +38,7 @@ pub fn router() -> Router<AppState> {
         .route("/runs/views/remove", get(views::ask_remove).post(views::remove))
         .route("/runs/undelete", post(chosen::undelete))
         .route("/runs/{id}", get(one::one))
+        .route("/runs/{id}/environment", get(environment::environment))
         .route("/runs/{id}/note", post(remarks::note))
         .route("/runs/{id}/labels", post(remarks::add_label))
         .route("/runs/{id}/labels/remove", post(remarks::remove_label))

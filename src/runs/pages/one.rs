@@ -19,7 +19,7 @@ use super::{
     checks::{self, CheckGroup, Threshold},
     headline::{self, Doubt},
     line::{Doing, Line},
-    machine::{self, Fact},
+    machine,
     metrics::{self, Metrics},
     remarks::Remarks,
     rules::Rules,
@@ -32,6 +32,7 @@ use crate::{
     error::{Error, Result},
     runs::{
         Origin, Run, Verdict, api, blob,
+        environment::{self, Fact, Group},
         ingest::Evidence,
         queries::{
             self,
@@ -97,6 +98,7 @@ struct Figures {
 #[derive(Debug)]
 struct Seen {
     machine: Vec<Fact>,
+    groups: Vec<Group>,
     sandbox: Vec<Fact>,
     target_log: String,
     k6_log: String,
@@ -131,13 +133,7 @@ impl Stored {
             Some(body) => summary::parse(&blob::unpack(&body).map_err(Error::internal)?).ok(),
             None => None,
         };
-        let evidence = match queries::evidence(pool, &run.id).await? {
-            Some(body) => {
-                let body = blob::unpack(&body).map_err(Error::internal)?;
-                Some(serde_json::from_slice(&body).map_err(Error::internal)?)
-            }
-            None => None,
-        };
+        let evidence = api::environment::evidence(state, &run.id).await?;
         let series = api::series::stored(state, &run.id).await?;
         let judged = judgements::judged_by(pool, &run.id).await?;
         Ok(Self { phases: queries::phases(pool, &run.id).await?, summary, evidence, series, cell, marks, judged })
@@ -172,6 +168,7 @@ impl RunView {
             }),
             seen: evidence.map(|evidence| Seen {
                 machine: machine::machine(&evidence),
+                groups: environment::groups(&environment::facts(&evidence)),
                 sandbox: machine::sandbox(&run, &evidence),
                 target_log: evidence.target_log,
                 k6_log: evidence.k6_log,
@@ -214,7 +211,7 @@ impl RunView {
         match self.run().phase.as_str() {
             "queued" => "It waits for an agent.",
             "leased" => "An agent was told to do it.",
-            "preparing" => "The agent sets up the sandbox and starts the target.",
+            "preparing" => "The agent starts the target in its sandbox and waits until the machine is quiet.",
             "warming_up" => "k6 warms the target up; these figures are thrown away.",
             "measuring" => "k6 measures.",
             _ => "The agent gathers the results.",

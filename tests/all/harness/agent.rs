@@ -174,9 +174,41 @@ pub fn outcome(job: &Job, summary: &str) -> Outcome {
         k6_version: "1.8.1".to_owned(),
         target_sha256: Some("ab".repeat(32)),
         target_version: "1.0".to_owned(),
-        environment: BTreeMap::new(),
+        environment: environment(job),
         conditions: Conditions::default(),
     }
+}
+
+/// Facts about a machine, some of which are others for another job.
+pub fn environment(job: &Job) -> BTreeMap<String, String> {
+    let threads = format!("{:.0}", job.size.vcpus.ceil());
+    let command = format!("bin/{} --listen {{port}}", job.target);
+    let load = format!("0.{:02} 0.05 0.01", job.run.0.as_bytes()[15] % 50);
+    let facts = [
+        ("brewbench.protocol", "3"),
+        ("cpu.cache.l2", "2048K"),
+        ("cpu.governor", "performance"),
+        ("cpu.model", "a CPU"),
+        ("cpu.threads", "8"),
+        ("cpu.usable", "8"),
+        ("k6.version", "1.8.1"),
+        ("kernel.release", "Linux 6.12"),
+        ("limit.open_files", "1024, at most 1048576"),
+        ("load.before", &load),
+        ("machine.virtual", "no"),
+        ("memory.bytes", "34359738368"),
+        (
+            "mitigation.spectre_v2",
+            "Mitigation: Enhanced / Automatic IBRS; IBPB: conditional; RSB filling; PBRSB-eIBRS: SW sequence",
+        ),
+        ("net.core.somaxconn", "4096"),
+        ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+        ("target.command", &command),
+        ("target.env.GOMAXPROCS", &threads),
+        ("target.env.PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/brewbench/targets/bin"),
+        ("target.env.SESSION_TOKEN", "(left out)"),
+    ];
+    facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
 impl Agent {

@@ -1,0 +1,108 @@
+//! What must not leave the machine: values that look like secrets.
+
+/// What stands where a value was left out.
+pub const LEFT_OUT: &str = "(left out)";
+
+/// Parts of names behind which there is a secret.
+const WORDS: [&str; 12] = [
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASSW",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "AUTH",
+    "COOKIE",
+    "PRIVATE",
+    "SIGNATURE",
+    "SALT",
+    "DSN",
+];
+
+/// How well-known kinds of tokens begin, whatever the variable is called.
+const TOKENS: [&str; 10] = ["eyJ", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "sk-", "AKIA"];
+
+/// What stands before a secret within a longer value, as in `Server=db;Password=x` or `https://host/?token=x`.
+const BEFORE: [&str; 6] = ["password=", "passwd=", "pwd=", "token=", "secret=", "key="];
+
+/// The value of a variable, or that it is left out.
+pub fn value(name: &str, value: &str) -> String {
+    if is_secret(name) || has_secret(value) { LEFT_OUT.to_owned() } else { value.to_owned() }
+}
+
+/// The words of a command, with those left out that are secrets: what follows `--token` or stands behind `TOKEN=`.
+pub fn command(words: &[String]) -> Vec<String> {
+    let mut told: Vec<String> = Vec::with_capacity(words.len());
+    let mut flag: Option<&str> = None;
+    for word in words {
+        let named = word.split_once('=').filter(|(name, _)| is_secret(name));
+        told.push(match named {
+            Some((name, _)) => format!("{name}={LEFT_OUT}"),
+            None if has_secret(word) => LEFT_OUT.to_owned(),
+            None if flag.is_some_and(is_secret) && !word.starts_with('-') => LEFT_OUT.to_owned(),
+            None => word.clone(),
+        });
+        flag = Some(word.as_str()).filter(|word| word.starts_with('-') && !word.contains('='));
+    }
+    told
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_uppercase();
+    // MYSQL_PWD is a password, PWD and OLDPWD are folders.
+    let ends = ["_PWD", "_PASS", "-PASS", "_PAT"];
+    WORDS.iter().any(|word| name.contains(word)) || ends.iter().any(|end| name.ends_with(end))
+}
+
+fn has_secret(text: &str) -> bool {
+    let small = text.to_lowercase();
+    has_password(text)
+        || text.contains("-----BEGIN")
+        || TOKENS.iter().any(|start| text.starts_with(start))
+        || BEFORE.iter().any(|word| small.contains(word))
+}
+
+/// Whether a text has somebody's password in it, as in `postgres://ada:secret@host/db`.
+fn has_password(text: &str) -> bool {
+    text.split("://").skip(1).any(|rest| {
+        let place = rest.split(['/', '?', '#', ' ']).next().unwrap_or_default();
+        place.rsplit_once('@').is_some_and(|(who, _)| who.contains(':'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_looks_like_a_secret_is_left_out() {
+        let names =
+            ["API_KEY", "token", "Db_Password", "AWS_SECRET_ACCESS", "SSH_AUTH_SOCK", "MYSQL_PWD", "SENTRY_DSN"];
+        for name in names {
+            assert_eq!(value(name, "x"), LEFT_OUT, "{name}");
+        }
+        assert_eq!(value("DATABASE_URL", "postgres://ada:secret@host/db"), LEFT_OUT);
+        for hidden in ["eyJhbGciOi", "Server=db;Password=x", "https://host/?token=x", "-----BEGIN RSA", "ghp_0"] {
+            assert_eq!(value("ANYTHING", hidden), LEFT_OUT, "{hidden}");
+        }
+        for (name, kept) in [
+            ("PWD", "/srv"),
+            ("GOMAXPROCS", "2"),
+            ("URL", "http://host:80/a@b:c"),
+            ("WHO", "git@host:x"),
+            ("SSL_CERT_FILE", "/etc/ca.pem"),
+        ] {
+            assert_eq!(value(name, kept), kept);
+        }
+    }
+
+    #[test]
+    fn a_command_keeps_everything_but_its_secrets() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let told =
+            command(&words("serve --port {port} --token abc --api-key=def TLS_KEY=ghi --verbose --auth --quick"));
+        let expected =
+            "serve --port {port} --token (left out) --api-key=(left out) TLS_KEY=(left out) --verbose --auth --quick";
+        assert_eq!(told.join(" "), expected);
+    }
+}

@@ -1,0 +1,197 @@
+//! Under what a run was measured: its facts in groups, and in what two runs' facts differ. Pure.
+//!
+//! Facts have dotted names that agents give them (`agents/src/environment/`). What is not known here is shown all the same,
+//! under its own name.
+
+pub mod circumstances;
+mod difference;
+mod names;
+
+use std::collections::BTreeMap;
+
+use brewbench_agent::wire::outcome::Conditions;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+pub use difference::{EnvironmentDifference, FactDifference, Weight};
+use names::{Kind, kind, label, modern, shown};
+
+use super::{Run, ingest::Evidence};
+
+/// The environment of one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RunEnvironment {
+    /// Its id.
+    pub run: String,
+    /// Name of its target.
+    pub target: String,
+    /// Version of its target.
+    pub version: Option<String>,
+    /// Name of the machine size that the target got.
+    pub size: Option<String>,
+    /// Which repetition it was.
+    pub repetition: u32,
+    /// The agent that did it.
+    pub agent: Option<String>,
+    /// Facts by their dotted names, e.g. `cpu.model`; empty where nothing is known: for imports, and before the end.
+    pub facts: BTreeMap<String, String>,
+    /// What else the agent saw, as numbers: `ground` (the wait for a quiet machine), `clock_jump_ms`, `processes`,
+    /// `processes_gone`, `response_change`; null where it is not known.
+    #[schema(value_type = Object)]
+    pub conditions: Conditions,
+}
+
+impl RunEnvironment {
+    /// Of a run, from what its agent saw if it has told that.
+    pub fn new(run: &Run, evidence: Option<&Evidence>) -> Self {
+        let conditions = evidence.map_or_else(Conditions::default, |evidence| evidence.conditions.clone());
+        let facts = evidence.map_or_else(BTreeMap::new, facts);
+        let Run { id, target, version, size, repetition, agent, .. } = run.clone();
+        let size = size.map(|size| size.name);
+        Self { run: id, target, version, size, repetition, agent, facts, conditions }
+    }
+
+    /// What it is called beside another.
+    pub fn name(&self) -> String {
+        let after =
+            |words: &str, part: &Option<String>| part.as_ref().map(|part| format!("{words}{part}")).unwrap_or_default();
+        let (version, size) = (after(" ", &self.version), after(", ", &self.size));
+        format!("{}{version}{size}, repetition {}{}", self.target, self.repetition, after(" on ", &self.agent))
+    }
+}
+
+/// Facts under the names of today.
+pub fn facts(evidence: &Evidence) -> BTreeMap<String, String> {
+    let renamed = |(name, value): (&String, &String)| (modern(name).to_owned(), value.clone());
+    evidence.environment.iter().map(renamed).collect()
+}
+
+/// Facts that belong together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// What they are about.
+    pub title: &'static str,
+    /// By their names.
+    pub facts: Vec<Fact>,
+}
+
+/// A fact in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// E.g. `model`: unique within its group.
+    pub name: String,
+    /// With its unit.
+    pub value: String,
+}
+
+/// All that is known, what the agent saw besides facts first; a group without facts is left out.
+pub fn whole(environment: &RunEnvironment) -> Vec<Group> {
+    let seen = Group { title: "Circumstances", facts: circumstances::all(&environment.conditions) };
+    let seen = Some(seen).filter(|group| !group.facts.is_empty());
+    seen.into_iter().chain(groups(&environment.facts)).collect()
+}
+
+/// All facts, group by group; a group without facts is left out.
+pub fn groups(facts: &BTreeMap<String, String>) -> Vec<Group> {
+    let told = |wanted: Kind| {
+        let of = facts.iter().filter(|(name, _)| kind(name) == wanted);
+        of.map(|(name, value)| Fact { name: label(name), value: shown(name, value) }).collect()
+    };
+    let groups = Kind::ALL.into_iter().map(|kind| Group { title: kind.title(), facts: told(kind) });
+    groups.filter(|group| !group.facts.is_empty()).collect()
+}
+
+/// The few that people ask for first, in words.
+pub fn essentials(facts: &BTreeMap<String, String>) -> Vec<Fact> {
+    const ESSENTIAL: [(&str, &str); 9] = [
+        ("cpu.model", "CPU"),
+        ("cpu.usable", "cores for the agent"),
+        ("cpu.governor", "frequency governor"),
+        ("cpu.turbo", "turbo"),
+        ("machine.virtual", "virtual machine"),
+        ("memory.bytes", "memory"),
+        ("kernel.release", "kernel"),
+        ("os.name", "OS"),
+        ("load.before", "load average before the start"),
+    ];
+    let told = |(name, label): (&str, &str)| {
+        let value = shown(name, facts.get(name)?);
+        Some(Fact { name: label.to_owned(), value })
+    };
+    ESSENTIAL.into_iter().filter_map(told).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn told(facts: &[(&str, &str)]) -> BTreeMap<String, String> {
+        facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn texts(facts: Vec<Fact>) -> Vec<String> {
+        facts.into_iter().map(|fact| format!("{}: {}", fact.name, fact.value).replace('\u{a0}', " ")).collect()
+    }
+
+    #[test]
+    fn facts_are_grouped_and_worded() {
+        let facts = told(&[
+            ("cpu.cache.l1d", "32K"),
+            ("cpu.model", "Z80"),
+            ("memory.swap_bytes", "0"),
+            ("memory.bytes", "4294967296"),
+            ("net.core.somaxconn", "4096"),
+            ("fs.file-max", "100"),
+            ("limit.open_files", "1024, at most 1048576"),
+            ("mitigation.spec_store_bypass", "Vulnerable"),
+            ("target.env.GOMAXPROCS", "2"),
+            ("target.command", "servy {port}"),
+            ("target.executable_bytes", "1048576"),
+            ("something.new", "1"),
+        ]);
+        let told: Vec<_> = groups(&facts)
+            .into_iter()
+            .map(|group| format!("{}: {}", group.title, texts(group.facts).join("; ")))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "Processor: cache L1d: 32K; model: Z80",
+                "Memory: in all: 4 GiB; swap: 0 B",
+                "Network: net.core.somaxconn: 4096",
+                "Limits: fs.file-max: 100; open files: 1024, at most 1048576",
+                "Mitigations: spec store bypass: Vulnerable",
+                "Target: command: servy {port}; executable: 1 MiB",
+                "Variables of the target: GOMAXPROCS: 2",
+                "More: something.new: 1",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_older_agents_told_is_shown_under_the_names_of_today() {
+        let old = told(&[
+            ("cpu_model", "Z80"),
+            ("cores", "2"),
+            ("memory_bytes", "1073741824"),
+            ("kernel", "Linux 6"),
+            ("os", "Debian"),
+            ("governor", "powersave"),
+            ("turbo", "on"),
+            ("load_average", "0 0 0"),
+        ]);
+        let facts = facts(&Evidence { environment: old, ..Evidence::default() });
+        let expected = [
+            "CPU: Z80",
+            "cores for the agent: 2",
+            "frequency governor: powersave",
+            "turbo: on",
+            "memory: 1 GiB",
+            "kernel: Linux 6",
+            "OS: Debian",
+            "load average before the start: 0 0 0",
+        ];
+        assert_eq!(texts(essentials(&facts)), expected);
+        assert!(!groups(&facts).iter().any(|group| group.title == "More"), "{facts:?}");
+    }
+}

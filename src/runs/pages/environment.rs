@@ -1,0 +1,152 @@
+//! `/runs/{id}/environment`: under what a run was measured, and in what that differs from another run's.
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::extract::{Path, State};
+use serde::Deserialize;
+
+use crate::{
+    auth::Read,
+    error::{Asked, Result},
+    runs::{
+        Origin, Run,
+        api::environment::read,
+        environment::{self, EnvironmentDifference, Group, RunEnvironment, Weight},
+        filter::Filter,
+        queries,
+    },
+    state::AppState,
+    web::{
+        moment,
+        shell::{Section, Shell},
+    },
+};
+
+/// So many runs are offered to be held against.
+const OFFERED: usize = 40;
+
+/// The page.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "runs/environment.html")]
+pub struct EnvironmentPage {
+    shell: Shell,
+    environment: RunEnvironment,
+    groups: Vec<Group>,
+    /// Runs that it can be held against.
+    others: Vec<Other>,
+    difference: Option<EnvironmentDifference>,
+}
+
+/// A run in the list of others.
+#[derive(Debug)]
+struct Other {
+    id: String,
+    name: String,
+    is_chosen: bool,
+}
+
+/// Which other run.
+#[derive(Debug, Deserialize)]
+pub struct With {
+    with: Option<String>,
+}
+
+/// `GET /runs/{id}/environment`, `?with=ID` for the differences.
+pub async fn environment(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+    Asked(With { with }): Asked<With>,
+) -> Result<EnvironmentPage> {
+    let environment = read(&state, &id).await?;
+    let with = match with.filter(|with| !with.is_empty()) {
+        Some(with) => Some(read(&state, &with).await?),
+        None => None,
+    };
+    let newest = queries::list(&state.db.read, &Filter::default(), 200).await?;
+    let shell = Shell::signed_in(format!("Environment of {}", environment.target), Section::Runs, &caller.name);
+    Ok(EnvironmentPage::new(shell, environment, with, &newest))
+}
+
+impl EnvironmentPage {
+    fn new(shell: Shell, environment: RunEnvironment, with: Option<RunEnvironment>, newest: &[Run]) -> Self {
+        Self {
+            shell,
+            groups: environment::whole(&environment),
+            others: others(&environment, with.as_ref(), newest),
+            difference: with.map(|with| EnvironmentDifference::new(environment.clone(), with)),
+            environment,
+        }
+    }
+
+    fn name(&self) -> String {
+        self.environment.name()
+    }
+}
+
+/// Runs of agents, those of the same target first, and in any case the chosen one.
+fn others(environment: &RunEnvironment, with: Option<&RunEnvironment>, newest: &[Run]) -> Vec<Other> {
+    let told = |run: &&Run| run.has_ended() && run.origin == Origin::Agent && run.id != environment.run;
+    let (same, rest): (Vec<&Run>, Vec<&Run>) =
+        newest.iter().filter(told).partition(|run| run.target == environment.target);
+    let runs = same.into_iter().chain(rest).take(OFFERED);
+    let mut others: Vec<Other> = runs
+        .map(|run| {
+            let when = moment::exact(Some(run.finished_at_ms.unwrap_or(run.queued_at_ms)));
+            let name = format!("{}, {when}", RunEnvironment::new(run, None).name());
+            Other { is_chosen: with.is_some_and(|with| with.run == run.id), id: run.id.clone(), name }
+        })
+        .collect();
+    if let Some(with) = with.filter(|_| !others.iter().any(|other| other.is_chosen)) {
+        others.insert(0, Other { id: with.run.clone(), name: with.name(), is_chosen: true });
+    }
+    others
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::made_up::finished;
+
+    fn environment(run: &Run, facts: &[(&str, &str)]) -> RunEnvironment {
+        let facts = facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        RunEnvironment { facts, ..RunEnvironment::new(run, None) }
+    }
+
+    fn page(one: &RunEnvironment, with: Option<&RunEnvironment>, newest: &[Run]) -> String {
+        let shell = Shell::signed_in("environment", Section::Runs, "ada");
+        EnvironmentPage::new(shell, one.clone(), with.cloned(), newest).render().expect("it renders")
+    }
+
+    #[test]
+    fn an_environment_is_shown_whole_and_others_are_offered() {
+        let (one, other) = (finished("servy", 1), finished("gosherve", 2));
+        let html = page(&environment(&one, &[("cpu.model", "Z80")]), None, &[one, other]);
+        assert!(html.contains("Z80") && html.contains("<option value=\"gosherve-2\""), "{html}");
+        assert!(!html.contains("<option value=\"servy-1\""), "not itself");
+    }
+
+    #[test]
+    fn what_differs_stands_first_and_nothing_is_said_of_what_is_not_known() {
+        let (one, other) = (finished("servy", 1), finished("servy", 2));
+        let (first, second) =
+            (environment(&one, &[("cpu.model", "Z80")]), environment(&other, &[("cpu.model", "6502")]));
+        let html = page(&first, Some(&second), &[]);
+        let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not on the page: {html}"));
+        assert!(at("What matters") < at("6502"));
+        assert!(html.contains("<option value=\"servy-2\" selected"), "{html}");
+        let html = page(&first, Some(&environment(&other, &[])), &[]);
+        assert!(html.contains("Nothing is known of the environment of servy") && !html.contains("What matters"));
+        let html = page(&environment(&other, &[]), None, &[]);
+        assert!(html.contains("Nothing is known") && !html.contains("<select"), "{html}");
+    }
+
+    #[test]
+    fn hostile_facts_stay_text() {
+        let name = "<script>alert(1)</script>";
+        let (one, other) = (finished(name, 1), finished(name, 2));
+        let facts = [(name, name)];
+        let html = page(&environment(&one, &facts), Some(&environment(&other, &[("a", name)])), &[other]);
+        assert!(!html.contains("<script>alert"), "{html}");
+    }
+}
