@@ -153,7 +153,8 @@ impl Bare {
         group.limit(&size);
         let cores = cores::deal(&cores::allowed(), size.vcpus);
         let mut process = None;
-        let base_url = target::start(&target, &group, &cores.target, &mut process).await.map_err(anyhow::Error::msg)?;
+        let serving = target::start(&target, &group, &cores.target, &mut process).await;
+        let base_url = serving.map_err(|failure| anyhow::anyhow!(failure.reason))?.base_url;
         self.k6(&base_url, WARM_UP, &cores.generator).await?;
         let rps = self.k6(&base_url, MEASURED, &cores.generator).await?;
         if let Some(mut process) = process {

@@ -12,6 +12,8 @@ use std::{
 };
 
 use brewbench_agent::{
+    conditions::ground::Quiet,
+    environment::Environment,
     k6::K6,
     sandbox::{CGROUP_ROOT, Sandbox},
     target::Fingerprints,
@@ -80,7 +82,9 @@ impl Stage {
             std::fs::create_dir(folder).expect("a folder");
         }
         let k6 = K6::find(Some(&tools.k6)).await.expect("k6");
-        let bench = Workbench { sandbox, k6, targets, work_folder, fingerprints: Arc::new(Fingerprints::default()) };
+        let fingerprints = Arc::new(Fingerprints::default());
+        let (environment, quiet) = (Environment::new("/"), Quiet { longest: Duration::ZERO, ..Quiet::default() });
+        let bench = Workbench { sandbox, k6, targets, work_folder, fingerprints, environment, quiet, steady: None };
         let app = App::start().await;
         let size = json!({"name": SMALL, "vcpus": 0.1, "memory_bytes": 64 << 20});
         app.admin().await.post("/api/v1/sizes", &size).await.ok();
