@@ -32,6 +32,7 @@ use crate::{
     link::{Heard, Link},
     lock, machine,
     sandbox::Sandbox,
+    series::live::Live,
     session::{Accepts, Effect, Input, Session},
     spool::Spool,
     steady::{self, Steady, guard::Guard},
@@ -97,7 +98,15 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     let tls = client.tls();
     let courier = Courier::new(client, spool.clone());
     let (running, watched) = watch::channel(None);
-    let link = Link { server: options.server, tls, key: options.key, hello, spool: spool.clone(), running: watched };
+    let link = Link {
+        server: options.server,
+        tls,
+        key: options.key,
+        hello,
+        spool: spool.clone(),
+        running: watched,
+        live: bench.live.clone(),
+    };
 
     let end = CancellationToken::new();
     let (outbox, to_send) = mpsc::unbounded_channel();
@@ -167,7 +176,7 @@ async fn prepare(options: &Options) -> anyhow::Result<(Workbench, Hello)> {
     let steady = options.steady.as_ref().map(|steady| Steady::new(&steady.sysfs, &options.state)).transpose();
     let steady = steady.map_err(anyhow::Error::msg)?;
     let (targets, environment, quiet) = (options.targets.clone(), Environment::new("/"), options.quiet);
-    let bench = Workbench { sandbox, k6, targets, work_folder, fingerprints, environment, quiet, steady };
+    let bench = Workbench { sandbox, k6, targets, work_folder, fingerprints, environment, quiet, steady, live: Live::default() };
     Ok((bench, hello))
 }
 

@@ -7,7 +7,7 @@ use rustls::ClientConfig;
 use tokio::{
     net::TcpStream,
     sync::{mpsc, watch},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 use tokio_tungstenite::{
     Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     client::with_way_out,
+    series::live::{Live, Told},
     spool::Spool,
     wire::{
         RunId,
@@ -60,6 +61,8 @@ pub struct Link {
     pub spool: Spool,
     /// The run in work.
     pub running: watch::Receiver<Option<RunId>>,
+    /// What the run in work comes to.
+    pub live: Live,
 }
 
 impl Link {
@@ -83,7 +86,8 @@ impl Link {
                     tracing::info!(server = %self.server, "connected");
                     (pause, told) = (FIRST_PAUSE, false);
                     while outbox.try_recv().is_ok() {}
-                    match converse(socket, heartbeat, &mut outbox, &heard, &end).await {
+                    let silence = heartbeat * 3;
+                    match converse(socket, silence, &mut outbox, &heard, &self.live, &end).await {
                         Parting::Ours => return,
                         Parting::Theirs => tracing::info!(server = %self.server, "the server ended the connection"),
                         Parting::Lost => tracing::warn!(server = %self.server, "connection lost"),
@@ -167,30 +171,48 @@ enum Parting {
     Lost,
 }
 
+/// Speaks and listens until one side ends it, or the other has been silent, or has taken nothing, for so long.
 async fn converse(
     mut socket: Socket,
-    heartbeat: Duration,
+    silence: Duration,
     outbox: &mut mpsc::UnboundedReceiver<AgentMessage>,
     heard: &mpsc::UnboundedSender<Heard>,
+    live: &Live,
     end: &CancellationToken,
 ) -> Parting {
+    // A server that was started anew knows nothing of what went before.
+    let (mut told, mut news) = (Told::default(), live.listen());
+    let mut silent_at = Instant::now() + silence;
     loop {
-        tokio::select! {
+        let message = tokio::select! {
             biased;
             // The daemon is gone before it says that it is: nobody has anything to say any more.
             said = outbox.recv() => match said {
-                Some(message) if say(&mut socket, &message).await.is_ok() => {}
-                Some(_) => return Parting::Lost,
+                Some(message) => message,
                 None => break,
             },
             () = end.cancelled() => break,
-            message = timeout(heartbeat * 3, hear(&mut socket)) => match message {
+            message = timeout_at(silent_at, hear(&mut socket)) => match message {
                 Ok(Ok(message)) => {
+                    silent_at = Instant::now() + silence;
                     let _ = heard.send(Heard::Said(message));
+                    continue;
                 }
                 Ok(Err(parting)) => return parting,
                 Err(_) => return Parting::Lost,
             },
+            Ok(()) = news.changed() => match live.portion(&mut told) {
+                Some(portion) => {
+                    // There may be more: a long past comes bit by bit, and what else is to be said comes in between.
+                    news.mark_changed();
+                    AgentMessage::Series(Box::new(portion))
+                }
+                None => continue,
+            },
+        };
+        match timeout(silence, say(&mut socket, &message)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) | Err(_) => return Parting::Lost,
         }
     }
     let _ = socket.close(None).await;
@@ -223,6 +245,7 @@ mod tests {
     use tokio_tungstenite::{accept_async, connect_async};
 
     use super::*;
+    use crate::wire::series::{Part, Second, Stretch};
 
     const LONG: Duration = Duration::from_mins(1);
 
@@ -237,7 +260,7 @@ mod tests {
 
     async fn parting(socket: Socket, silence: Duration, end: &CancellationToken) -> Parting {
         let (_kept, mut outbox) = mpsc::unbounded_channel();
-        converse(socket, silence, &mut outbox, &mpsc::unbounded_channel().0, end).await
+        converse(socket, silence, &mut outbox, &mpsc::unbounded_channel().0, &Live::default(), end).await
     }
 
     #[tokio::test]
@@ -248,7 +271,7 @@ mod tests {
         drop(outbox);
         let end = CancellationToken::new();
         let heard = mpsc::unbounded_channel().0;
-        assert_eq!(converse(ours, LONG, &mut to_send, &heard, &end).await, Parting::Ours);
+        assert_eq!(converse(ours, LONG, &mut to_send, &heard, &Live::default(), &end).await, Parting::Ours);
         assert!(matches!(theirs.next().await, Some(Ok(Message::Close(_)))));
 
         let (ours, mut theirs) = connection().await;
@@ -268,5 +291,28 @@ mod tests {
         assert_eq!(parting(ours, LONG, &end).await, Parting::Lost);
         let (ours, _silent) = connection().await;
         assert_eq!(parting(ours, Duration::from_millis(1), &end).await, Parting::Lost);
+    }
+
+    #[tokio::test]
+    async fn every_new_connection_is_told_the_whole_past_of_the_run() {
+        let live = Live::default();
+        let second = Second { until_ms: 1_000, iterations: 7, ..Second::default() };
+        live.begin(RunId::now());
+        live.keep(Part::Measured, Stretch { seconds: vec![second], ..Stretch::default() });
+        let heard = mpsc::unbounded_channel().0;
+        for _ in 0..2 {
+            let (ours, mut theirs) = connection().await;
+            let (end, (_kept, mut outbox)) = (CancellationToken::new(), mpsc::unbounded_channel());
+            let told = async {
+                let Some(Ok(Message::Text(text))) = theirs.next().await else { panic!("silence") };
+                end.cancel();
+                serde_json::from_str::<AgentMessage>(&text).expect("a message")
+            };
+            let (_, told) = tokio::join!(converse(ours, LONG, &mut outbox, &heard, &live, &end), told);
+            let AgentMessage::Series(portion) = told else { panic!("{told:?}") };
+            assert_eq!((portion.seconds_after_ms, portion.usage_after_ms), (0, i32::MAX));
+            let seconds = portion.points.unpack().expect("our own").measured.expect("a stretch").seconds;
+            assert_eq!(seconds.iter().map(|second| second.iterations).collect::<Vec<_>>(), [7]);
+        }
     }
 }

@@ -19,6 +19,7 @@ use crate::k6::{self, K6, Round, Script};
 use crate::leftovers::RUN_FOLDER_PREFIX;
 use crate::process::Process;
 use crate::sandbox::{Group, Sandbox, Side, cores};
+use crate::series::live::Live;
 use crate::series::recording::Recording;
 use crate::series::sampler::Watched;
 use crate::steady::Steady;
@@ -26,7 +27,7 @@ use crate::target::{self, Fingerprints, Manifest};
 use crate::wire::job::Job;
 use crate::wire::load::{Load, SHORTEST};
 use crate::wire::outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime};
-use crate::wire::series::{Packed, Series};
+use crate::wire::series::{Packed, Part, Series};
 use crate::wire::{Phase, now_ms};
 
 /// How long a target may take to end by itself after the measurement. Nothing depends on how it ends, and a run shall
@@ -55,6 +56,8 @@ pub struct Workbench {
     pub quiet: Quiet,
     /// Makes its processors steady, if the owner wants that.
     pub steady: Option<Steady>,
+    /// What the run in work comes to, for whoever watches.
+    pub live: Live,
 }
 
 /// Does a job. Whatever happens, it returns an outcome, and when it returns, nothing of the run is left on the machine:
@@ -140,8 +143,9 @@ struct Site {
     generator_group: Group,
     target: Option<Process>,
     generator: Option<Process>,
-    recording: Option<(Round, Recording)>,
+    recording: Option<(Part, Recording)>,
     series: Series,
+    live: Live,
 }
 
 impl Site {
@@ -163,6 +167,7 @@ impl Site {
         let target_group = open(Side::Target)?;
         let generator_group = open(Side::Generator)?;
         outcome.enforced = target_group.limit(&job.size);
+        bench.live.begin(job.run);
         Ok(Self {
             folder,
             script,
@@ -173,6 +178,7 @@ impl Site {
             generator: None,
             recording: None,
             series: Series::default(),
+            live: bench.live.clone(),
         })
     }
 
@@ -276,19 +282,24 @@ impl Site {
     async fn record(&mut self, round: Round) {
         self.stop_recording().await;
         let watched = Watched { target: self.target_group.watch(), generator: self.generator_group.watch() };
-        match Recording::start(watched).await {
-            Ok(recording) => self.recording = Some((round, recording)),
+        let part = match round {
+            Round::WarmUp => Part::WarmUp,
+            Round::Measure => Part::Measured,
+        };
+        match Recording::start(watched, self.live.bell()).await {
+            Ok(recording) => {
+                self.live.follow(part, recording.so_far());
+                self.recording = Some((part, recording));
+            }
             Err(error) => tracing::error!(%error, "a run goes without its series"),
         }
     }
 
     async fn stop_recording(&mut self) {
-        if let Some((round, recording)) = self.recording.take() {
-            let stretch = match round {
-                Round::WarmUp => &mut self.series.warm_up,
-                Round::Measure => &mut self.series.measured,
-            };
-            *stretch = Some(recording.finish().await);
+        if let Some((part, recording)) = self.recording.take() {
+            let stretch = recording.finish().await;
+            self.live.keep(part, stretch.clone());
+            *self.series.part_mut(part) = Some(stretch);
         }
     }
 
@@ -320,6 +331,7 @@ impl Site {
         report(self.generator_group.clear().await);
         report(self.target_group.clear().await);
         report(self.folder.close());
+        self.live.end();
     }
 }
 

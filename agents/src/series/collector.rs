@@ -34,6 +34,8 @@ pub struct Collector {
     known: HashMap<u64, Known>,
     hasher: RandomState,
     stretch: Stretch,
+    /// How often the past was told in less detail.
+    halvings: u32,
     /// Early pushes since the last one that was in time.
     early: u64,
     said_goodbye: bool,
@@ -54,6 +56,7 @@ impl Collector {
             known: HashMap::new(),
             hasher: RandomState::new(),
             stretch: Stretch { start_ms: begun_ms, ..Stretch::default() },
+            halvings: 0,
             early: 0,
             said_goodbye: false,
         }
@@ -84,6 +87,16 @@ impl Collector {
     pub fn seconds_after(&self, until_ms: u32) -> &[Second] {
         let seconds = &self.stretch.seconds;
         &seconds[seconds.partition_point(|second| second.until_ms <= until_ms)..]
+    }
+
+    /// When the first second began, unix milliseconds; not known before it has ended.
+    pub fn start_ms(&self) -> Option<i64> {
+        (!self.stretch.seconds.is_empty()).then_some(self.stretch.start_ms)
+    }
+
+    /// How often the past was told in less detail, so that what is known of it elsewhere is no beginning of this.
+    pub fn halvings(&self) -> u32 {
+        self.halvings
     }
 
     /// Everything, once k6 has ended.
@@ -175,6 +188,7 @@ impl Collector {
         }
         if seconds.len() == MAX_SECONDS {
             pair_up(seconds);
+            self.halvings += 1;
         }
         let since = until_ms - seconds.last().map_or(0, |last| last.until_ms);
         lacks.missing_seconds += u64::from((since.saturating_add(EARLY_MS) / 1000).saturating_sub(1));

@@ -12,6 +12,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -39,16 +40,17 @@ struct Shared {
     path: String,
     clock: Clock,
     collector: Mutex<Collector>,
+    news: watch::Sender<()>,
 }
 
 impl Receiver {
-    /// Opens a port. Fails when the machine has none left.
-    pub async fn open(clock: Clock) -> io::Result<Self> {
+    /// Opens a port, and rings with every push. Fails when the machine has none left.
+    pub async fn open(clock: Clock, news: watch::Sender<()>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let path = format!("/{}", Uuid::new_v4().simple());
         let url = format!("http://{}{path}", listener.local_addr()?);
         let collector = Mutex::new(Collector::new(clock.now_ms()));
-        let shared = Arc::new(Shared { path, clock, collector });
+        let shared = Arc::new(Shared { path, clock, collector, news });
         let mut accepting = JoinSet::new();
         accepting.spawn(accept(listener, Arc::clone(&shared)));
         Ok(Self { url, shared, _accepting: accepting })
@@ -59,15 +61,37 @@ impl Receiver {
         &self.url
     }
 
-    /// The seconds so far that ended later than this, milliseconds after the start. The last one may still grow.
-    pub fn seconds_after(&self, until_ms: u32) -> Vec<Second> {
-        self.shared.with(|collector| collector.seconds_after(until_ms).to_vec())
+    /// What has come so far, for as long as somebody wants to know.
+    pub fn arrivals(&self) -> Arrivals {
+        Arrivals(Arc::clone(&self.shared))
     }
 
     /// Everything that came. k6 waits for the answer to its last push, so nothing is on its way once it has ended.
     pub fn finish(self) -> Stretch {
         let empty = Collector::new(self.shared.clock.now_ms());
         self.shared.with(|collector| std::mem::replace(collector, empty)).finish()
+    }
+}
+
+/// What a receiver has so far.
+#[derive(Clone, Debug)]
+pub struct Arrivals(Arc<Shared>);
+
+impl Arrivals {
+    /// When the first second began, unix milliseconds; not known before it has ended.
+    pub fn start_ms(&self) -> Option<i64> {
+        self.0.with(|collector| collector.start_ms())
+    }
+
+    /// How often the past was told in less detail.
+    pub fn halvings(&self) -> u32 {
+        self.0.with(|collector| collector.halvings())
+    }
+
+    /// The first so many of the seconds that ended later than this, milliseconds after the start. The last one of all
+    /// may still grow.
+    pub fn seconds_after(&self, until_ms: u32, most: usize) -> Vec<Second> {
+        self.0.with(|collector| collector.seconds_after(until_ms).iter().take(most).cloned().collect())
     }
 }
 
@@ -107,6 +131,7 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Result<Response<
         if let Ok(body) = Limited::new(request.into_body(), MAX_BODY).collect().await {
             let at_ms = shared.clock.now_ms();
             shared.with(|collector| collector.take(&body.to_bytes(), at_ms));
+            shared.news.send_replace(());
             StatusCode::NO_CONTENT
         } else {
             shared.with(Collector::miss);
@@ -131,28 +156,28 @@ mod tests {
 
     #[tokio::test]
     async fn only_who_knows_the_address_can_push() {
-        let receiver = Receiver::open(Clock::new()).await.expect("a port");
+        let receiver = Receiver::open(Clock::new(), watch::Sender::default()).await.expect("a port");
         let (root, _) = receiver.url().rsplit_once('/').expect("a path");
         assert_eq!(status(&format!("{root}/"), b"stranger".to_vec()).await, 404);
         assert_eq!(status(&format!("{root}/api/v1/write"), b"stranger".to_vec()).await, 404);
-        assert_eq!(receiver.seconds_after(0), []);
+        assert_eq!(receiver.arrivals().seconds_after(0, 9), []);
         assert_eq!(receiver.finish().lacks, Lacks { unfinished: 1, ..Lacks::default() });
     }
 
     #[tokio::test]
     async fn a_push_is_taken_and_damage_is_told_without_bothering_k6() {
-        let receiver = Receiver::open(Clock::new()).await.expect("a port");
+        let receiver = Receiver::open(Clock::new(), watch::Sender::default()).await.expect("a port");
         let nothing = snap::raw::Encoder::new().compress_vec(&[]).expect("packed");
         assert_eq!(status(receiver.url(), nothing).await, 204);
         assert_eq!(status(receiver.url(), b"\xff".to_vec()).await, 204);
-        let until_ms = receiver.seconds_after(0).first().map_or(0, |second| second.until_ms);
-        assert_eq!(receiver.seconds_after(until_ms), []);
+        let until_ms = receiver.arrivals().seconds_after(0, 9).first().map_or(0, |second| second.until_ms);
+        assert_eq!(receiver.arrivals().seconds_after(until_ms, 9), []);
         assert_eq!(receiver.finish().lacks.damaged, 1);
     }
 
     #[tokio::test]
     async fn a_push_that_is_too_large_is_refused_and_told() {
-        let receiver = Receiver::open(Clock::new()).await.expect("a port");
+        let receiver = Receiver::open(Clock::new(), watch::Sender::default()).await.expect("a port");
         assert_eq!(status(receiver.url(), vec![0; MAX_BODY + 1]).await, 413);
         assert_eq!(receiver.finish().lacks.damaged, 1);
     }

@@ -1,7 +1,9 @@
 //! Once a second: what the target, the generator and the whole machine have used.
 
 use std::fs;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Duration, MissedTickBehavior, interval};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -24,29 +26,74 @@ pub struct Watched {
 /// Samples until it is finished. Dropping it ends it.
 #[derive(Debug)]
 pub struct Sampler {
-    sampling: JoinHandle<Vec<(i64, Usage)>>,
+    sampling: JoinHandle<()>,
+    samples: Samples,
     stop: DropGuard,
 }
 
+/// What was sampled so far, in ascending order, each with its time in unix milliseconds.
+#[derive(Clone, Debug, Default)]
+pub struct Samples(Arc<Mutex<Sampled>>);
+
+#[derive(Debug, Default)]
+struct Sampled {
+    points: Vec<(i64, Usage)>,
+    /// How often the past was told in less detail.
+    halvings: u32,
+}
+
+impl Samples {
+    /// How often the past was told in less detail.
+    pub fn halvings(&self) -> u32 {
+        self.all().halvings
+    }
+
+    /// The first so many of those that were taken later than this, unix milliseconds.
+    pub fn after(&self, at_ms: i64, most: usize) -> Vec<(i64, Usage)> {
+        let all = self.all();
+        let first = all.points.partition_point(|(at, _)| *at <= at_ms);
+        all.points[first..].iter().take(most).copied().collect()
+    }
+
+    fn add(&self, at_ms: i64, usage: Usage) {
+        let mut all = self.all();
+        if all.points.len() == MAX_SECONDS {
+            pair_up(&mut all.points);
+            all.halvings += 1;
+        }
+        all.points.push((at_ms, usage));
+    }
+
+    fn all(&self) -> MutexGuard<'_, Sampled> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Sampler {
-    /// Begins at once.
-    pub fn start(watched: Watched, clock: Clock) -> Self {
-        let stop = CancellationToken::new();
-        let sampling = tokio::spawn(sample(watched, clock, stop.clone()));
-        Self { sampling, stop: stop.drop_guard() }
+    /// Begins at once, and rings with every sample.
+    pub fn start(watched: Watched, clock: Clock, news: watch::Sender<()>) -> Self {
+        let (stop, samples) = (CancellationToken::new(), Samples::default());
+        let sampling = tokio::spawn(sample(watched, clock, samples.clone(), news, stop.clone()));
+        Self { sampling, samples, stop: stop.drop_guard() }
+    }
+
+    /// What was sampled so far, for as long as somebody wants to know.
+    pub fn samples(&self) -> Samples {
+        self.samples.clone()
     }
 
     /// Takes a last sample and gives all, each with its time in unix milliseconds.
     pub async fn finish(self) -> Vec<(i64, Usage)> {
         drop(self.stop);
-        self.sampling.await.unwrap_or_default()
+        // What it has sampled until then counts, however it ended.
+        let _ = self.sampling.await;
+        self.samples.all().points.clone()
     }
 }
 
-async fn sample(watched: Watched, clock: Clock, stop: CancellationToken) -> Vec<(i64, Usage)> {
+async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::Sender<()>, stop: CancellationToken) {
     let mut ticks = interval(Duration::from_secs(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut samples = Vec::new();
     let mut before: Option<Totals> = None;
     loop {
         tokio::select! {
@@ -56,16 +103,13 @@ async fn sample(watched: Watched, clock: Clock, stop: CancellationToken) -> Vec<
         }
         let watched = watched.clone();
         let Ok((at_ms, totals)) = spawn_blocking(move || (clock.now_ms(), Totals::read(&watched))).await else { break };
-        if samples.len() == MAX_SECONDS {
-            pair_up(&mut samples);
-        }
-        samples.push((at_ms, totals.since(before.as_ref().unwrap_or(&totals))));
+        samples.add(at_ms, totals.since(before.as_ref().unwrap_or(&totals)));
+        news.send_replace(());
         before = Some(totals);
         if stop.is_cancelled() {
             break;
         }
     }
-    samples
 }
 
 /// Half as many samples, each of twice the time.
@@ -165,7 +209,7 @@ mod tests {
     async fn there_is_a_sample_however_short_it_was() {
         let clock = Clock::new();
         let begun = clock.now_ms();
-        let samples = Sampler::start(nobody(), clock).finish().await;
+        let samples = Sampler::start(nobody(), clock, watch::Sender::default()).finish().await;
         let (first, last) = (samples.first().expect("a first"), samples.last().expect("a last"));
         assert!(begun <= first.0 && first.0 <= last.0 && last.0 <= clock.now_ms());
         assert_eq!(first.1.target, Consumption::default(), "nobody is there");

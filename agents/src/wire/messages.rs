@@ -12,6 +12,7 @@ use super::{
     Phase, RunId,
     job::{Job, Scenario},
     outcome::Mechanism,
+    series::Portion,
 };
 
 /// What an agent says.
@@ -32,6 +33,8 @@ pub enum AgentMessage {
         /// What it does now.
         phase: Phase,
     },
+    /// What has happened in the run in work that this connection has not told yet.
+    Series(Box<Portion>),
     /// The job is over and its outcome is on my disk; I am free.
     Done {
         /// The run.
@@ -170,6 +173,7 @@ mod tests {
     use crate::wire::{
         job::{Scenario, Size},
         load::{Closed, Form, Load, Open, Stage},
+        series::{Packed, Series, Stretch},
     };
 
     fn survives<T: Serialize + for<'a> Deserialize<'a> + PartialEq + std::fmt::Debug>(message: &T) {
@@ -210,6 +214,9 @@ mod tests {
         survives(&AgentMessage::Hello(Box::new(hello())));
         survives(&AgentMessage::Heartbeat { running: Some(run) });
         survives(&AgentMessage::Phase { run, phase: Phase::WarmingUp });
+        let points = Packed::pack(&Series { measured: Some(Stretch::default()), ..Series::default() });
+        let portion = Portion { run, seconds_after_ms: 0, usage_after_ms: i32::MIN, points };
+        survives(&AgentMessage::Series(Box::new(portion)));
         survives(&AgentMessage::Done { run });
         survives(&AgentMessage::Declined { run, reason: "busy".to_owned() });
         let (message, reason) = ("no".to_owned(), "busy".to_owned());

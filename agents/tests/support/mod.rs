@@ -10,6 +10,7 @@ use brewbench_agent::conditions::ground::Quiet;
 use brewbench_agent::environment::Environment;
 use brewbench_agent::k6::K6;
 use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox};
+use brewbench_agent::series::live::Live;
 use brewbench_agent::target::Fingerprints;
 use brewbench_agent::wire::RunId;
 use brewbench_agent::wire::job::{Job, Scenario, Size};
@@ -55,7 +56,7 @@ impl Bench {
         let fingerprints = Arc::new(Fingerprints::default());
         // Whether this machine is quiet enough is nothing that these tests are about.
         let (environment, quiet) = (Environment::new("/"), Quiet { longest: Duration::ZERO, ..Quiet::default() });
-        let work = Workbench { sandbox, k6, targets, work_folder, fingerprints, environment, quiet, steady: None };
+        let work = Workbench { sandbox, k6, targets, work_folder, fingerprints, environment, quiet, steady: None, live: Live::default() };
         Some(Self { work, agent, folder })
     }
 

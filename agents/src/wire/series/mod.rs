@@ -6,12 +6,14 @@
 
 mod columns;
 mod pack;
+mod portion;
 
 use serde::{Deserialize, Serialize};
 
 use crate::series::histogram::Histogram;
 
 pub use pack::{Damaged, Packed};
+pub use portion::{Part, Portion};
 
 /// The series of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
