@@ -1,7 +1,7 @@
 //! A dashboard that benchmarks HTTP server implementations: the server, its pages, its API and its commands.
 //!
 //! In reading order, each on top of the ones before:
-//! - [`config`], [`error`], [`db`], [`limits`], [`state`]: what everybody shares; [`web`]: what every page shares.
+//! - [`config`], [`error`], [`db`], [`limits`], [`underway`], [`state`]: what everybody shares; [`web`]: what every page shares.
 //! - [`auth`]: who may do what.
 //! - [`catalog`]: targets, machine sizes, scenarios; [`fleet`]: agents.
 //! - [`runs`]: stored runs, how they get in, what they are worth.
@@ -31,4 +31,5 @@ pub mod runs;
 pub mod server;
 pub mod signal;
 pub mod state;
+pub mod underway;
 pub mod web;

@@ -26,6 +26,7 @@ use crate::{
     limits::Limits,
     owner, runs,
     state::{AppState, Events},
+    underway::Underway,
     web,
 };
 
@@ -90,6 +91,7 @@ impl Server {
             config: Arc::new(config),
             public_url: Arc::new(public_url),
             events: Events::default(),
+            underway: Underway::default(),
             work: Arc::new(Notify::new()),
             rejudge: Arc::new(Notify::new()),
             shutdown,

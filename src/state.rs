@@ -7,7 +7,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 use uuid::Uuid;
 
-use crate::{config::Config, db::Db, limits::Limits};
+use crate::{config::Config, db::Db, limits::Limits, underway::Underway};
 
 /// Cheap to clone: the pools and handles of one server.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct AppState {
     pub limits: Arc<Limits>,
     /// What happens to runs, as it happens.
     pub events: Events,
+    /// The runs that agents work on, as they go.
+    pub underway: Underway,
     /// Rung when there may be something to hand out: a new run, a free agent.
     pub work: Arc<Notify>,
     /// Rung when limits were changed: old runs are to be judged anew.

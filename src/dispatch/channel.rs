@@ -15,11 +15,14 @@ use brewbench_agent::wire::{
     messages::{AgentMessage, Hello, ServerMessage},
     now_ms,
 };
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout, timeout_at},
+};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{HEARTBEAT, lease_end, lose, tell};
+use super::{HEARTBEAT, lease_end, lose, tell, watch};
 use crate::{
     catalog,
     error::Result,
@@ -131,6 +134,7 @@ impl Visit<'_> {
         close: CancellationToken,
     ) -> Result<()> {
         let mut clock = tokio::time::interval(HEARTBEAT);
+        let mut silent_at = Instant::now() + HEARTBEAT * 3;
         loop {
             tokio::select! {
                 () = close.cancelled() => {
@@ -139,8 +143,11 @@ impl Visit<'_> {
                     let _ = socket.send(Message::Close(Some(goodbye))).await;
                     return Ok(());
                 }
-                message = timeout(HEARTBEAT * 3, hear(&mut socket)) => match message {
-                    Ok(Some(message)) => self.take(message).await?,
+                message = timeout_at(silent_at, hear(&mut socket)) => match message {
+                    Ok(Some(message)) => {
+                        silent_at = Instant::now() + HEARTBEAT * 3;
+                        self.take(message).await?;
+                    }
                     Ok(None) | Err(_) => return Ok(()),
                 },
                 Some(message) = inbox.recv() => say(&mut socket, &message).await,
@@ -163,6 +170,7 @@ impl Visit<'_> {
                     self.advance(run, phase).await?;
                 }
             }
+            AgentMessage::Series(portion) => watch::take(self.state, self.name, &portion).await?,
             AgentMessage::Done { run } => {
                 leases::prolong(&self.state.db.write, &run.to_string(), self.name, lease_end(self.state)).await?;
                 self.presence.set_busy(self.name, self.connection, None);

@@ -7,6 +7,7 @@
 pub mod api;
 pub mod assign;
 pub mod channel;
+pub mod watch;
 
 use std::time::Duration;
 
@@ -50,7 +51,7 @@ pub async fn work(state: AppState, presence: Presence) {
         let done = tokio::select! {
             () = state.shutdown.cancelled() => return,
             () = state.work.notified() => assign::assign(&state, &presence).await,
-            event = events.recv() => pass_cancellation_on(&state, &presence, event.ok()).await,
+            event = events.recv() => hear(&state, &presence, event.ok()).await,
             _ = clock.tick() => give_up_expired(&state).await,
         };
         if let Err(fault) = done {
@@ -61,6 +62,12 @@ pub async fn work(state: AppState, presence: Presence) {
 
 fn lease_end(state: &AppState) -> i64 {
     now_ms() + i64::try_from(state.config.lease.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A run has changed; or some, if the event was missed.
+async fn hear(state: &AppState, presence: &Presence, event: Option<RunChanged>) -> Result<()> {
+    watch::forget(state, event).await?;
+    pass_cancellation_on(state, presence, event).await
 }
 
 /// A run that ended on the server's side while its agent works on it is stopped there.

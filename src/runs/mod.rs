@@ -11,6 +11,7 @@ pub mod load;
 #[cfg(test)]
 pub mod made_up;
 pub mod material;
+pub mod now;
 pub mod pages;
 pub mod progress;
 pub mod queries;
@@ -208,6 +209,8 @@ pub fn api(max_summary_bytes: usize) -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::list))
         .routes(routes!(api::export::export))
+        .routes(routes!(api::live::now))
+        .routes(routes!(api::live::follow))
         .routes(routes!(api::show, api::trash::delete))
         .routes(routes!(api::trash::undelete))
         .routes(routes!(api::remarks::add_label, api::remarks::remove_label))

@@ -1,5 +1,5 @@
-//! Pages that follow what happens: Datastar patches over SSE, sent when something has changed and, while something runs,
-//! once a second. The compression layer leaves `text/event-stream` alone by itself.
+//! Pages that follow what happens: Datastar patches over SSE, sent when something has changed, while something runs once
+//! a second, and at once for what a page calls news. The compression layer leaves `text/event-stream` alone by itself.
 
 use std::{convert::Infallible, future::Future, time::Duration};
 
@@ -58,6 +58,8 @@ pub enum Beat {
     Changed,
     /// Nothing but the time has changed.
     Time,
+    /// There is news of the page's own.
+    News,
 }
 
 /// When it is looked at again at the latest.
@@ -84,6 +86,11 @@ pub struct Frame {
 pub trait View: Send + 'static {
     /// What of the page is different now.
     fn frame(&mut self, beat: Beat) -> impl Future<Output = Result<Frame>> + Send;
+
+    /// Waits for something that is to be shown at once, which the next frame does. It may be dropped while it waits.
+    fn news(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
 }
 
 /// A fragment whose root carries an id takes the place of the element with this id.
@@ -103,12 +110,16 @@ pub fn follow<V: View>(
         shutdown: state.shutdown.clone(),
         until: Instant::now() + LONGEST,
         next: None,
+        looked_at: Instant::now(),
     };
     let frames = stream::unfold((pulse, view), |(mut pulse, mut view)| async move {
-        let beat = pulse.next().await?;
+        let beat = pulse.next(&mut view).await?;
         let frame =
             view.frame(beat).await.inspect_err(|fault| tracing::debug!(%fault, "a page stopped following")).ok()?;
         pulse.next = Some(frame.pace);
+        if beat != Beat::News {
+            pulse.looked_at = Instant::now();
+        }
         Some((frame.patches, (pulse, view)))
     });
     let events = frames.flat_map(|patches| stream::iter(patches.into_iter().map(|patch| Ok(patch.into()))));
@@ -123,22 +134,25 @@ struct Pulse {
     until: Instant,
     /// None before the first look.
     next: Option<Pace>,
+    /// News are no look: the time goes on beside them.
+    looked_at: Instant,
 }
 
 impl Pulse {
     /// Waits for the next look; none when the stream is to end.
-    async fn next(&mut self) -> Option<Beat> {
+    async fn next(&mut self, view: &mut impl View) -> Option<Beat> {
         let rest = match self.next {
             None => return Some(Beat::Start),
             Some(Pace::Over) => return None,
             Some(Pace::Second) => Duration::from_secs(1),
             Some(Pace::Minute) => Duration::from_mins(1),
         };
-        let (shutdown, until) = (self.shutdown.clone(), self.until);
+        let (shutdown, until, due) = (self.shutdown.clone(), self.until, self.looked_at + rest);
         tokio::select! {
             () = shutdown.cancelled() => return None,
             () = sleep_until(until) => return None,
-            () = sleep(rest) => return Some(Beat::Time),
+            () = view.news() => return Some(Beat::News),
+            () = sleep_until(due) => return Some(Beat::Time),
             () = self.change() => {}
         }
         // Not while the clock runs as well: the change is heard, and a beat of time must not take its place.
@@ -173,6 +187,16 @@ mod tests {
             shutdown: CancellationToken::new(),
             until: Instant::now() + LONGEST,
             next,
+            looked_at: Instant::now(),
+        }
+    }
+
+    /// A page without news of its own.
+    struct Quiet;
+
+    impl View for Quiet {
+        async fn frame(&mut self, _: Beat) -> Result<Frame> {
+            Ok(Frame { patches: Vec::new(), pace: Pace::Second })
         }
     }
 
@@ -185,11 +209,11 @@ mod tests {
         let events = Events::default();
         let run = Uuid::now_v7();
         let mut pulse = pulse(&events, Concerns::Run(run), None);
-        assert_eq!(pulse.next().await, Some(Beat::Start));
+        assert_eq!(pulse.next(&mut Quiet).await, Some(Beat::Start));
         pulse.next = Some(Pace::Minute);
         events.tell(changed(Uuid::now_v7()));
         events.tell(changed(run));
-        assert_eq!(pulse.next().await, Some(Beat::Changed));
+        assert_eq!(pulse.next(&mut Quiet).await, Some(Beat::Changed));
     }
 
     #[tokio::test]
@@ -199,8 +223,8 @@ mod tests {
         for _ in 0..400 {
             events.tell(changed(Uuid::now_v7()));
         }
-        assert_eq!(pulse.next().await, Some(Beat::Changed));
-        assert_eq!(pulse.next().await, Some(Beat::Time));
+        assert_eq!(pulse.next(&mut Quiet).await, Some(Beat::Changed));
+        assert_eq!(pulse.next(&mut Quiet).await, Some(Beat::Time));
     }
 
     #[tokio::test]
@@ -211,7 +235,7 @@ mod tests {
             sleep(Duration::from_millis(850)).await;
             events.tell(changed(Uuid::nil()));
         };
-        let beats = async { [pulse.next().await, pulse.next().await, pulse.next().await] };
+        let beats = async { [pulse.next(&mut Quiet).await, pulse.next(&mut Quiet).await, pulse.next(&mut Quiet).await] };
         let ((), beats) = tokio::join!(late, beats);
         assert!(beats.contains(&Some(Beat::Changed)), "{beats:?}");
     }
@@ -220,9 +244,30 @@ mod tests {
     async fn a_stream_ends_with_the_server_and_when_nothing_will_change_any_more() {
         let events = Events::default();
         let mut over = pulse(&events, Concerns::Everything, Some(Pace::Over));
-        assert_eq!(over.next().await, None);
+        assert_eq!(over.next(&mut Quiet).await, None);
         let mut running = pulse(&events, Concerns::Everything, Some(Pace::Minute));
         running.shutdown.cancel();
-        assert_eq!(running.next().await, None);
+        assert_eq!(running.next(&mut Quiet).await, None);
+    }
+
+    /// A page with news all the time.
+    struct Busy;
+
+    impl View for Busy {
+        async fn frame(&mut self, _: Beat) -> Result<Frame> {
+            Ok(Frame { patches: Vec::new(), pace: Pace::Second })
+        }
+
+        async fn news(&mut self) {
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn news_come_at_once_and_do_not_keep_the_time_from_going_on() {
+        let mut pulse = pulse(&Events::default(), Concerns::Everything, Some(Pace::Second));
+        assert_eq!(pulse.next(&mut Busy).await, Some(Beat::News));
+        while pulse.next(&mut Busy).await != Some(Beat::Time) {}
+        assert!(pulse.looked_at.elapsed() >= Duration::from_secs(1));
     }
 }

@@ -4,6 +4,7 @@ pub mod environment;
 pub mod export;
 pub mod limits;
 pub mod rejudge;
+pub mod live;
 pub mod remarks;
 pub mod series;
 pub mod trash;

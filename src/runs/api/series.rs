@@ -15,7 +15,7 @@ use crate::{
     auth::Read,
     error::{Asked, Error, ErrorBody, Result},
     runs::{
-        queries,
+        Run, queries,
         series::{SeriesBody, table},
     },
     state::AppState,
@@ -30,7 +30,7 @@ pub struct SeriesAs {
     format: Format,
 }
 
-/// The series of a run: load, latencies and resources, second by second.
+/// The series of a run: load, latencies and resources, second by second; of one under way as far as it has come.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/series", tag = "runs", params(("id" = String, Path), SeriesAs),
     responses((status = 200, body = SeriesBody, description = "or text/csv"), (status = 404, body = ErrorBody)))]
 pub async fn series(
@@ -39,8 +39,8 @@ pub async fn series(
     Path(id): Path<String>,
     Asked(wish): Asked<SeriesAs>,
 ) -> Result<Response> {
-    found(&state, &id).await?;
-    let series = stored(&state, &id).await?.ok_or_else(|| Error::NotFound(format!("series of run {id:?}")))?;
+    let run = found(&state, &id).await?;
+    let series = known(&state, &run).await?.ok_or_else(|| Error::NotFound(format!("series of run {id:?}")))?;
     let body = SeriesBody::new(&id, &series);
     let name = |end: &str| {
         let disposition = format!("attachment; filename=\"{}-series.{end}\"", id.replace(['"', '\\'], ""));
@@ -53,6 +53,14 @@ pub async fn series(
             ([kind, name("csv")], table::csv(&body)).into_response()
         }
     })
+}
+
+/// The series of a run: as stored, or as far as it has come.
+pub async fn known(state: &AppState, run: &Run) -> Result<Option<Series>> {
+    if run.has_ended() {
+        return stored(state, &run.id).await;
+    }
+    Ok(run.id.parse().ok().and_then(|id| state.underway.series(id)))
 }
 
 /// The series that is stored of a run.

@@ -120,13 +120,7 @@ struct Stored {
 impl Stored {
     async fn read(state: &AppState, run: &Run) -> Result<Self> {
         let pool = &state.db.read;
-        let cell = match &run.experiment {
-            Some(experiment) => {
-                let size = run.size.as_ref().map(|size| size.name.as_str());
-                queries::of_cell(pool, experiment, &run.target, size).await?
-            }
-            None => Vec::new(),
-        };
+        let cell = queries::cell_of(pool, run).await?;
         let marks = catalog::queries::marks(pool, &[run.target.as_str()]).await?;
         let summary = match queries::summary(pool, &run.id).await? {
             // What was stored was read before; should it not be any more, its figures are still in the run.

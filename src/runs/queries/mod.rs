@@ -265,8 +265,14 @@ pub async fn of_experiment(pool: &SqlitePool, experiment: &str) -> sqlx::Result<
     runs(rows)
 }
 
+/// All repetitions of a run's cell, itself among them, in the order of submission; none of a run without an experiment.
+pub async fn cell_of(pool: &SqlitePool, run: &Run) -> sqlx::Result<Vec<Run>> {
+    let Some(experiment) = &run.experiment else { return Ok(Vec::new()) };
+    of_cell(pool, experiment, &run.target, run.size.as_ref().map(|size| size.name.as_str())).await
+}
+
 /// The repetitions of one cell of an experiment, in the order of submission.
-pub async fn of_cell(pool: &SqlitePool, experiment: &str, target: &str, size: Option<&str>) -> sqlx::Result<Vec<Run>> {
+async fn of_cell(pool: &SqlitePool, experiment: &str, target: &str, size: Option<&str>) -> sqlx::Result<Vec<Run>> {
     let rows = sqlx::query_as!(
         RunRow,
         "select * from run indexed by run_experiment
