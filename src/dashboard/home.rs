@@ -1,5 +1,7 @@
 //! `/`: what happened since somebody last looked, what runs, what is broken.
 
+use std::time::{Duration, Instant};
+
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
@@ -23,7 +25,10 @@ use crate::{
     fleet::{self, Agent, Presence},
     runs::{
         self,
-        pages::line::{Doing, Line},
+        pages::{
+            history::rate,
+            line::{Doing, Line},
+        },
     },
     state::AppState,
     web::{
@@ -42,6 +47,9 @@ const ONE_LOOK_MS: i64 = 30 * 60 * 1_000;
 const FIRST_LOOK_MS: i64 = 24 * 60 * 60 * 1_000;
 /// So many of what runs, of what broke and of what was asked for are shown.
 const MOST: i64 = 6;
+
+/// Agents that come and go and a disk that fills up are no changes of runs: they are looked at this often.
+const READ_AGAIN: Duration = Duration::from_secs(10);
 
 /// The page.
 #[derive(Debug, Template, WebTemplate)]
@@ -74,6 +82,7 @@ struct Home {
     low: Option<Disk>,
     /// Whether there has ever been a run.
     is_new: bool,
+    read_at: Instant,
 }
 
 impl Home {
@@ -87,9 +96,15 @@ impl Home {
         let now = now_ms();
         let all = fleet::api::all(&state.db, presence).await?;
         let connected = all.iter().filter(|agent| agent.state() == "connected").count();
+        let doing = |run: runs::Run| {
+            let rate = rate(state, &run);
+            let mut doing = Doing::new(run, &marks, &[], now);
+            doing.rate = rate;
+            doing
+        };
         Ok(Self {
             since_ms,
-            doing: unfinished.into_iter().map(|run| Doing::new(run, &marks, &[], now)).collect(),
+            doing: unfinished.into_iter().map(doing).collect(),
             running,
             queued,
             ended: queries::ended(pool, since_ms).await?,
@@ -99,7 +114,17 @@ impl Home {
             experiments: list::lines(state, None, None, MOST).await?,
             low: Disk::of(&state.config.data).await.ok().filter(Disk::is_low),
             is_new: !queries::any_run(pool).await?,
+            read_at: Instant::now(),
         })
+    }
+
+    /// Looks again at what moves from second to second.
+    fn tick(&mut self, state: &AppState) {
+        let now = now_ms();
+        for doing in &mut self.doing {
+            let rate = rate(state, &doing.line.run);
+            doing.look_again(&[], rate, now);
+        }
     }
 
     fn since(&self) -> Moment {
@@ -180,20 +205,30 @@ pub async fn live(
     Extension(presence): Extension<Presence>,
     Asked(Since { since }): Asked<Since>,
 ) -> impl IntoResponse {
-    live::follow(&state, Concerns::Everything, LiveHome { state: state.clone(), presence, since })
+    live::follow(&state, Concerns::Everything, LiveHome { state: state.clone(), presence, since, home: None })
 }
 
 struct LiveHome {
     state: AppState,
     presence: Presence,
     since: i64,
+    /// As it was sent last.
+    home: Option<Home>,
 }
 
 impl View for LiveHome {
-    async fn frame(&mut self, _: Beat) -> Result<Frame> {
-        let home = Home::read(&self.state, &self.presence, self.since).await?;
+    async fn frame(&mut self, beat: Beat) -> Result<Frame> {
+        let home = match self.home.take() {
+            Some(mut home) if beat == Beat::Time && home.read_at.elapsed() < READ_AGAIN => {
+                home.tick(&self.state);
+                home
+            }
+            _ => Home::read(&self.state, &self.presence, self.since).await?,
+        };
         let pace = if home.running > 0 { Pace::Second } else { Pace::Minute };
-        Ok(Frame { patches: vec![live::patch(&HomePart { home: &home })?], pace })
+        let patch = live::patch(&HomePart { home: &home })?;
+        self.home = Some(home);
+        Ok(Frame { patches: vec![patch], pace })
     }
 }
 

@@ -28,6 +28,7 @@ use crate::{
         view,
     },
     state::AppState,
+    underway::Rate,
     web::{
         live::{self, Beat, Concerns, Frame, Pace, View},
         mark::Marks,
@@ -108,6 +109,10 @@ impl History {
         let ticked = queries::by_ids(pool, &export::ids(&place.runs)).await?;
         let marks = marks(state, &[&unfinished, &listed, &ticked]).await?;
         let columns = view::shown(&place.columns);
+        let mut doing = doing(unfinished, &listed, &marks);
+        for doing in &mut doing {
+            doing.rate = rate(state, &doing.line.run);
+        }
         let is_here = |run: &Run| listed.iter().any(|other| other.id == run.id);
         Ok(Self {
             culprits: if listed.is_empty() { culprits(state, wanted).await? } else { Vec::new() },
@@ -118,7 +123,7 @@ impl History {
             columns,
             ticked: ticked.iter().map(|run| run.id.clone()).collect(),
             elsewhere: ticked.into_iter().filter(|run| !is_here(run)).map(|run| Line::new(run, &marks)).collect(),
-            doing: doing(unfinished, &listed, &marks),
+            doing,
             running,
             queued,
             lines: listed.into_iter().map(|run| Line::new(run, &marks)).collect(),
@@ -127,14 +132,14 @@ impl History {
         })
     }
 
-    /// Reads again only what moves from second to second.
-    async fn refresh(&mut self, state: &AppState) -> Result<()> {
-        let (unfinished, running, queued) = unfinished(state).await?;
-        let ended: Vec<Run> = self.lines.iter().map(|line| line.run.clone()).collect();
-        let marks = marks(state, &[&unfinished]).await?;
-        self.doing = doing(unfinished, &ended, &marks);
-        (self.running, self.queued) = (running, queued);
-        Ok(())
+    /// Looks again at what moves from second to second; nothing of that is in the database.
+    fn tick(&mut self, state: &AppState) {
+        let (now, ended) = (now_ms(), &self.lines);
+        for doing in &mut self.doing {
+            let others = of_same(&doing.line.run, ended.iter().map(|line| &line.run));
+            let rate = rate(state, &doing.line.run);
+            doing.look_again(&others, rate, now);
+        }
     }
 
     fn may_submit(&self) -> bool {
@@ -234,11 +239,20 @@ async fn marks(state: &AppState, lists: &[&[Run]]) -> Result<Marks> {
 fn doing(unfinished: Vec<Run>, ended: &[Run], marks: &Marks) -> Vec<Doing> {
     let now = now_ms();
     let line = |run: Run| {
-        let of_same = |other: &&Run| run.experiment.is_some() && other.experiment == run.experiment;
-        let others: Vec<&Run> = ended.iter().filter(of_same).collect();
+        let others = of_same(&run, ended.iter());
         Doing::new(run, marks, &others, now)
     };
     unfinished.into_iter().map(line).collect()
+}
+
+/// Those of the same experiment.
+fn of_same<'a>(run: &Run, ended: impl Iterator<Item = &'a Run>) -> Vec<&'a Run> {
+    ended.filter(|other| run.experiment.is_some() && other.experiment == run.experiment).collect()
+}
+
+/// How fast a run is now.
+pub fn rate(state: &AppState, run: &Run) -> Option<Rate> {
+    run.id.parse().ok().and_then(|id| state.underway.rate(id))
 }
 
 /// What an address says beside the filters: ticks go along from page to page, and so do columns.
@@ -292,7 +306,7 @@ impl View for LiveHistory {
     async fn frame(&mut self, beat: Beat) -> Result<Frame> {
         let (history, patch) = match self.history.take() {
             Some(mut history) if beat == Beat::Time && history.pace() == Pace::Second => {
-                history.refresh(&self.state).await?;
+                history.tick(&self.state);
                 let patch = live::patch(&UnfinishedPart { history: &history })?;
                 (history, patch)
             }

@@ -2,6 +2,7 @@
 
 use crate::{
     runs::{Origin, Run, load as loads, progress},
+    underway::Rate,
     web::{
         format::{self, Figure},
         mark::{Mark, Marks},
@@ -71,16 +72,50 @@ pub struct Doing {
     pub share: Option<f64>,
     /// In words: `12 s left`, `takes 15 s`.
     pub left: String,
+    /// How fast it is; none until its first second has ended.
+    pub rate: Option<Rate>,
 }
 
 impl Doing {
     /// What a run is at, judged by others of the same plan.
     pub fn new(run: Run, marks: &Marks, others: &[&Run], now_ms: i64) -> Self {
-        let begun = run.phase != "queued";
-        let left = progress::left_s(&run, others, now_ms);
-        let share = progress::share(&run, others, now_ms).filter(|_| begun);
-        Self { left: left_text(left, begun), share, line: Line::new(run, marks) }
+        let mut doing = Self { share: None, left: String::new(), rate: None, line: Line::new(run, marks) };
+        doing.look_again(others, None, now_ms);
+        doing
     }
+
+    /// The same run later on.
+    pub fn look_again(&mut self, others: &[&Run], rate: Option<Rate>, now_ms: i64) {
+        let run = &self.line.run;
+        let begun = run.phase != "queued";
+        self.left = left_text(progress::left_s(run, others, now_ms), begun);
+        self.share = progress::share(run, others, now_ms).filter(|_| begun);
+        self.rate = rate;
+    }
+
+    /// How fast it is, in words: `1,200 requests/s`.
+    pub fn speed(&self) -> Option<String> {
+        let Rate { rps, failed_rps } = self.rate?;
+        let failed = if failed_rps > 0.0 { format!(", {} failed/s", whole(failed_rps)) } else { String::new() };
+        Some(format!("{}\u{a0}requests/s{failed}", whole(rps)))
+    }
+
+    /// What is being done.
+    pub fn sentence(&self) -> &'static str {
+        match self.line.run.phase.as_str() {
+            "queued" => "It waits for an agent.",
+            "leased" => "An agent was told to do it.",
+            "preparing" => "The agent starts the target in its sandbox and waits until the machine is quiet.",
+            "warming_up" => "k6 warms the target up; these figures are thrown away.",
+            "measuring" => "k6 measures.",
+            _ => "The agent gathers the results.",
+        }
+    }
+}
+
+/// Without the digits that change with every second.
+fn whole(value: f64) -> String {
+    format::number(Some(if value >= 10.0 { value.round() } else { value })).text().to_owned()
 }
 
 fn left_text(left: Option<f64>, begun: bool) -> String {
@@ -178,6 +213,11 @@ mod tests {
         let doing = |run: Run, at| Doing::new(run, &Marks::default(), &[], began + at);
         assert_eq!(plain(&doing(run.clone(), 3_500).left), "10 s left");
         assert_eq!(doing(run.clone(), 60_000).left, "any moment");
+        let mut fast = doing(run.clone(), 3_500);
+        assert_eq!(fast.speed(), None);
+        fast.look_again(&[], Some(Rate { rps: 1_234.5, failed_rps: 0.5 }), began + 4_500);
+        let speed = fast.speed().map(|speed| plain(&speed));
+        assert_eq!((plain(&fast.left), speed.as_deref()), ("9 s left".to_owned(), Some("1,235 requests/s, 0.5 failed/s")));
         let waiting = Run { phase: "queued".to_owned(), started_at_ms: None, ..run.clone() };
         let waiting = doing(waiting, 0);
         assert_eq!((plain(&waiting.left), waiting.share), ("takes 14 s".to_owned(), None));

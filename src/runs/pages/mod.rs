@@ -8,6 +8,7 @@ pub mod checks;
 pub mod chosen;
 pub mod environment;
 pub mod finder;
+pub mod follow;
 pub mod headline;
 pub mod history;
 pub mod line;
@@ -42,7 +43,7 @@ pub fn router() -> Router<AppState> {
         .route("/runs/{id}/note", post(remarks::note))
         .route("/runs/{id}/labels", post(remarks::add_label))
         .route("/runs/{id}/labels/remove", post(remarks::remove_label))
-        .route("/runs/{id}/live", get(one::live))
+        .route("/runs/{id}/live", get(follow::live))
         .route("/runs/{id}/cancel", get(acts::ask_cancel).post(acts::cancel))
         .route("/runs/{id}/delete", get(acts::ask_delete).post(acts::delete))
 }

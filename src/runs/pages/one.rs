@@ -4,10 +4,7 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use askama_web::WebTemplate;
-use axum::{
-    extract::{Path, State},
-    response::IntoResponse,
-};
+use axum::extract::{Path, State};
 use brewbench_agent::wire::{
     now_ms,
     series::Series,
@@ -40,10 +37,10 @@ use crate::{
         },
     },
     state::AppState,
+    underway::Rate,
     web::{
         card::Card,
         chart::Chart,
-        live::{self, Beat, Concerns, Frame, Pace, View},
         mark::Marks,
         moment::{self, Moment},
         shell::{Section, Shell},
@@ -61,8 +58,8 @@ pub struct RunPage {
 /// All of it but what surrounds it. Its root is `#run`.
 #[derive(Debug, Template)]
 #[template(path = "runs/_run.html")]
-struct RunPart<'a> {
-    view: &'a RunView,
+pub(super) struct RunPart<'a> {
+    pub(super) view: &'a RunView,
 }
 
 /// What the page shows.
@@ -71,7 +68,7 @@ pub struct RunView {
     line: Line,
     remarks: Remarks,
     /// Only while it has not ended.
-    doing: Option<Doing>,
+    pub(super) doing: Option<Doing>,
     cards: Vec<Card>,
     doubts: Vec<Doubt>,
     rules: Option<Rules>,
@@ -106,19 +103,21 @@ struct Seen {
 
 /// What is stored of a run beside itself.
 #[derive(Debug, Default)]
-struct Stored {
-    phases: Vec<(String, i64)>,
+pub(super) struct Stored {
+    pub(super) phases: Vec<(String, i64)>,
     summary: Option<Summary>,
     evidence: Option<Evidence>,
-    series: Option<Series>,
+    pub(super) series: Option<Series>,
+    /// How fast it is now.
+    rate: Option<Rate>,
     /// All repetitions of its cell, itself among them.
-    cell: Vec<Run>,
-    marks: Marks,
+    pub(super) cell: Vec<Run>,
+    pub(super) marks: Marks,
     judged: Option<JudgedBy>,
 }
 
 impl Stored {
-    async fn read(state: &AppState, run: &Run) -> Result<Self> {
+    pub(super) async fn read(state: &AppState, run: &Run) -> Result<Self> {
         let pool = &state.db.read;
         let cell = queries::cell_of(pool, run).await?;
         let marks = catalog::queries::marks(pool, &[run.target.as_str()]).await?;
@@ -128,9 +127,11 @@ impl Stored {
             None => None,
         };
         let evidence = api::environment::evidence(state, &run.id).await?;
-        let series = api::series::stored(state, &run.id).await?;
+        let series = api::series::known(state, run).await?;
+        let rate = run.id.parse().ok().and_then(|id| state.underway.rate(id));
         let judged = judgements::judged_by(pool, &run.id).await?;
-        Ok(Self { phases: queries::phases(pool, &run.id).await?, summary, evidence, series, cell, marks, judged })
+        let phases = queries::phases(pool, &run.id).await?;
+        Ok(Self { phases, summary, evidence, series, rate, cell, marks, judged })
     }
 }
 
@@ -141,12 +142,16 @@ impl RunView {
         Ok(Self::new(run, stored, scope, now_ms()))
     }
 
-    fn new(run: Run, stored: Stored, scope: Scope, now: i64) -> Self {
-        let Stored { phases, summary, evidence, series, cell, marks, judged } = stored;
+    pub(super) fn new(run: Run, stored: Stored, scope: Scope, now: i64) -> Self {
+        let Stored { phases, summary, evidence, series, rate, cell, marks, judged } = stored;
         let mark = marks.of(&run.target);
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
         Self {
-            doing: (!run.has_ended()).then(|| Doing::new(run.clone(), &marks, &others, now)),
+            doing: (!run.has_ended()).then(|| {
+                let mut doing = Doing::new(run.clone(), &marks, &others, now);
+                doing.look_again(&others, rate, now);
+                doing
+            }),
             cards: headline::cards(&run, summary.as_ref()),
             doubts: headline::doubts(&run),
             rules: judged.map(|judged| Rules::new(&run, &judged)),
@@ -200,17 +205,6 @@ impl RunView {
     fn doubts_first(&self) -> bool {
         self.run().verdict == Some(Verdict::Invalid)
     }
-
-    fn sentence(&self) -> &'static str {
-        match self.run().phase.as_str() {
-            "queued" => "It waits for an agent.",
-            "leased" => "An agent was told to do it.",
-            "preparing" => "The agent starts the target in its sandbox and waits until the machine is quiet.",
-            "warming_up" => "k6 warms the target up; these figures are thrown away.",
-            "measuring" => "k6 measures.",
-            _ => "The agent gathers the results.",
-        }
-    }
 }
 
 /// `GET /runs/{id}`
@@ -218,35 +212,6 @@ pub async fn one(Read(caller): Read, State(state): State<AppState>, Path(id): Pa
     let view = RunView::read(&state, &id, caller.scope).await?;
     let title = format!("{}, repetition {}", view.run().target, view.run().repetition);
     Ok(RunPage { shell: Shell::signed_in(title, Section::Runs, &caller.name), view })
-}
-
-/// The page as it changes, until the run has ended.
-pub async fn live(
-    Read(caller): Read,
-    State(state): State<AppState>,
-    Path(id): Path<String>,
-) -> Result<impl IntoResponse> {
-    let run = api::found(&state, &id).await?;
-    let concerns = Concerns::Run(run.id.parse().map_err(Error::internal)?);
-    Ok(live::follow(&state, concerns, LiveRun { state: state.clone(), id: run.id, scope: caller.scope }))
-}
-
-struct LiveRun {
-    state: AppState,
-    id: String,
-    scope: Scope,
-}
-
-impl View for LiveRun {
-    async fn frame(&mut self, _: Beat) -> Result<Frame> {
-        let view = RunView::read(&self.state, &self.id, self.scope).await?;
-        let pace = match view.run().phase.as_str() {
-            _ if view.doing.is_none() => Pace::Over,
-            "queued" => Pace::Minute,
-            _ => Pace::Second,
-        };
-        Ok(Frame { patches: vec![live::patch(&RunPart { view: &view })?], pace })
-    }
 }
 
 #[cfg(test)]
