@@ -6,13 +6,14 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 
 use super::{
-    Common, compare, duration,
+    Common, compare, duration, progress,
+    run::judge,
     scenario::encoded,
     table::{self, Align, cut, table},
 };
 use crate::{
     experiments::{ExperimentInfo, ExperimentList, ExperimentWithRuns, told::asked},
-    runs::Note,
+    runs::{Note, RunList},
 };
 
 /// Commands about experiments.
@@ -35,6 +36,14 @@ pub enum Experiment {
     },
     /// Show an experiment: its progress, its runs and their comparison
     Show {
+        /// Which server, and how to print
+        #[command(flatten)]
+        common: Common,
+        /// The experiment's id
+        id: String,
+    },
+    /// Show the progress of an experiment until all its runs have ended
+    Watch {
         /// Which server, and how to print
         #[command(flatten)]
         common: Common,
@@ -82,6 +91,7 @@ impl Experiment {
         match self {
             Self::List { common, before, label, limit } => list(&common, before, label, limit).await?,
             Self::Show { common, id } => show(&common, &id).await?,
+            Self::Watch { common, id } => return watch(&common, &id).await,
             Self::Label(Label::Add(labelled)) => labelled.run(Method::PUT).await?,
             Self::Label(Label::Remove(labelled)) => labelled.run(Method::DELETE).await?,
             Self::Note { common, id, text } => note(&common, &id, text).await?,
@@ -138,6 +148,16 @@ async fn note(common: &Common, id: &str, text: Option<String>) -> anyhow::Result
         }
     };
     common.print(&whole, |whole| table::lines(whole.experiment.note.as_deref().unwrap_or_default().lines()))
+}
+
+async fn watch(common: &Common, id: &str) -> anyhow::Result<ExitCode> {
+    let client = common.connect()?.client;
+    // One that is not there is no reason for patience.
+    let _: ExperimentWithRuns = client.get(&format!("api/v1/experiments/{id}")).await?;
+    let runs = progress::wait(&client, id).await?.runs;
+    let list = RunList { runs };
+    common.print(&list, |list| table::runs(&list.runs))?;
+    Ok(judge(&list.runs))
 }
 
 async fn show(common: &Common, id: &str) -> anyhow::Result<()> {

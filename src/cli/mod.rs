@@ -7,6 +7,7 @@ pub mod audit;
 pub mod compare;
 pub mod connection;
 pub mod duration;
+pub mod events;
 pub mod experiment;
 pub mod invite;
 pub mod limits;

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use anyhow::bail;
 use brewbench_agent::client::Client;
-use futures_util::StreamExt;
 use indicatif::{ProgressBar, ProgressStyle};
 use reqwest::Method;
 
-use super::duration;
+use super::{duration, events::Events};
 use crate::experiments::{ExperimentWithRuns, Progress};
 
 const STEPS: u64 = 1_000;
@@ -42,18 +41,12 @@ pub async fn wait(client: &Client, experiment: &str) -> anyhow::Result<Experimen
 /// Follows the events of one connection; true when all runs have ended.
 async fn follow(client: &Client, experiment: &str, bar: &ProgressBar) -> anyhow::Result<bool> {
     let request = client.request(Method::GET, &format!("api/v1/experiments/{experiment}/events"));
-    let mut chunks = client.send(request).await?.bytes_stream();
-    let mut text = Vec::new();
-    while let Some(chunk) = chunks.next().await {
-        text.extend_from_slice(&chunk?);
-        while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = text.drain(..=end).collect();
-            let Some(data) = line.strip_prefix(b"data:") else { continue };
-            let progress: Progress = serde_json::from_slice(data.trim_ascii())?;
-            show(&progress, bar);
-            if progress.ended == progress.total {
-                return Ok(true);
-            }
+    let mut events = Events::of(client.send(request).await?);
+    while let Some(event) = events.next().await? {
+        let progress: Progress = serde_json::from_str(&event.data)?;
+        show(&progress, bar);
+        if progress.ended == progress.total {
+            return Ok(true);
         }
     }
     Ok(false)

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::runs::{Run, load};
+use crate::runs::{Run, load, now::RunNow};
 
 /// How a column is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +86,11 @@ fn how_hard(run: &Run) -> String {
 
 /// Runs as a table that fits 80 columns with names of usual length. Their loads are told where they differ.
 pub fn runs(runs: &[Run]) -> String {
+    runs_now(runs, &[])
+}
+
+/// The same; those that are under way with their present rates.
+pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
     if runs.is_empty() {
         return "no runs yet; `brewbench run new` submits some\n".to_owned();
     }
@@ -109,7 +114,9 @@ pub fn runs(runs: &[Run]) -> String {
         let repetition = run.repetition.to_string();
         // The last part of a version 7 UUID is random: enough to be found by.
         let id = run.id.rsplit('-').next().unwrap_or(&run.id).to_owned();
-        let (rps, p99) = (figure(run.rps), figure(run.p99_ms));
+        let rate = now.iter().find(|now| now.run == run.id).and_then(|now| now.rps);
+        let rps = rate.map_or_else(|| figure(run.rps), |rate| format!("now {}", figure(Some(rate))));
+        let p99 = figure(run.p99_ms);
         let mut cells = vec![id, cut(&run.target, 20), size, repetition, state, rps, p99, failed];
         cells.extend(loads_differ.then(|| cut(&how_hard(run), 40)));
         cells

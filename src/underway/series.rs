@@ -82,8 +82,7 @@ impl Growing {
         let before = stretch.seconds.iter().rev().nth(1).map_or(0, |second| second.until_ms);
         let length_s = f64::from(last.until_ms.saturating_sub(before)) / 1e3;
         let per_second = |count: u64| count as f64 / length_s;
-        (length_s > 0.0)
-            .then(|| Rate { rps: per_second(last.requests()), failed_rps: per_second(last.failed.total()) })
+        (length_s > 0.0).then(|| Rate { rps: per_second(last.requests()), failed_rps: per_second(last.failed.total()) })
     }
 
     /// The points of a part from these places on.

@@ -235,7 +235,8 @@ mod tests {
             sleep(Duration::from_millis(850)).await;
             events.tell(changed(Uuid::nil()));
         };
-        let beats = async { [pulse.next(&mut Quiet).await, pulse.next(&mut Quiet).await, pulse.next(&mut Quiet).await] };
+        let beats =
+            async { [pulse.next(&mut Quiet).await, pulse.next(&mut Quiet).await, pulse.next(&mut Quiet).await] };
         let ((), beats) = tokio::join!(late, beats);
         assert!(beats.contains(&Some(Beat::Changed)), "{beats:?}");
     }

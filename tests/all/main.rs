@@ -13,6 +13,7 @@ mod harness;
 mod headers;
 mod history;
 mod import;
+mod live;
 mod migrations;
 mod new_run;
 mod people;

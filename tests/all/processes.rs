@@ -494,3 +494,41 @@ async fn processors_that_can_not_be_made_steady_are_told_at_the_start() {
     let done = Done::of(command).await;
     assert_eq!(done.code, Some(0));
 }
+
+#[tokio::test]
+async fn a_run_is_watched_over_a_restart_of_the_server_and_every_second_is_told_once() {
+    let Some(tools) = Tools::find() else { return };
+    let app = App::start().await;
+    let (user, key) = (app.user().await, app.key("rack").await);
+    let state = tempfile::tempdir().expect("a folder");
+    let mut agent = agent(&app, &key, state.path(), &tools).await;
+    let plan = plan_with(&json!({"targets": ["rust-hyper"], "load": vus(2, 4.0), "warm_up_s": 1.5}));
+    let run = submit(&user, &plan).await.1.remove(0);
+    let mut watch = brewbench(&["run", "watch", "--json", &run]);
+    watch.env("BREWBENCH_URL", app.url.as_str()).env("BREWBENCH_TOKEN", user.secret());
+    let watching = tokio::spawn(Done::of(watch));
+    let id = run.parse().expect("an id");
+    app.until("a second of the measurement", async || app.state.underway.series(id)?.measured).await;
+    let port = app.url.port().expect("a port");
+    let app = App::on(app.stop().await, |config| config.listen.set_port(port)).await;
+    let out = watching.await.expect("no panic").ok();
+    let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let done = lines.last().expect("the run");
+    assert_eq!((&done["kind"], &done["id"], &done["phase"]), (&json!("run"), &json!(run), &json!("finished")));
+    let of = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).collect::<Vec<_>>();
+    for kind in ["second", "usage"] {
+        let times: Vec<f64> = of(kind).iter().filter_map(|point| point["at_s"].as_f64()).collect();
+        assert!(times.len() >= 5 && times.is_sorted_by(|one, next| one < next), "{kind}: {times:?}");
+    }
+    // A second that begins when the one before began takes its place.
+    let measured = of("second").into_iter().filter(|second| second["phase"] == "measuring");
+    let by_beginning = measured.map(|second| {
+        let begun_s = second["at_s"].as_f64().unwrap_or_default() - second["length_s"].as_f64().unwrap_or_default();
+        (format!("{begun_s:.3}"), second["requests"].as_u64().unwrap_or_default())
+    });
+    let requests: u64 = by_beginning.collect::<std::collections::BTreeMap<_, _>>().into_values().sum();
+    assert_eq!(json!(requests), done["requests"], "{out}");
+    agent.signal(Signal::SIGTERM);
+    assert!(agent.ended(GRACE).await.success(), "{}", agent.said());
+    drop(app);
+}

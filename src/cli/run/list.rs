@@ -8,7 +8,12 @@ use url::form_urlencoded;
 
 use crate::{
     cli::{Common, table},
-    runs::{RunList, filter::Wanted, view::ViewList},
+    runs::{
+        Run as RunData, RunList,
+        filter::Wanted,
+        now::{Now, RunNow},
+        view::ViewList,
+    },
 };
 
 /// `run list`
@@ -101,10 +106,16 @@ impl List {
         let request = connection.client.request(Method::GET, "api/v1/runs");
         let request = request.query(&kept).query(&wanted).query(&[("limit", limit)]);
         let list: RunList = connection.client.json(request).await?;
+        let now = if list.runs.iter().all(RunData::has_ended) {
+            None
+        } else {
+            connection.client.get("api/v1/runs/now").await.ok()
+        };
+        let now: Vec<RunNow> = now.map_or_else(Vec::new, |now: Now| now.running);
         let asks = view.is_some() || !wanted.narrows().is_empty() || wanted.before.is_some();
         common.print(&list, |list| match list.runs.as_slice() {
             [] if asks => "no run matches\n".to_owned(),
-            runs => table::runs(runs),
+            runs => table::runs_now(runs, &now),
         })
     }
 }

@@ -9,6 +9,7 @@ pub mod new;
 pub mod rejudge;
 pub mod remarks;
 pub mod show;
+pub mod watch;
 
 use std::process::ExitCode;
 
@@ -40,7 +41,10 @@ pub enum Run {
     Show(One),
     /// Show under what a run was measured, or in what that differs from another run's
     Environment(Environment),
-    /// Show the progress of a run, or of the experiment that it belongs to, until its end
+    /// Show a run second by second until its end; `experiment watch` shows a whole experiment
+    ///
+    /// With --json each point is a line as soon as it is known (kind `second` or `usage`), and the run the last one. A
+    /// second whose beginning (`at_s` - `length_s`) is that of the one before takes its place.
     Watch(One),
     /// Cancel runs that wait or run
     Cancel(Many),

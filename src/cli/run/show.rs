@@ -1,12 +1,10 @@
-//! `brewbench run show` and `run watch`
+//! `brewbench run show`
 
-use std::{fmt::Write, process::ExitCode};
+use std::fmt::Write;
 
-use anyhow::Context;
-
-use super::{One, full_id, judge};
+use super::{One, full_id};
 use crate::{
-    cli::{progress, table},
+    cli::table,
     runs::{Run as RunData, RunList, Verdict, load},
 };
 
@@ -17,21 +15,6 @@ impl One {
         let id = full_id(&connection, &self.id).await?;
         let list: RunList = connection.client.get(&format!("api/v1/runs/{id}")).await?;
         self.common.print(&list, |list| list.runs.iter().map(details).collect())
-    }
-
-    /// Shows how it goes until its end.
-    pub async fn watch(self) -> anyhow::Result<ExitCode> {
-        let connection = self.common.connect()?;
-        let id = full_id(&connection, &self.id).await?;
-        let list: RunList = connection.client.get(&format!("api/v1/runs/{id}")).await?;
-        let run = list.runs.into_iter().next().context("the server knows no such run")?;
-        let runs = match run.experiment {
-            Some(experiment) => progress::wait(&connection.client, &experiment).await?.runs,
-            None => vec![run],
-        };
-        let list = RunList { runs };
-        self.common.print(&list, |list| table::runs(&list.runs))?;
-        Ok(judge(&list.runs))
     }
 }
 

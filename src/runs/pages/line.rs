@@ -217,7 +217,10 @@ mod tests {
         assert_eq!(fast.speed(), None);
         fast.look_again(&[], Some(Rate { rps: 1_234.5, failed_rps: 0.5 }), began + 4_500);
         let speed = fast.speed().map(|speed| plain(&speed));
-        assert_eq!((plain(&fast.left), speed.as_deref()), ("9 s left".to_owned(), Some("1,235 requests/s, 0.5 failed/s")));
+        assert_eq!(
+            (plain(&fast.left), speed.as_deref()),
+            ("9 s left".to_owned(), Some("1,235 requests/s, 0.500 failed/s"))
+        );
         let waiting = Run { phase: "queued".to_owned(), started_at_ms: None, ..run.clone() };
         let waiting = doing(waiting, 0);
         assert_eq!((plain(&waiting.left), waiting.share), ("takes 14 s".to_owned(), None));

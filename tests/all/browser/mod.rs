@@ -7,6 +7,7 @@ mod follow;
 mod heard;
 mod history;
 mod hostile;
+mod live;
 mod new_run;
 mod page;
 mod paper;

@@ -1,17 +1,21 @@
 //! Series as an agent would send them.
 
+use std::ops::RangeInclusive;
+
 use brewbench_agent::{
     series::histogram::Histogram,
     wire::{
-        now_ms,
-        series::{Consumption, Host, Packed, Second, Series, Stretch, Usage},
+        RunId, now_ms,
+        series::{Consumption, Host, Packed, Part, Portion, Second, Series, Stretch, Usage},
         summary,
     },
 };
 
 /// Ten seconds, one like the other, after two of warm-up, packed.
 pub fn steady() -> Packed {
-    Packed::pack(&Series { warm_up: Some(stretch(2)), measured: Some(stretch(10)) })
+    let (warm_up, measured) = (stretch(2), stretch(10));
+    let start_ms = warm_up.start_ms + 3_000;
+    Packed::pack(&Series { warm_up: Some(warm_up), measured: Some(Stretch { start_ms, ..measured }) })
 }
 
 /// What fits a summary: as many seconds as it measured, with as many requests in each as make its sum; packed.
@@ -39,6 +43,22 @@ pub fn stretch(seconds: u32) -> Stretch {
         usage: (0..=i32::try_from(seconds).expect("small")).map(|number| usage(number * 1_000)).collect(),
         ..Stretch::default()
     }
+}
+
+/// These of the seconds of a run, and what was used in them; the warm-up takes three seconds.
+pub fn portion(run: RunId, part: Part, seconds: RangeInclusive<u32>) -> Portion {
+    let after = seconds.start() - 1;
+    let all = stretch(*seconds.end());
+    let usage = all.usage.into_iter().filter(|usage| after == 0 || usage.at_ms > after.cast_signed() * 1_000);
+    let mut series = Series::default();
+    *series.part_mut(part) = Some(Stretch {
+        start_ms: if part == Part::WarmUp { 1_790_000_000_000 } else { 1_790_000_003_000 },
+        seconds: all.seconds.into_iter().filter(|second| second.until_ms > after * 1_000).collect(),
+        usage: usage.collect(),
+        ..Stretch::default()
+    });
+    let usage_after_ms = if after == 0 { i32::MIN } else { after.cast_signed() * 1_000 };
+    Portion { run, seconds_after_ms: after * 1_000, usage_after_ms, points: Packed::pack(&series) }
 }
 
 fn second(until_ms: u32) -> Second {

@@ -1,0 +1,119 @@
+//! How a run that goes on looks in a terminal: a bar, and the last second under it; without a terminal a line a second.
+
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::{
+    cli::{
+        duration,
+        table::{figure, thousands},
+    },
+    runs::{
+        now::RunNow,
+        series::{SecondBody, UsageBody},
+    },
+};
+
+const STEPS: u64 = 1_000;
+
+/// What is shown.
+pub struct Screen {
+    bar: ProgressBar,
+    /// Where the run stood, and when that was.
+    now: Option<(RunNow, Instant)>,
+    /// CPU of target and k6, cores.
+    cores: (Option<f64>, Option<f64>),
+}
+
+impl Screen {
+    /// Empty.
+    pub fn new() -> anyhow::Result<Self> {
+        let bar = ProgressBar::new(STEPS);
+        bar.set_style(ProgressStyle::with_template("{bar:40} {prefix}\n{wide_msg}")?.progress_chars("━╸─"));
+        Ok(Self { bar, now: None, cores: (None, None) })
+    }
+
+    /// The run has entered a phase.
+    pub fn phase(&mut self, now: RunNow) {
+        let is_new = self.now.as_ref().is_none_or(|(before, _)| before.phase != now.phase);
+        self.now = Some((now, Instant::now()));
+        if self.bar.is_hidden() && is_new {
+            eprintln!("{}", self.standing());
+        }
+        self.tick();
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self) {
+        let share = self.now.as_ref().and_then(|(now, _)| now.share);
+        let whole = self.now.as_ref().and_then(|(now, _)| Some(now.left_s? / (1.0 - now.share?)));
+        let share = match (whole, self.left_s()) {
+            (Some(whole), Some(left)) if whole.is_finite() && whole > 0.0 => 1.0 - left / whole,
+            _ => share.unwrap_or(0.0),
+        };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of 0 to 1")]
+        self.bar.set_position((share.clamp(0.0, 1.0) * STEPS as f64) as u64);
+        self.bar.set_prefix(self.standing());
+    }
+
+    /// What was used lately.
+    pub fn usage(&mut self, usage: &UsageBody) {
+        self.cores = (usage.target.cores, usage.generator.cores);
+    }
+
+    /// What the load did in a second.
+    pub fn second(&mut self, second: &SecondBody) {
+        let line = self.line(second);
+        if self.bar.is_hidden() {
+            eprintln!("{line}");
+        }
+        self.bar.set_message(line);
+    }
+
+    /// Why nothing is to be seen.
+    pub fn trouble(&mut self, what: &str) {
+        if self.bar.is_hidden() && self.bar.message() != what {
+            eprintln!("{what}");
+        }
+        self.bar.set_message(what.to_owned());
+    }
+
+    fn left_s(&self) -> Option<f64> {
+        let (now, since) = self.now.as_ref()?;
+        let passed = if now.phase == "queued" { 0.0 } else { since.elapsed().as_secs_f64() };
+        now.left_s.map(|left| (left - passed).max(0.0))
+    }
+
+    fn standing(&self) -> String {
+        let phase = self.now.as_ref().map_or(String::new(), |(now, _)| now.phase.replace('_', " "));
+        let left = self.left_s().filter(|left| *left > 0.0);
+        left.map_or(phase.clone(), |left| format!("{phase} · {} left", duration::text(left)))
+    }
+
+    /// At most 80 columns.
+    fn line(&self, second: &SecondBody) -> String {
+        let latency = &second.succeeded;
+        let (target, generator) = self.cores;
+        format!(
+            "{:>4.0} s {:>7} req/s {:>4} failed · p50 {} p99 {} ms · CPU {} k6 {}",
+            second.at_s,
+            figure(second.rps),
+            thousands(second.failed.count as f64),
+            figure(latency.p50_ms),
+            figure(latency.p99_ms),
+            cores(target),
+            cores(generator),
+        )
+    }
+}
+
+fn cores(used: Option<f64>) -> String {
+    used.map_or("–".to_owned(), |used| format!("{used:.2}"))
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
