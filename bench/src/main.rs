@@ -1,12 +1,13 @@
 //! Measures what brewbench itself costs, against doing the same bare: ratios of figures made in one run, because the
 //! machine under them is never the same twice. Prints the rows of the README's table.
 //!
-//! usage: brewbench-bench FOLDER-OF-MANIFESTS | brewbench-bench history
+//! usage: brewbench-bench FOLDER-OF-MANIFESTS | brewbench-bench history | brewbench-bench live FOLDER-OF-MANIFESTS
 
 mod agent;
 mod apart;
 mod history;
 mod ingest;
+mod live;
 mod observer;
 mod site;
 
@@ -20,6 +21,11 @@ async fn main() -> anyhow::Result<()> {
     if manifests.as_os_str() == "history" {
         return tell_history().await;
     }
+    if manifests.as_os_str() == "live" {
+        let manifests = std::env::args_os().nth(2).map(PathBuf::from).context("name the folder of the manifests")?;
+        println!("| what | goal | median | least … greatest |\n|---|---|---|---|");
+        return tell_live(&manifests).await;
+    }
     if manifests.as_os_str() == site::APART {
         let data = std::env::args_os().nth(2).map(PathBuf::from).context("name the data folder")?;
         return site::serve_apart(&data).await;
@@ -28,7 +34,7 @@ async fn main() -> anyhow::Result<()> {
         return agent::work_apart(std::env::args_os().skip(2)).await;
     }
     eprintln!("observer effect: {} pairs of a brewbench run and a bare k6 run", observer::PAIRS);
-    let observed = observer::measure(manifests).await?;
+    let observed = observer::measure(manifests.clone()).await?;
     eprintln!("ingest: {} rounds of {} summaries and raw inserts", ingest::ROUNDS, ingest::SUMMARIES);
     let ingested = ingest::measure().await?;
     println!("| what | goal | median | least … greatest |");
@@ -43,9 +49,30 @@ async fn main() -> anyhow::Result<()> {
     println!("| the most memory that the agent held, MiB | ≤ 30 | {:.1} | – |", observed.agent_mib);
     println!("| requests/s of these runs | ≥ 10,000 | {} |", spread(&observed.rps, 0));
     println!("| summaries ingested/s ÷ raw SQLite inserts/s | ≥ 0.3 | {} |", spread(&ingested.ratios, 2));
+    tell_live(&manifests).await?;
     eprintln!("(ingest alone: {:.0} summaries/s of {} bytes)", ingested.per_second, ingested.bytes);
     println!();
     tell_history().await
+}
+
+/// The rows about runs that are watched.
+async fn tell_live(manifests: &std::path::Path) -> anyhow::Result<()> {
+    let (pages, looks) = (live::PAGES, live::LOOKS);
+    eprintln!("live: {} pairs of a run with {pages} open pages and one without, and {looks} looks", live::PAIRS);
+    let live::Watched { ratios, server_cores, mut to_screen_s } = live::measure(manifests).await?;
+    to_screen_s.sort_by(f64::total_cmp);
+    let at = |share: f64| to_screen_s[((to_screen_s.len() - 1) as f64 * share).round() as usize];
+    println!("| requests/s of a run with {pages} open pages ÷ with none | ≥ 0.99 | {} |", spread(&ratios, 3));
+    println!("| CPU of the server meanwhile, cores | – | {} |", spread(&server_cores, 2));
+    println!(
+        "| from the end of a second to the screen, s: p50, p95 of {} | p95 ≤ 1.5 | {:.3}, {:.3} | {:.3} … {:.3} |",
+        to_screen_s.len(),
+        at(0.5),
+        at(0.95),
+        at(0.0),
+        at(1.0)
+    );
+    Ok(())
 }
 
 /// A table of its own: these are times, not ratios.

@@ -38,6 +38,8 @@ pub struct Site {
     /// Its address.
     pub url: reqwest::Url,
     /// May do everything.
+    pub token: String,
+    /// With that token.
     pub client: Client,
 }
 
@@ -46,8 +48,9 @@ impl Site {
     pub async fn start(data: &Path) -> anyhow::Result<Self> {
         let mut process = Apart::start(&[APART.as_ref(), data.as_os_str()])?;
         let url: reqwest::Url = process.line().await?.parse()?;
-        let client = Client::new(&url, Some(process.line().await?))?;
-        Ok(Self { process, url, client })
+        let token = process.line().await?;
+        let client = Client::new(&url, Some(token.clone()))?;
+        Ok(Self { process, url, token, client })
     }
 }
 

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use brewbench::auth::Role;
 use brewbench_agent::wire::{
-    Phase, now_ms,
+    Phase,
+    messages::AgentMessage,
+    now_ms,
     outcome::{Cause, Ended, Mechanism, Observed, Outcome},
-    series::Packed,
+    series::{Packed, Part},
 };
 use serde_json::json;
 
@@ -14,7 +16,7 @@ use super::bring;
 use crate::harness::{
     Actor, Agent, App,
     agent::outcome,
-    series::fitting,
+    series::{fitting, portion},
     submit::{plan_with, submit, text},
     summaries::{fixture, good_checking, scaled},
 };
@@ -133,6 +135,8 @@ impl World {
         let job = agent.job().await;
         agent.enter(job.run, Phase::Preparing);
         agent.enter(job.run, Phase::Measuring);
+        agent.say(&AgentMessage::Series(Box::new(portion(job.run, Part::WarmUp, 1..=3))));
+        agent.say(&AgentMessage::Series(Box::new(portion(job.run, Part::Measured, 1..=20))));
         let running = job.run.to_string();
         app.until("a run that is measured", async || (user.run(&running).await["phase"] == "measuring").then_some(()))
             .await;

@@ -1,0 +1,185 @@
+//! What it costs to be watched, and how soon it is seen: a run with a hundred open pages ÷ the same run with none, in
+//! turn; and from the end of a second, by the agent's clock, to its being drawn in a real browser on the same machine.
+
+use std::{
+    path::Path,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::{Context, ensure};
+use brewbench::{
+    experiments::{ExperimentWithRuns, Plan},
+    runs::{RunList, load::LoadBody, series::SeriesBody},
+};
+use brewbench_agent::client::Client;
+use chromiumoxide::{
+    Browser, BrowserConfig, Page,
+    cdp::browser_protocol::network::{EnableParams, Headers, SetExtraHttpHeadersParams},
+};
+use futures_util::StreamExt;
+use reqwest::Method;
+use tokio::task::JoinSet;
+
+use crate::{agent, site::Site};
+
+/// How many pairs are made.
+pub const PAIRS: usize = 9;
+
+/// How many pages are open.
+pub const PAGES: usize = 100;
+
+/// How many runs are looked at in the browser.
+pub const LOOKS: usize = 3;
+
+const MEASURED_S: f64 = 4.0;
+const LOOKED_AT_S: f64 = 20.0;
+
+/// What came of it.
+pub struct Watched {
+    /// Requests/s with a hundred open pages ÷ without any.
+    pub ratios: Vec<f64>,
+    /// CPU time of the server with a hundred open pages, cores.
+    pub server_cores: Vec<f64>,
+    /// From the end of each second to the screen, s.
+    pub to_screen_s: Vec<f64>,
+}
+
+/// Measures both.
+pub async fn measure(manifests: &Path) -> anyhow::Result<Watched> {
+    let folder = tempfile::tempdir()?;
+    let site = Site::start(&folder.path().join("site")).await?;
+    let agent = agent::start(&site, &folder.path().join("agent"), manifests).await?;
+    let mut watched = Watched { ratios: Vec::new(), server_cores: Vec::new(), to_screen_s: Vec::new() };
+    // The first pair warms up.
+    for pair in 0..=PAIRS {
+        let counts = if pair % 2 == 0 { [0, PAGES] } else { [PAGES, 0] };
+        let mut made = [run(&site, counts[0]).await?, run(&site, counts[1]).await?];
+        if pair % 2 == 1 {
+            made.reverse();
+        }
+        let [(alone, _), (open, cores)] = made;
+        eprintln!("  {open:.0} ÷ {alone:.0} requests/s = {:.3}, server {cores:.2} cores", open / alone);
+        if pair > 0 {
+            watched.ratios.push(open / alone);
+            watched.server_cores.push(cores);
+        }
+    }
+    let browser = Chromium::start(&folder.path().join("profile"), &site).await?;
+    for look in 1..=LOOKS {
+        let seen = browser.look(&site).await?;
+        eprintln!("  {} seconds seen in look {look}", seen.len());
+        watched.to_screen_s.extend(seen);
+    }
+    browser.end().await?;
+    agent.stop().await?;
+    site.process.stop().await?;
+    Ok(watched)
+}
+
+/// Submits a run; gives its id.
+async fn submit(client: &Client, duration_s: f64) -> anyhow::Result<String> {
+    let plan = Plan {
+        name: None,
+        targets: vec!["rust-hyper".to_owned()],
+        sizes: vec!["1/256MiB".to_owned()],
+        scenario: "hash".to_owned(),
+        parameters: std::collections::BTreeMap::new(),
+        load: LoadBody::Vus { vus: 10, duration_s }.try_into()?,
+        warm_up_s: 1.0,
+        repetitions: 1,
+        agent: None,
+    };
+    let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
+    Ok(made.runs.first().context("one run")?.id.clone())
+}
+
+/// One run with so many open pages: its requests/s, and the CPU time of the server meanwhile in cores.
+async fn run(site: &Site, pages: usize) -> anyhow::Result<(f64, f64)> {
+    let (before, begun) = (site.process.cpu_s()?, SystemTime::now());
+    let id = submit(&site.client, MEASURED_S).await?;
+    let mut open = JoinSet::new();
+    for _ in 0..pages {
+        open.spawn(read(site.client.clone(), format!("runs/{id}/live")));
+    }
+    // The last one is told when it has ended.
+    read(site.client.clone(), format!("api/v1/runs/{id}/series/live")).await?;
+    let cores = (site.process.cpu_s()? - before) / begun.elapsed()?.as_secs_f64();
+    while let Some(page) = open.join_next().await {
+        ensure!(page?? > 0, "a page saw nothing");
+    }
+    let list: RunList = site.client.get(&format!("api/v1/runs/{id}")).await?;
+    let run = list.runs.first().context("one run")?;
+    ensure!(run.counts(), "the run does not count: {:?} {:?}", run.reasons, run.error);
+    Ok((run.rps.context("a rate")?, cores))
+}
+
+/// Reads a stream to its end; gives how many bytes came.
+async fn read(client: Client, path: String) -> anyhow::Result<usize> {
+    let mut chunks = client.send(client.request(Method::GET, &path)).await?.bytes_stream();
+    let mut bytes = 0;
+    while let Some(chunk) = chunks.next().await {
+        bytes += chunk?.len();
+    }
+    Ok(bytes)
+}
+
+/// A browser that may see everything.
+struct Chromium {
+    browser: Browser,
+    speaking: tokio::task::JoinHandle<()>,
+    page: Page,
+}
+
+/// Notes when each second of the first curve was first there to be painted.
+const NOTE: &str = "(() => { window.seen = []; const known = new Set();
+    const look = () => { const trace = document.querySelector('#run-rate .plot')?.data?.[0];
+      trace?.x.forEach((at, place) => { if (trace.y[place] === null || known.has(at)) return;
+        known.add(at); window.seen.push([at, Date.now()]); });
+      requestAnimationFrame(look); };
+    look(); return true; })()";
+
+impl Chromium {
+    async fn start(profile: &Path, site: &Site) -> anyhow::Result<Self> {
+        let config = BrowserConfig::builder()
+            .chrome_executable("chromium")
+            .no_sandbox()
+            .new_headless_mode()
+            .user_data_dir(profile)
+            .args(["disable-gpu", "disable-quic", "no-first-run", "disable-background-networking", "disable-sync"]);
+        let (browser, mut handler) = Browser::launch(config.build().map_err(anyhow::Error::msg)?).await?;
+        let speaking = tokio::spawn(async move { while handler.next().await.is_some() {} });
+        let page = browser.new_page("about:blank").await?;
+        page.execute(EnableParams::default()).await?;
+        let authorization = serde_json::json!({"Authorization": format!("Bearer {}", site.token)});
+        page.execute(SetExtraHttpHeadersParams::new(Headers::new(authorization))).await?;
+        Ok(Self { browser, speaking, page })
+    }
+
+    /// Looks at one run on its page; gives how long each of its seconds took to the screen, s.
+    async fn look(&self, site: &Site) -> anyhow::Result<Vec<f64>> {
+        let id = submit(&site.client, LOOKED_AT_S).await?;
+        self.page.goto(site.url.join(&format!("runs/{id}"))?.as_str()).await?;
+        let opened_ms = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64() * 1e3;
+        self.page.evaluate(NOTE).await?;
+        read(site.client.clone(), format!("api/v1/runs/{id}/series/live")).await?;
+        // What came last is drawn as well.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let seen: Vec<(f64, f64)> = self.page.evaluate("window.seen").await?.into_value()?;
+        let series: SeriesBody = site.client.get(&format!("api/v1/runs/{id}/series")).await?;
+        let start_ms = series.start_ms.context("a beginning")? as f64;
+        // What was there before the page says nothing, nor does the last second, which k6 tells when it ends.
+        let last_s =
+            series.stretches().flat_map(|stretch| &stretch.seconds).map(|second| second.at_s).fold(0.0, f64::max);
+        let live = seen.iter().filter(|(at_s, _)| start_ms + at_s * 1e3 > opened_ms && *at_s < last_s);
+        let took: Vec<f64> = live.map(|(at_s, seen_ms)| (seen_ms - start_ms - at_s * 1e3) / 1e3).collect();
+        ensure!(took.len() as f64 >= LOOKED_AT_S * 0.8, "only {} seconds were seen", took.len());
+        Ok(took)
+    }
+
+    async fn end(mut self) -> anyhow::Result<()> {
+        self.browser.close().await?;
+        self.browser.wait().await?;
+        self.speaking.abort();
+        Ok(())
+    }
+}
