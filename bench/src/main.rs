@@ -61,16 +61,16 @@ async fn tell_live(manifests: &std::path::Path) -> anyhow::Result<()> {
     eprintln!("live: {} pairs of a run with {pages} open pages and one without, and {looks} looks", live::PAIRS);
     let live::Watched { ratios, server_cores, mut to_screen_s } = live::measure(manifests).await?;
     to_screen_s.sort_by(f64::total_cmp);
-    let at = |share: f64| to_screen_s[((to_screen_s.len() - 1) as f64 * share).round() as usize];
+    let at = |percent: usize| to_screen_s[(to_screen_s.len() - 1) * percent / 100];
     println!("| requests/s of a run with {pages} open pages ÷ with none | ≥ 0.99 | {} |", spread(&ratios, 3));
     println!("| CPU of the server meanwhile, cores | – | {} |", spread(&server_cores, 2));
     println!(
         "| from the end of a second to the screen, s: p50, p95 of {} | p95 ≤ 1.5 | {:.3}, {:.3} | {:.3} … {:.3} |",
         to_screen_s.len(),
-        at(0.5),
-        at(0.95),
-        at(0.0),
-        at(1.0)
+        at(50),
+        at(95),
+        at(0),
+        at(100)
     );
     Ok(())
 }

@@ -199,7 +199,7 @@ async fn heard(news: &mut Option<Receiver<Arc<News>>>) -> Result<Arc<News>, Recv
 async fn change(changes: &mut Receiver<RunChanged>, run: RunId) {
     loop {
         match changes.recv().await {
-            Ok(changed) if changed.run != run.0 => {}
+            Ok(other) if other.run != run.0 => {}
             Ok(_) | Err(RecvError::Lagged(_)) => return,
             Err(RecvError::Closed) => std::future::pending().await,
         }

@@ -45,11 +45,13 @@ pub fn stretch(seconds: u32) -> Stretch {
     }
 }
 
-/// These of the seconds of a run, and what was used in them; the warm-up takes three seconds.
+/// These of the seconds of a run, and what was used in them; the warm-up takes three seconds. The sample with which the
+/// measurement begins is missing: no two have the same time.
 pub fn portion(run: RunId, part: Part, seconds: RangeInclusive<u32>) -> Portion {
     let after = seconds.start() - 1;
     let all = stretch(*seconds.end());
-    let usage = all.usage.into_iter().filter(|usage| after == 0 || usage.at_ms > after.cast_signed() * 1_000);
+    let from_ms = if part == Part::WarmUp && after == 0 { i32::MIN } else { after.cast_signed() * 1_000 };
+    let usage = all.usage.into_iter().filter(|usage| usage.at_ms > from_ms);
     let mut series = Series::default();
     *series.part_mut(part) = Some(Stretch {
         start_ms: if part == Part::WarmUp { 1_790_000_000_000 } else { 1_790_000_003_000 },
