@@ -1,9 +1,15 @@
 //! An agent in a process of its own.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use anyhow::Context;
-use brewbench::{auth::MadeSecret, fleet::NewAgentKey};
+use anyhow::{Context, bail};
+use brewbench::{
+    auth::MadeSecret,
+    fleet::{AgentList, NewAgentKey},
+};
 use brewbench_agent::{
     conditions::ground::Quiet,
     daemon::{self, CGROUPS, Options},
@@ -19,12 +25,23 @@ use crate::{
 /// The word that makes this program an agent: server, key, state folder and the folder of the manifests follow.
 pub const APART: &str = "agent";
 
-/// Starts one that works for a server.
+/// How long it may take to look at its machine and to dial.
+const DIALLING_S: u32 = 30;
+
+/// Starts one that works for a server; it has dialled in.
 pub async fn start(site: &Site, state: &Path, manifests: &Path) -> anyhow::Result<Apart> {
     let asked = NewAgentKey { name: "bench".to_owned() };
     let key: MadeSecret = site.client.post("api/v1/agent-keys", &asked).await?;
     let (url, key) = (site.url.as_str(), key.secret.as_str());
-    Apart::start(&[APART.as_ref(), url.as_ref(), key.as_ref(), state.as_os_str(), manifests.as_os_str()])
+    let agent = Apart::start(&[APART.as_ref(), url.as_ref(), key.as_ref(), state.as_os_str(), manifests.as_os_str()])?;
+    for _ in 0..DIALLING_S * 10 {
+        let list: AgentList = site.client.get("api/v1/agents").await?;
+        if list.agents.iter().any(|agent| agent.connected) {
+            return Ok(agent);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    bail!("the agent did not dial in within {DIALLING_S} s")
 }
 
 /// Is one, until its standard input ends.
