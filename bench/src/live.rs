@@ -2,7 +2,7 @@
 //! turn; and from the end of a second, by the agent's clock, to its being drawn in a real browser on the same machine.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -138,10 +138,17 @@ const NOTE: &str = "(() => { window.seen = []; const known = new Set();
       requestAnimationFrame(look); };
     look(); return true; })()";
 
+/// Its program.
+fn chromium() -> anyhow::Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join("chromium")).find(|file| file.is_file());
+    found.context("there is no chromium in PATH; `make chromium` installs it")
+}
+
 impl Chromium {
     async fn start(profile: &Path, site: &Site) -> anyhow::Result<Self> {
         let config = BrowserConfig::builder()
-            .chrome_executable("chromium")
+            .chrome_executable(chromium()?)
             .no_sandbox()
             .new_headless_mode()
             .user_data_dir(profile)
