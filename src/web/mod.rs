@@ -17,5 +17,6 @@ pub mod pill;
 pub mod request;
 pub mod scale;
 pub mod scheme;
+pub mod shared;
 pub mod shell;
 pub mod spark;

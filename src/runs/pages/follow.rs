@@ -1,21 +1,22 @@
 //! `/runs/{id}/live`: the page of a run as it goes on. What is known in memory is drawn from there: points at once, how
 //! far it is every second; the database is asked when the run has changed, and never by the clock.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
 
 use askama::Template;
 use axum::{
+    Extension,
     extract::{Path, State},
     response::IntoResponse,
 };
 use brewbench_agent::wire::{RunId, now_ms, series::Part};
 use datastar::prelude::{ElementPatchMode, PatchElements};
-use tokio::{
-    sync::{
-        broadcast::{Receiver, error::RecvError},
-        watch,
-    },
-    time::Instant,
+use tokio::sync::{
+    broadcast::{Receiver, error::RecvError},
+    watch,
 };
 
 use super::{
@@ -33,11 +34,9 @@ use crate::{
     web::{
         live::{self, Beat, Concerns, Frame, Pace, View},
         mark::Mark,
+        shared::Shared,
     },
 };
-
-/// What is more than curves that grow, such as the histogram of the whole run, is drawn anew so often.
-const STORY: Duration = Duration::from_secs(10);
 
 /// How far it is. Its root is `#doing`.
 #[derive(Template)]
@@ -61,10 +60,44 @@ struct StoryPart<'a> {
     story: &'a Story,
 }
 
+/// Pages of runs that somebody follows: made once for all who look at the same. A closed tab costs nothing.
+#[derive(Clone, Default)]
+pub struct Followed(Arc<Mutex<BTreeMap<(RunId, Scope), Weak<Pages>>>>);
+
+/// One run for people who may do the same.
+#[derive(Default)]
+struct Pages {
+    whole: Shared<Page>,
+    /// None where nothing is known any more.
+    story: Shared<Option<PatchElements>>,
+}
+
+/// All of a page.
+struct Page {
+    patch: PatchElements,
+    doing: Option<Doing>,
+    cell: Vec<Run>,
+    phases: Vec<(String, i64)>,
+    mark: Mark,
+    /// The parts that its charts have.
+    parts: Vec<Part>,
+}
+
+impl Followed {
+    fn pages(&self, run: RunId, scope: Scope) -> Arc<Pages> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, pages| pages.strong_count() > 0);
+        let pages = all.get(&(run, scope)).and_then(Weak::upgrade).unwrap_or_default();
+        all.insert((run, scope), Arc::downgrade(&pages));
+        pages
+    }
+}
+
 /// The page as it changes, until the run has ended.
 pub async fn live(
     Read(caller): Read,
     State(state): State<AppState>,
+    Extension(followed): Extension<Followed>,
     Path(id): Path<String>,
 ) -> Result<impl IntoResponse> {
     let run = api::found(&state, &id).await?;
@@ -73,7 +106,9 @@ pub async fn live(
         id: run.id,
         run: id,
         scope: caller.scope,
-        shown: None,
+        pages: followed.pages(id, caller.scope),
+        page: None,
+        doing: None,
         opened: state.underway.opened(),
         news: None,
         waiting: Vec::new(),
@@ -88,8 +123,11 @@ struct LiveRun {
     id: String,
     run: RunId,
     scope: Scope,
-    /// What the page shows.
-    shown: Option<Shown>,
+    pages: Arc<Pages>,
+    /// As it was sent last.
+    page: Option<Arc<Page>>,
+    /// How far the run is by now; none if it has ended.
+    doing: Option<Doing>,
     opened: watch::Receiver<()>,
     /// None while nobody tells of the run.
     news: Option<Receiver<Arc<News>>>,
@@ -99,27 +137,21 @@ struct LiveRun {
     missed: bool,
 }
 
-/// The page as it was sent last.
-struct Shown {
-    doing: Option<Doing>,
-    cell: Vec<Run>,
-    phases: Vec<(String, i64)>,
-    mark: Mark,
-    /// The parts that its charts have.
-    parts: Vec<Part>,
-    told_at: Instant,
-}
-
 impl View for LiveRun {
     async fn frame(&mut self, beat: Beat) -> Result<Frame> {
-        let patches = match (beat, &mut self.shown) {
-            (Beat::Time, Some(shown)) => shown.tick(&self.state, self.run)?,
-            (Beat::News, Some(shown)) if !self.missed && self.waiting.iter().all(|news| shown.has(news.part)) => {
-                self.waiting.drain(..).map(|news| grown(&news)).collect()
+        let patches = match (beat, self.page.clone()) {
+            (Beat::Time, Some(page)) => self.tick(&page)?,
+            (Beat::News, Some(page)) if !self.missed && self.waiting.iter().all(|news| page.has(news.part)) => {
+                let news = std::mem::take(&mut self.waiting);
+                if news.iter().any(|news| is_tenth(news)) {
+                    self.story(&page).await?
+                } else {
+                    news.iter().map(|news| grown(news)).collect()
+                }
             }
             _ => vec![self.whole().await?],
         };
-        let pace = match self.shown.as_ref().and_then(|shown| shown.doing.as_ref()) {
+        let pace = match &self.doing {
             None => Pace::Over,
             Some(doing) if doing.line.run.phase == "queued" => Pace::Minute,
             Some(_) => Pace::Second,
@@ -166,40 +198,57 @@ impl LiveRun {
             self.listen();
         }
         (self.missed, self.waiting) = (false, Vec::new());
-        let run = api::found(&self.state, &self.id).await?;
-        let stored = Stored::read(&self.state, &run).await?;
-        let mark = stored.marks.of(&run.target);
-        let (cell, phases) = (stored.cell.clone(), stored.phases.clone());
-        let parts = stored.series.iter().flat_map(|series| series.parts().map(|(part, _)| part)).collect();
-        let view = RunView::new(run, stored, self.scope, now_ms());
-        let patch = live::patch(&RunPart { view: &view })?;
-        self.shown = Some(Shown { doing: view.doing, cell, phases, mark, parts, told_at: Instant::now() });
+        let page = self.pages.whole.get(async || Page::read(&self.state, &self.id, self.scope).await).await?;
+        let patch = page.patch.clone();
+        (self.doing, self.page) = (page.doing.clone(), Some(page));
         Ok(patch)
-    }
-}
-
-impl Shown {
-    fn has(&self, part: Part) -> bool {
-        self.parts.contains(&part)
     }
 
     /// What is different because time has passed.
-    fn tick(&mut self, state: &AppState, run: RunId) -> Result<Vec<PatchElements>> {
+    fn tick(&mut self, page: &Page) -> Result<Vec<PatchElements>> {
         let Some(doing) = &mut self.doing else { return Ok(Vec::new()) };
-        let (now, id) = (now_ms(), doing.line.run.id.clone());
-        let others: Vec<&Run> = self.cell.iter().filter(|other| other.id != id).collect();
-        doing.look_again(&others, state.underway.rate(run), now);
-        let stages = stages::stages(&self.phases, now);
-        let mut patches = vec![live::patch(&DoingPart { doing })?, live::patch(&StagesPart { stages })?];
-        if !self.parts.is_empty() && self.told_at.elapsed() >= STORY {
-            self.told_at = Instant::now();
-            let series = state.underway.series(run);
-            if let Some(story) = series.and_then(|series| Story::new(&doing.line.run, self.mark, series)) {
-                patches.push(live::patch(&StoryPart { run: &doing.line.run, story: &story })?);
-            }
-        }
-        Ok(patches)
+        let now = now_ms();
+        let others: Vec<&Run> = page.cell.iter().filter(|other| other.id != self.id).collect();
+        doing.look_again(&others, self.state.underway.rate(self.run), now);
+        let stages = stages::stages(&page.phases, now);
+        Ok(vec![live::patch(&DoingPart { doing })?, live::patch(&StagesPart { stages })?])
     }
+
+    /// All charts, and the table with the same figures.
+    async fn story(&self, page: &Page) -> Result<Vec<PatchElements>> {
+        let Some(doing) = &self.doing else { return Ok(Vec::new()) };
+        let run = &doing.line.run;
+        let patch = self.pages.story.get(async || {
+            let series = self.state.underway.series(self.run);
+            let story = series.and_then(|series| Story::new(run, page.mark, series));
+            story.map(|story| live::patch(&StoryPart { run, story: &story })).transpose()
+        });
+        Ok(Option::clone(&*patch.await?).into_iter().collect())
+    }
+}
+
+impl Page {
+    async fn read(state: &AppState, id: &str, scope: Scope) -> Result<Self> {
+        let run = api::found(state, id).await?;
+        let stored = Stored::read(state, &run).await?;
+        let mark = stored.marks.of(&run.target);
+        let (cell, phases) = (stored.cell.clone(), stored.phases.clone());
+        let parts = stored.series.iter().flat_map(|series| series.parts().map(|(part, _)| part)).collect();
+        let view = RunView::new(run, stored, scope, now_ms());
+        let patch = live::patch(&RunPart { view: &view })?;
+        Ok(Self { patch, doing: view.doing, cell, phases, mark, parts })
+    }
+
+    fn has(&self, part: Part) -> bool {
+        self.parts.contains(&part)
+    }
+}
+
+/// What is more than curves that grow, such as the histogram of the whole run, is drawn anew every tenth second: for all
+/// at the same one, so that it is made once.
+fn is_tenth(news: &News) -> bool {
+    let before = news.seconds.before.unwrap_or(0);
+    news.seconds.points.last().is_some_and(|last| last.until_ms / 10_000 > before / 10_000)
 }
 
 /// Points for `live.js`.

@@ -22,7 +22,7 @@ pub mod story;
 pub mod views;
 
 use axum::{
-    Router,
+    Extension, Router,
     routing::{get, post},
 };
 
@@ -46,4 +46,5 @@ pub fn router() -> Router<AppState> {
         .route("/runs/{id}/live", get(follow::live))
         .route("/runs/{id}/cancel", get(acts::ask_cancel).post(acts::cancel))
         .route("/runs/{id}/delete", get(acts::ask_delete).post(acts::delete))
+        .layer(Extension(follow::Followed::default()))
 }
