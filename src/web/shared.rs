@@ -20,14 +20,14 @@ impl<T> Default for Shared<T> {
 impl<T> Shared<T> {
     /// One whose making has begun after this was called.
     pub async fn get(&self, make: impl AsyncFnOnce() -> Result<T>) -> Result<Arc<T>> {
-        let wished_at = Instant::now();
-        let mut made = self.0.lock().await;
-        match made.as_ref() {
-            Some((begun_at, made)) if *begun_at > wished_at => Ok(Arc::clone(made)),
+        let wished = Instant::now();
+        let mut place = self.0.lock().await;
+        match place.as_ref() {
+            Some((begun_at, made)) if *begun_at > wished => Ok(Arc::clone(made)),
             _ => {
                 let begun_at = Instant::now();
                 let new = Arc::new(make().await?);
-                *made = Some((begun_at, Arc::clone(&new)));
+                *place = Some((begun_at, Arc::clone(&new)));
                 Ok(new)
             }
         }

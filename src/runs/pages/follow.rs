@@ -62,7 +62,9 @@ struct StoryPart<'a> {
 
 /// Pages of runs that somebody follows: made once for all who look at the same. A closed tab costs nothing.
 #[derive(Clone, Default)]
-pub struct Followed(Arc<Mutex<BTreeMap<(RunId, Scope), Weak<Pages>>>>);
+pub struct Followed(Arc<Mutex<Places>>);
+
+type Places = BTreeMap<(RunId, Scope), Weak<Pages>>;
 
 /// One run for people who may do the same.
 #[derive(Default)]
