@@ -176,7 +176,17 @@ async fn prepare(options: &Options) -> anyhow::Result<(Workbench, Hello)> {
     let steady = options.steady.as_ref().map(|steady| Steady::new(&steady.sysfs, &options.state)).transpose();
     let steady = steady.map_err(anyhow::Error::msg)?;
     let (targets, environment, quiet) = (options.targets.clone(), Environment::new("/"), options.quiet);
-    let bench = Workbench { sandbox, k6, targets, work_folder, fingerprints, environment, quiet, steady, live: Live::default() };
+    let bench = Workbench {
+        sandbox,
+        k6,
+        targets,
+        work_folder,
+        fingerprints,
+        environment,
+        quiet,
+        steady,
+        live: Live::default(),
+    };
     Ok((bench, hello))
 }
 

@@ -154,13 +154,10 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/api/v1/runs/{id}/environment", Read),
     ("GET", "/api/v1/runs/{id}/environment/difference", Read),
     ("GET", "/api/v1/runs/{id}/summary", Read),
-<<<<<<< HEAD
     ("GET", "/api/v1/runs/{id}/judgement", Read),
     ("POST", "/api/v1/runs/rejudge", Submit),
-=======
     ("GET", "/api/v1/runs/{id}/series/live", Read),
     ("GET", "/api/v1/runs/now", Read),
->>>>>>> fe18892 (runs: what is under way is known in memory and followed as it goes)
     ("POST", "/api/v1/runs/{id}/cancel", Submit),
     ("GET", "/api/v1/views", Read),
     ("PUT", "/api/v1/views/{name}", Submit),

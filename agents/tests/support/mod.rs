@@ -56,7 +56,17 @@ impl Bench {
         let fingerprints = Arc::new(Fingerprints::default());
         // Whether this machine is quiet enough is nothing that these tests are about.
         let (environment, quiet) = (Environment::new("/"), Quiet { longest: Duration::ZERO, ..Quiet::default() });
-        let work = Workbench { sandbox, k6, targets, work_folder, fingerprints, environment, quiet, steady: None, live: Live::default() };
+        let work = Workbench {
+            sandbox,
+            k6,
+            targets,
+            work_folder,
+            fingerprints,
+            environment,
+            quiet,
+            steady: None,
+            live: Live::default(),
+        };
         Some(Self { work, agent, folder })
     }
 

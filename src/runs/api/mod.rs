@@ -3,8 +3,8 @@
 pub mod environment;
 pub mod export;
 pub mod limits;
-pub mod rejudge;
 pub mod live;
+pub mod rejudge;
 pub mod remarks;
 pub mod series;
 pub mod trash;
