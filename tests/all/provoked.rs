@@ -16,6 +16,7 @@ use brewbench_agent::{
     environment::Environment,
     k6::K6,
     sandbox::{CGROUP_ROOT, Sandbox},
+    series::live::Live,
     target::Fingerprints,
     wire::{job::Job, messages::TargetOffer, outcome::Ended},
     work::{self, Workbench},
@@ -84,7 +85,17 @@ impl Stage {
         let k6 = K6::find(Some(&tools.k6)).await.expect("k6");
         let fingerprints = Arc::new(Fingerprints::default());
         let (environment, quiet) = (Environment::new("/"), Quiet { longest: Duration::ZERO, ..Quiet::default() });
-        let bench = Workbench { sandbox, k6, targets, work_folder, fingerprints, environment, quiet, steady: None };
+        let bench = Workbench {
+            sandbox,
+            k6,
+            targets,
+            work_folder,
+            fingerprints,
+            environment,
+            quiet,
+            steady: None,
+            live: Live::default(),
+        };
         let app = App::start().await;
         let size = json!({"name": SMALL, "vcpus": 0.1, "memory_bytes": 64 << 20});
         app.admin().await.post("/api/v1/sizes", &size).await.ok();
