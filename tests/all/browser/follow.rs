@@ -46,7 +46,7 @@ async fn the_page_of_a_run_follows_it_from_the_queue_to_its_charts() {
     let job = agent.job().await;
     tab.says("main h2", "An agent was told to do it.").await;
     for (phase, sentence) in [
-        (Phase::Preparing, "The agent sets up the sandbox and starts the target."),
+        (Phase::Preparing, "The agent starts the target in its sandbox and waits until the machine is quiet."),
         (Phase::WarmingUp, "k6 warms the target up"),
         (Phase::Measuring, "k6 measures."),
         (Phase::Collecting, "The agent gathers the results."),
