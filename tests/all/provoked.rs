@@ -18,7 +18,7 @@ use brewbench_agent::{
     sandbox::{CGROUP_ROOT, Sandbox},
     series::live::Live,
     target::Fingerprints,
-    wire::{job::Job, messages::TargetOffer, outcome::Ended},
+    wire::{Phase, job::Job, messages::TargetOffer, outcome::Ended},
     work::{self, Workbench},
 };
 use nix::{
@@ -26,7 +26,7 @@ use nix::{
     unistd::Pid,
 };
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, Notify};
 use tokio_util::sync::CancellationToken;
 
 use crate::harness::{
@@ -50,6 +50,8 @@ struct Stage {
     user: Actor,
     agent: Agent,
     bench: Workbench,
+    /// Rung when k6 begins to measure.
+    measuring: Notify,
     _folder: tempfile::TempDir,
     _machine: MutexGuard<'static, ()>,
 }
@@ -110,7 +112,15 @@ impl Stage {
             hello.any_scenario = true;
         })
         .await;
-        Some(Self { user: app.user().await, _app: app, agent, bench, _folder: folder, _machine: machine })
+        Some(Self {
+            user: app.user().await,
+            _app: app,
+            agent,
+            bench,
+            measuring: Notify::new(),
+            _folder: folder,
+            _machine: machine,
+        })
     }
 
     /// Submits it, and gives the job that comes of it.
@@ -136,7 +146,12 @@ impl Stage {
     async fn done(&self, id: &str, job: &Job, meanwhile: impl Future<Output = ()>) -> Value {
         let end = CancellationToken::new();
         let doing = async {
-            let outcome = work::run(job, &self.bench, &end, |_| {}).await;
+            let outcome = work::run(job, &self.bench, &end, |phase| {
+                if phase == Phase::Measuring {
+                    self.measuring.notify_one()
+                }
+            })
+            .await;
             if let Ended::Failed { reason, .. } = &outcome.ended {
                 println!("failed: {reason}");
             }
@@ -290,14 +305,24 @@ async fn a_target_that_eats_more_memory_than_its_size_has_is_told() {
     assert!(codes(&run).iter().any(|code| code == "oom_killed" || code == "target_died"));
 }
 
+/// The shells of a run's target.
+fn workers_of(run: &str) -> Vec<i32> {
+    processes_of(run, "while [ ! -e gone ]")
+}
+
 /// The processes of a run's target that listen.
 fn servers_of(run: &str) -> Vec<i32> {
+    processes_of(run, "rust-hyper\0--listen")
+}
+
+/// The processes of a run that have this in their command.
+fn processes_of(run: &str, words: &str) -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let is_one = |pid: &i32| {
         let read = |name| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
         let has = |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
-        has(&read("environ"), run) && has(&read("cmdline"), "rust-hyper") && !has(&read("cmdline"), "sh\0-c")
+        has(&read("environ"), run) && has(&read("cmdline"), words)
     };
     pids.filter(is_one).collect()
 }
@@ -318,6 +343,32 @@ async fn a_target_that_is_killed_half_way_is_a_failure_of_its_own() {
     let run = stage.done(&id, &job, murder).await;
     assert_eq!(run["phase"], "failed", "{run}");
     assert!(text(&run["error"]).contains("died"), "{run}");
+    assert_eq!((&run["verdict"], codes(&run)), (&json!("invalid"), vec!["target_died".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_target_that_never_serves_is_a_failure_of_its_own() {
+    let Some(mut stage) = Stage::set().await else { return };
+    let run = stage.run(Asked { target: "sleep 600", ..ORDINARY }).await;
+    assert_eq!((&run["verdict"], codes(&run)), (&json!("invalid"), vec!["target_not_ready".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_target_that_loses_a_process_meanwhile_is_told() {
+    let Some(mut stage) = Stage::set().await else { return };
+    // A worker that ends once the load has begun, however long it took to get there.
+    let target = "(while [ ! -e gone ]; do sleep 0.1; done) & exec $0 --listen $1";
+    let (id, job) = stage.job(Asked { target, ..ORDINARY }, None).await;
+    let murder = async {
+        stage.measuring.notified().await;
+        // Any moment within its three seconds will do.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        for pid in workers_of(&id) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    };
+    let run = stage.done(&id, &job, murder).await;
+    assert_told(&run, "target_restarted", "suspect");
 }
 
 #[tokio::test]
