@@ -332,10 +332,7 @@ async fn a_target_that_is_killed_half_way_is_a_failure_of_its_own() {
     let Some(mut stage) = Stage::set().await else { return };
     let (id, job) = stage.job(Asked { duration_s: 60.0, ..ORDINARY }, None).await;
     let murder = async {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        while servers_of(&id).is_empty() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        stage.measuring.notified().await;
         for pid in servers_of(&id) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
