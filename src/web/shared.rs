@@ -23,7 +23,7 @@ impl<T> Shared<T> {
         let wished = Instant::now();
         let mut place = self.0.lock().await;
         match place.as_ref() {
-            Some((begun_at, made)) if *begun_at > wished => Ok(Arc::clone(made)),
+            Some((begun_at, present)) if *begun_at > wished => Ok(Arc::clone(present)),
             _ => {
                 let begun_at = Instant::now();
                 let new = Arc::new(make().await?);

@@ -148,7 +148,7 @@ impl Stage {
         let doing = async {
             let outcome = work::run(job, &self.bench, &end, |phase| {
                 if phase == Phase::Measuring {
-                    self.measuring.notify_one()
+                    self.measuring.notify_one();
                 }
             })
             .await;

@@ -132,14 +132,7 @@ impl World {
         let (going, others) = submit(&user, &plan).await;
         work(&mut agent, Some(0.8)).await;
         work(&mut agent, None).await;
-        let job = agent.job().await;
-        agent.enter(job.run, Phase::Preparing);
-        agent.enter(job.run, Phase::Measuring);
-        agent.say(&AgentMessage::Series(Box::new(portion(job.run, Part::WarmUp, 1..=3))));
-        agent.say(&AgentMessage::Series(Box::new(portion(job.run, Part::Measured, 1..=20))));
-        let running = job.run.to_string();
-        app.until("a run that is measured", async || (user.run(&running).await["phase"] == "measuring").then_some(()))
-            .await;
+        let running = measuring(&app, &user, &mut agent).await;
 
         remark(&user, &format!("/api/v1/runs/{}", runs[0]), "nightly", NOTE).await;
         remark(&user, &format!("/api/v1/experiments/{done}"), "nightly", NOTE).await;
@@ -368,6 +361,18 @@ fn ruin(outcome: &mut Outcome) {
     outcome.conditions.processes = Some(4);
     outcome.conditions.processes_gone = Some(4);
     outcome.conditions.response_change = Some("status 500 instead of 200".to_owned());
+}
+
+/// The next run of an agent, twenty seconds into its measurement.
+async fn measuring(app: &App, user: &Actor, agent: &mut Agent) -> String {
+    let job = agent.job().await;
+    agent.enter(job.run, Phase::Preparing);
+    agent.enter(job.run, Phase::Measuring);
+    agent.say(&AgentMessage::Series(Box::new(portion(job.run, Part::WarmUp, 1..=3))));
+    agent.say(&AgentMessage::Series(Box::new(portion(job.run, Part::Measured, 1..=20))));
+    let id = job.run.to_string();
+    app.until("a run that is measured", async || (user.run(&id).await["phase"] == "measuring").then_some(())).await;
+    id
 }
 
 /// Somebody of a role, as people are called.
