@@ -1,7 +1,6 @@
 //! The charts of what happened during a run: marked together, switched off one by one.
 
 use brewbench::auth::Role;
-use chromiumoxide::cdp::browser_protocol::input::{DispatchMouseEventParams, DispatchMouseEventType};
 use serde_json::json;
 
 use super::{Tab, is_drawn};
@@ -30,21 +29,18 @@ async fn a_second_is_marked_on_all_charts_and_a_click_hides_a_curve_for_good() {
     tab.go(&format!("/runs/{}", runs[0])).await;
     is_drawn(&tab, "run-machine").await;
 
-    // A mouse over the middle of one chart.
-    tab.eval::<bool>(&format!("document.querySelector('{LATENCIES}').scrollIntoView(), true")).await;
-    let [x, y]: [f64; 2] = tab
-        .eval(&format!(
-            "(() => {{
-        const {{ x, y, width, height }} = document.querySelector('{LATENCIES} .plot').getBoundingClientRect();
-        return [x + width / 2, y + height / 2];
-    }})()"
-        ))
-        .await;
-    for step in [0.0, 3.0] {
-        tab.ask(DispatchMouseEventParams::new(DispatchMouseEventType::MouseMoved, x + step, y)).await;
-    }
+    // A mouse that moves about in the middle of one chart.
     tab.until("document.querySelectorAll('figure[data-shares=time]').length === 7").await;
-    tab.until("document.querySelectorAll('figure[data-shares=time] .pointed').length === 7").await;
+    let moved = format!(
+        "(() => {{
+            const plot = document.querySelector('{LATENCIES} .nsewdrag');
+            const {{ x, y, width, height }} = plot.getBoundingClientRect();
+            const at = {{ clientX: x + width * (0.4 + Math.random() / 5), clientY: y + height / 2, bubbles: true }};
+            plot.dispatchEvent(new MouseEvent('mousemove', at));
+            return document.querySelectorAll('figure[data-shares=time] .pointed').length === 7;
+        }})()"
+    );
+    tab.until(&moved).await;
 
     assert_eq!(tab.eval::<Vec<String>>(SHOWN).await, ["p50", "p90", "p95", "p99", "max"]);
     tab.click(KEY).await;
