@@ -16,7 +16,7 @@ static REQUESTS: AtomicU64 = AtomicU64::new(0);
 static WORKER: Mutex<Option<Child>> = Mutex::new(None);
 
 /// The answer by which those change that do: after what is asked before the load, and early in it.
-const TURN: u64 = 20;
+const TURN: u64 = 80;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);

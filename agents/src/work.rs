@@ -193,7 +193,7 @@ impl Site {
         record.outcome.environment.insert("target.sha256".to_owned(), sha256.clone());
         record.outcome.target_sha256 = Some(sha256);
         let Cores { target: target_cores, generator: generator_cores } = record.outcome.cores.clone();
-        let (serving, longest) = tokio::try_join!(
+        let (mut serving, longest) = tokio::try_join!(
             target::start(&self.manifest, &self.target_group, &target_cores, &mut self.target),
             async {
                 let asked = bench.k6.longest(&self.script, &job.load, &self.generator_group, &generator_cores).await;
@@ -207,6 +207,7 @@ impl Site {
             record.enter(Phase::WarmingUp);
             self.warm_up(&load, Duration::from_millis(job.warm_up_ms)).await?;
         }
+        serving.known.confirm().await;
         record.enter(Phase::Measuring);
         let roster = Roster::call(&self.target_group);
         self.measure(&load, longest).await?;

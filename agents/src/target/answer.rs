@@ -13,19 +13,23 @@ const SECOND_LOOK: Duration = Duration::from_millis(250);
 /// How long the answer after the load may take, if the manifest gives it no less.
 const AFTERWARDS: Duration = Duration::from_secs(5);
 
+/// An answer that was the same for less than this may still follow the clock.
+const LONG_ENOUGH: Duration = Duration::from_secs(1);
+
 /// What a target answered before the load.
 #[derive(Debug)]
 pub struct Known {
     port: u16,
     question: Verify,
     limit: Duration,
-    /// If it answered the same twice.
+    /// If it answered the same each time so far.
     constant: Option<Answer>,
+    since: Instant,
 }
 
 impl Known {
-    /// Asks as the manifest says: what is verified, or else what shows that it is ready. It is asked twice: an answer
-    /// that is not the same both times can't be held against a third. The error says in what an answer is not as the
+    /// Asks as the manifest says: what is verified, or else what shows that it is ready. It is asked twice, and a third
+    /// time by [`Self::confirm`]: an answer that is not always the same can't be held against a later one. The error says in what an answer is not as the
     /// manifest says.
     pub async fn learn(port: u16, manifest: &Manifest) -> Result<Self, String> {
         let Manifest { ready, verify, .. } = manifest;
@@ -40,12 +44,20 @@ impl Known {
         } else {
             None
         };
-        Ok(Self { port, question, limit: limit.min(AFTERWARDS), constant })
+        Ok(Self { port, question, limit: limit.min(AFTERWARDS), constant, since: begun })
+    }
+
+    /// Asks once more, right before the measurement: only an answer that stayed the same for a while, warm-up included,
+    /// can be held against one after it.
+    pub async fn confirm(&mut self) {
+        let Some(before) = self.constant.take().filter(|_| self.since.elapsed() >= LONG_ENOUGH) else { return };
+        let now = ready::ask(self.port, &self.question, SECOND_LOOK).await;
+        self.constant = now.ok().map(|response| Answer::of(&response)).filter(|now| *now == before);
     }
 
     /// In what the answer is another by now: the end of a sentence; empty if in nothing.
     pub async fn change(&self) -> String {
-        let Self { port, question, limit, constant } = self;
+        let Self { port, question, limit, constant, since: _ } = self;
         match ready::ask(*port, question, *limit).await {
             Ok(response) => {
                 let now = Answer::of(&response);
@@ -88,8 +100,7 @@ impl Answer {
     }
 }
 
-/// Every number becomes one digit: the two looks before the load are milliseconds apart, and a time of day or a count of
-/// seconds would seem constant to them.
+/// Every number becomes one digit: a time of day or a count of minutes may stay the same before the load.
 fn without_numbers(body: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(body.len());
     for &byte in body {
