@@ -25,14 +25,12 @@ use crate::{
     client::Client,
     conditions::ground::Quiet,
     courier::Courier,
-    environment::Environment,
     inspection,
     k6::K6,
     leftovers,
     link::{Heard, Link},
     lock, machine,
     sandbox::Sandbox,
-    series::live::Live,
     session::{Accepts, Effect, Input, Session},
     spool::Spool,
     steady::{self, Steady, guard::Guard},
@@ -175,19 +173,8 @@ async fn prepare(options: &Options) -> anyhow::Result<(Workbench, Hello)> {
     };
     let steady = options.steady.as_ref().map(|steady| Steady::new(&steady.sysfs, &options.state)).transpose();
     let steady = steady.map_err(anyhow::Error::msg)?;
-    let (targets, environment, quiet) = (options.targets.clone(), Environment::new("/"), options.quiet);
-    let bench = Workbench {
-        sandbox,
-        k6,
-        targets,
-        work_folder,
-        fingerprints,
-        environment,
-        quiet,
-        steady,
-        live: Live::default(),
-    };
-    Ok((bench, hello))
+    let bench = Workbench::new(sandbox, k6, options.targets.clone(), work_folder);
+    Ok((Workbench { fingerprints, quiet: options.quiet, steady, ..bench }, hello))
 }
 
 fn warn_of_missing_limits(machine: &Machine) {

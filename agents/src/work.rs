@@ -60,6 +60,24 @@ pub struct Workbench {
     pub live: Live,
 }
 
+impl Workbench {
+    /// One that waits for a quiet machine as usual, leaves its processors alone and shows its runs to nobody. Both
+    /// folders must exist.
+    pub fn new(sandbox: Sandbox, k6: K6, targets: PathBuf, work_folder: PathBuf) -> Self {
+        Self {
+            sandbox,
+            k6,
+            targets,
+            work_folder,
+            fingerprints: Arc::default(),
+            environment: Environment::new("/"),
+            quiet: Quiet::default(),
+            steady: None,
+            live: Live::default(),
+        }
+    }
+}
+
 /// Does a job. Whatever happens, it returns an outcome, and when it returns, nothing of the run is left on the machine:
 /// no process, no control group, no folder. Cancelling takes effect at once in every phase. `on_phase` hears of each
 /// phase as it begins, except of the final one, which the outcome tells.

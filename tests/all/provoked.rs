@@ -7,17 +7,13 @@
 use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::Arc,
     time::Duration,
 };
 
 use brewbench_agent::{
     conditions::ground::Quiet,
-    environment::Environment,
     k6::K6,
     sandbox::{CGROUP_ROOT, Sandbox},
-    series::live::Live,
-    target::Fingerprints,
     wire::{Phase, job::Job, messages::TargetOffer, outcome::Ended},
     work::{self, Workbench},
 };
@@ -85,19 +81,9 @@ impl Stage {
             std::fs::create_dir(folder).expect("a folder");
         }
         let k6 = K6::find(Some(&tools.k6)).await.expect("k6");
-        let fingerprints = Arc::new(Fingerprints::default());
-        let (environment, quiet) = (Environment::new("/"), Quiet { longest: Duration::ZERO, ..Quiet::default() });
-        let bench = Workbench {
-            sandbox,
-            k6,
-            targets,
-            work_folder,
-            fingerprints,
-            environment,
-            quiet,
-            steady: None,
-            live: Live::default(),
-        };
+        let bench = Workbench::new(sandbox, k6, targets, work_folder);
+        let quiet = Quiet { longest: Duration::ZERO, ..bench.quiet };
+        let bench = Workbench { quiet, ..bench };
         let app = App::start().await;
         let size = json!({"name": SMALL, "vcpus": 0.1, "memory_bytes": 64 << 20});
         app.admin().await.post("/api/v1/sizes", &size).await.ok();

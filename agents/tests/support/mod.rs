@@ -3,15 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use brewbench_agent::conditions::ground::Quiet;
-use brewbench_agent::environment::Environment;
 use brewbench_agent::k6::K6;
 use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox};
-use brewbench_agent::series::live::Live;
-use brewbench_agent::target::Fingerprints;
 use brewbench_agent::wire::RunId;
 use brewbench_agent::wire::job::{Job, Scenario, Size};
 use brewbench_agent::wire::load::{Closed, Form, Load};
@@ -53,20 +49,10 @@ impl Bench {
         for folder in [&targets, &work_folder] {
             std::fs::create_dir(folder).expect("a folder");
         }
-        let fingerprints = Arc::new(Fingerprints::default());
+        let work = Workbench::new(sandbox, k6, targets, work_folder);
         // Whether this machine is quiet enough is nothing that these tests are about.
-        let (environment, quiet) = (Environment::new("/"), Quiet { longest: Duration::ZERO, ..Quiet::default() });
-        let work = Workbench {
-            sandbox,
-            k6,
-            targets,
-            work_folder,
-            fingerprints,
-            environment,
-            quiet,
-            steady: None,
-            live: Live::default(),
-        };
+        let quiet = Quiet { longest: Duration::ZERO, ..work.quiet };
+        let work = Workbench { quiet, ..work };
         Some(Self { work, agent, folder })
     }
 
