@@ -105,6 +105,24 @@ impl Listener {
     }
 }
 
+/// A run of which three seconds of warm-up and four of measurement are known, and drawn.
+async fn seven_seconds(app: &App, user: &Actor) -> (Agent, RunId, Listener) {
+    let (agent, job) = measuring(app, user).await;
+    tell(&agent, job.run, Part::WarmUp, 1..=3);
+    tell(&agent, job.run, Part::Measured, 1..=4);
+    let mut listener = Listener::new(user, job.run).await;
+    listener.draws(7).await;
+    (agent, job.run, listener)
+}
+
+/// An agent connects anew in the middle of a run, and begins to tell its past.
+async fn dial_again(agent: &mut Agent, app: &App, run: RunId) {
+    (agent.hello.running, agent.hello.holds) = (Some(run), vec![run]);
+    agent.dial(app).await.expect("a welcome");
+    tell(agent, run, Part::WarmUp, 1..=3);
+    tell(agent, run, Part::Measured, 1..=2);
+}
+
 /// Whole seconds from 1, each once.
 fn upto(last: u32) -> Vec<f64> {
     (1..=last).map(f64::from).collect()
@@ -171,21 +189,14 @@ async fn who_listens_before_a_run_begins_hears_all_of_it() {
 async fn nothing_is_doubled_when_the_agent_or_the_listener_connects_anew() {
     let app = App::start().await;
     let user = app.user().await;
-    let (mut agent, job) = measuring(&app, &user).await;
-    tell(&agent, job.run, Part::WarmUp, 1..=3);
-    tell(&agent, job.run, Part::Measured, 1..=4);
-    let mut listener = Listener::new(&user, job.run).await;
-    listener.draws(7).await;
+    let (mut agent, run, mut listener) = seven_seconds(&app, &user).await;
     agent.hang_up();
-    (agent.hello.running, agent.hello.holds) = (Some(job.run), vec![job.run]);
-    agent.dial(&app).await.expect("a welcome");
-    tell(&agent, job.run, Part::WarmUp, 1..=3);
-    tell(&agent, job.run, Part::Measured, 1..=2);
-    tell(&agent, job.run, Part::Measured, 3..=5);
+    dial_again(&mut agent, &app, run).await;
+    tell(&agent, run, Part::Measured, 3..=5);
     listener.draws(8).await;
     assert_eq!(listener.seconds, upto(8));
-    listener.again(&user, job.run).await;
-    tell(&agent, job.run, Part::Measured, 6..=6);
+    listener.again(&user, run).await;
+    tell(&agent, run, Part::Measured, 6..=6);
     listener.draws(9).await;
     assert_eq!((listener.seconds, listener.samples.len()), (upto(9), 10));
 }
@@ -194,21 +205,14 @@ async fn nothing_is_doubled_when_the_agent_or_the_listener_connects_anew() {
 async fn nothing_is_doubled_when_the_server_was_started_anew() {
     let app = App::start().await;
     let user = app.user().await;
-    let (mut agent, job) = measuring(&app, &user).await;
-    tell(&agent, job.run, Part::WarmUp, 1..=3);
-    tell(&agent, job.run, Part::Measured, 1..=4);
-    let mut listener = Listener::new(&user, job.run).await;
-    listener.draws(7).await;
+    let (mut agent, run, mut listener) = seven_seconds(&app, &user).await;
     let port = app.url.port().expect("a port");
     let app = App::on(app.stop().await, |config| config.listen.set_port(port)).await;
     while listener.hear().await {}
     assert!(listener.ended.is_none(), "the run goes on");
-    listener.again(&user, job.run).await;
-    (agent.hello.running, agent.hello.holds) = (Some(job.run), vec![job.run]);
-    agent.dial(&app).await.expect("a welcome");
-    tell(&agent, job.run, Part::WarmUp, 1..=3);
-    tell(&agent, job.run, Part::Measured, 1..=2);
-    tell(&agent, job.run, Part::Measured, 3..=6);
+    listener.again(&user, run).await;
+    dial_again(&mut agent, &app, run).await;
+    tell(&agent, run, Part::Measured, 3..=6);
     listener.draws(9).await;
     assert_eq!((listener.seconds, listener.samples.len()), (upto(9), 10));
 }
