@@ -4,6 +4,8 @@
 //! bucket (k6's are 9 % wide). Nothing is averaged.
 
 pub mod table;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use brewbench_agent::{
     series::histogram::{Histogram, quantile::Quantile},
@@ -349,91 +351,4 @@ fn per(count: f64, seconds: f64) -> Option<f64> {
 /// To a ten-thousandth: of milliseconds, requests a second and cores nobody can tell more.
 fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    /// Ten seconds after two of warm-up: in the n-th second n × 100 requests, one of which failed.
-    pub(crate) fn rising() -> Series {
-        let second = |number: u32| Second {
-            until_ms: number * 1_000,
-            vus: Some(10),
-            succeeded: latencies(u64::from(number) * 100 - 1),
-            failed: latencies(1),
-            ..Second::default()
-        };
-        let usage = |number: i32| {
-            let cpu_us = Some(if number == 0 { 0 } else { 500_000 });
-            let target =
-                Consumption { cpu_us, throttled_us: Some(0), memory_bytes: Some(1 << 20), ..Default::default() };
-            Usage { at_ms: number * 1_000, target, ..Usage::default() }
-        };
-        let stretch = |start_ms, seconds| Stretch {
-            start_ms,
-            seconds: (1..=seconds).map(second).collect(),
-            usage: (0..=seconds.cast_signed()).map(usage).collect(),
-            ..Stretch::default()
-        };
-        Series { warm_up: Some(stretch(1_000_000, 2)), measured: Some(stretch(1_002_500, 10)) }
-    }
-
-    /// So many requests of 0.92 to 1 ms.
-    fn latencies(count: u64) -> Histogram {
-        Histogram::new(3, 0, count * 960_000, [(-79, count)]).expect("a histogram")
-    }
-
-    #[test]
-    fn times_count_from_the_warm_up_and_rates_come_of_counts_and_time() {
-        let body = SeriesBody::new("run", &rising());
-        let (warm_up, measured) = (body.warm_up.expect("there"), body.measured.expect("there"));
-        assert_eq!((body.start_ms, warm_up.from_s, measured.from_s), (Some(1_000_000), 0.0, 2.5));
-        let last = measured.seconds.last().expect("ten");
-        assert_eq!((last.at_s, last.length_s, last.requests, last.rps), (12.5, 1.0, 1_000, Some(1_000.0)));
-        assert_eq!((last.failed_rps, last.succeeded.count, last.failed.count), (Some(1.0), 999, 1));
-    }
-
-    #[test]
-    fn a_stretch_has_the_latencies_of_all_its_requests() {
-        let measured = SeriesBody::new("run", &rising()).measured.expect("there");
-        assert_eq!((measured.succeeded.count, measured.failed.count), (5_490, 10));
-        let p99 = measured.succeeded.p99_ms.expect("known");
-        assert!((0.9..=1.1).contains(&p99), "{p99}");
-        assert_eq!(measured.succeeded.buckets.len(), 1);
-    }
-
-    #[test]
-    fn the_first_sample_has_levels_only() {
-        let measured = SeriesBody::new("run", &rising()).measured.expect("there");
-        let sides =
-            [&measured.usage[0], &measured.usage[1]].map(|usage| (usage.target.cores, usage.target.memory_bytes));
-        assert_eq!(sides, [(None, Some(1 << 20)), (Some(0.5), Some(1 << 20))]);
-        assert_eq!(measured.usage[1].generator.cores, None, "what is not known is not zero");
-    }
-
-    #[test]
-    fn nothing_is_said_of_a_second_without_time_or_requests() {
-        let empty = SecondBody::new(&Second::default(), 0, 0);
-        assert_eq!((empty.rps, empty.succeeded), (None, LatencyBody::default()));
-    }
-
-    #[test]
-    fn in_fewer_points_there_is_as_much() {
-        let thin = SeriesBody::new("run", &thinned(rising(), 4)).measured.expect("there");
-        let requests: Vec<u64> = thin.seconds.iter().map(|second| second.requests).collect();
-        assert_eq!((requests, thin.succeeded.count), (vec![600, 1_500, 2_400, 1_000], 5_490));
-        let last = thin.seconds.last().expect("four");
-        assert_eq!((last.at_s, last.length_s, last.rps), (12.5, 1.0, Some(1_000.0)));
-    }
-
-    #[test]
-    fn a_series_that_goes_on_is_told_like_one_that_is_whole() {
-        let series = rising();
-        let measured = series.measured.as_ref().expect("there");
-        let whole = SeriesBody::new("run", &series).measured.expect("there");
-        let offset = offset_ms(measured, start_ms(&series).expect("there"));
-        assert_eq!(seconds_after(offset, 4_000, &measured.seconds[4..]), whole.seconds[4..]);
-        assert_eq!(usage_after(offset, Some(3_000), &measured.usage[4..]), whole.usage[4..]);
-    }
 }
