@@ -20,7 +20,10 @@ use futures_util::StreamExt;
 use reqwest::Method;
 use tokio::task::JoinSet;
 
-use crate::{agent, site::Site};
+use crate::{
+    agent,
+    site::{ROOMY, Site},
+};
 
 /// How many pairs are made.
 pub const PAIRS: usize = 9;
@@ -81,7 +84,7 @@ async fn submit(client: &Client, duration_s: f64) -> anyhow::Result<String> {
     let plan = Plan {
         name: None,
         targets: vec!["rust-hyper".to_owned()],
-        sizes: vec!["1/256MiB".to_owned()],
+        sizes: vec![ROOMY.to_owned()],
         scenario: "hash".to_owned(),
         parameters: std::collections::BTreeMap::new(),
         load: LoadBody::Vus { vus: 10, duration_s }.try_into()?,

@@ -19,13 +19,37 @@ use brewbench_agent::{
 use reqwest::Method;
 use tokio::{process::Command, time::Instant};
 
-use crate::{agent, apart::Apart, site::Site};
+use crate::{
+    agent,
+    apart::Apart,
+    site::{ROOMY, Site},
+};
 
 /// How many pairs are made.
 pub const PAIRS: usize = 9;
 
 const TARGET: &str = "rust-hyper";
 const VUS: u32 = 10;
+
+/// What the target gets.
+#[derive(Clone, Copy, Debug)]
+pub enum Room {
+    /// So little that k6 has room, as in every ordinary run.
+    Roomy,
+    /// So much that k6, where it has but one core, is the bottleneck: nothing that it does besides is free then.
+    Tight,
+}
+
+impl Room {
+    fn size(self) -> Size {
+        let (name, vcpus) = match self {
+            Self::Roomy => (ROOMY, 0.25),
+            Self::Tight => ("1 vCPU / 256 MiB", 1.0),
+        };
+        Size { name: name.to_owned(), vcpus, memory_bytes: MEMORY }
+    }
+}
+
 const WARM_UP: Duration = Duration::from_secs(1);
 const MEASURED: Duration = Duration::from_secs(4);
 const MEMORY: u64 = 256 * 1024 * 1024;
@@ -45,7 +69,8 @@ pub struct Observed {
 }
 
 /// Makes the pairs; every other one begins with the bare run.
-pub async fn measure(manifests: PathBuf) -> anyhow::Result<Observed> {
+pub async fn measure(manifests: PathBuf, room: Room) -> anyhow::Result<Observed> {
+    let limits = room.size();
     let folder = tempfile::tempdir()?;
     let site = Site::start(&folder.path().join("site")).await?;
     let agent = agent::start(&site, &folder.path().join("agent"), &manifests).await?;
@@ -54,11 +79,11 @@ pub async fn measure(manifests: PathBuf) -> anyhow::Result<Observed> {
     // The first pair warms up: the agent hashes the target's program once.
     for pair in 0..=PAIRS {
         let (brewed, plain) = if pair % 2 == 0 {
-            let brewed = brewed(&site.client, &agent).await?;
-            (brewed, bare.run().await?)
+            let brewed = brewed(&site.client, &agent, &limits).await?;
+            (brewed, bare.run(&limits).await?)
         } else {
-            let plain = bare.run().await?;
-            (brewed(&site.client, &agent).await?, plain)
+            let plain = bare.run(&limits).await?;
+            (brewed(&site.client, &agent, &limits).await?, plain)
         };
         let Brewed { rps, added_s, agent_cores, seconds } = &brewed;
         eprintln!(
@@ -92,11 +117,11 @@ struct Brewed {
     seconds: usize,
 }
 
-async fn brewed(client: &Client, agent: &Apart) -> anyhow::Result<Brewed> {
+async fn brewed(client: &Client, agent: &Apart, size: &Size) -> anyhow::Result<Brewed> {
     let plan = Plan {
         name: None,
         targets: vec![TARGET.to_owned()],
-        sizes: vec!["1/256MiB".to_owned()],
+        sizes: vec![size.name.clone()],
         scenario: "hash".to_owned(),
         parameters: BTreeMap::new(),
         load: LoadBody::Vus { vus: VUS, duration_s: MEASURED.as_secs_f64() }.try_into()?,
@@ -144,13 +169,12 @@ impl Bare {
         Ok(Self { sandbox, manifests, fingerprints: Arc::default(), folder })
     }
 
-    async fn run(&self) -> anyhow::Result<f64> {
+    async fn run(&self, size: &Size) -> anyhow::Result<f64> {
         let (known, _) = manifest::load(&self.manifests);
         let target = known.into_iter().find(|manifest| manifest.name == TARGET).context("the target's manifest")?;
         target.fingerprint(&self.fingerprints).map_err(anyhow::Error::msg)?;
-        let size = Size { name: "1/256MiB".to_owned(), vcpus: 1.0, memory_bytes: MEMORY };
         let group = self.sandbox.open(RunId::now(), Side::Target)?;
-        group.limit(&size);
+        group.limit(size);
         let cores = cores::deal(&cores::allowed(), size.vcpus);
         let mut process = None;
         let serving = target::start(&target, &group, &cores.target, &mut process).await;

@@ -4,11 +4,13 @@ use std::path::Path;
 
 use brewbench::{
     auth::{NewToken, Scope},
+    catalog::MachineSize,
     config::Config,
     owner,
     server::Server,
 };
 use brewbench_agent::client::Client;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::apart::{self, Apart};
@@ -31,6 +33,9 @@ async fn begin(data: &Path) -> anyhow::Result<(Server, String)> {
 /// The word that makes this program such a server: its data folder follows.
 pub const APART: &str = "serve";
 
+/// A size so small that k6, with a core of its own, has room: the target is the bottleneck, as in every ordinary run.
+pub const ROOMY: &str = "0.25 vCPU / 256 MiB";
+
 /// A server in a process of its own.
 pub struct Site {
     /// What it costs.
@@ -50,6 +55,8 @@ impl Site {
         let url: reqwest::Url = process.line().await?.parse()?;
         let token = process.line().await?;
         let client = Client::new(&url, Some(token.clone()))?;
+        let roomy = json!({"name": ROOMY, "vcpus": 0.25, "memory_bytes": 256 << 20});
+        let _: MachineSize = client.post("api/v1/sizes", &roomy).await?;
         Ok(Self { process, url, token, client })
     }
 }
