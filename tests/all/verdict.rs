@@ -59,7 +59,7 @@ async fn a_reason_has_figure_and_limit_as_data_and_is_shown_wherever_the_run_is(
     assert_eq!((&reason["seen"], &reason["limit"], &reason["unit"]), (&json!(0.97), &json!(0.9), &json!("share")));
     let pages = user.clone().at_pages();
     let page = pages.get(&format!("/runs/{id}")).await.ok().text();
-    for words in ["k6 was the bottleneck", "(97 %, limit 90 %)", "Judged by rules 2", "/scenarios/hash#limits"] {
+    for words in ["k6 was the bottleneck", "(97 %, limit 90 %)", "Judged by rules 3", "/scenarios/hash#limits"] {
         assert!(page.contains(words), "{words} is not in {page}");
     }
     let list = pages.get("/runs").await.ok().text();
@@ -75,7 +75,7 @@ async fn a_reason_has_figure_and_limit_as_data_and_is_shown_wherever_the_run_is(
     let compared = as_user(&app, &token, &["compare", &id]).await.ok();
     assert!(compared.contains("1?") && compared.contains("some of these runs are suspect"), "{compared}");
     let by = user.get(&format!("/api/v1/runs/{id}/judgement")).await.ok().json();
-    assert_eq!((&by["rules"], &by["limits"]["generator_busy"]), (&json!(2), &json!(0.9)));
+    assert_eq!((&by["rules"], &by["limits"]["generator_busy"]), (&json!(3), &json!(0.9)));
 }
 
 #[tokio::test]

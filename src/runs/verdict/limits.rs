@@ -196,14 +196,14 @@ impl Limit {
                 "not_steady_rate",
                 SHARE,
                 0.25,
-                "by how much the slowest third may lie below the fastest in requests/s",
+                "by how much the slowest third may lie below the fastest in requests/s, under virtual users",
                 "seen here on a busy machine: up to a fifth; a warm-up too short, a leak or a neighbour shows as more",
             ),
             Self::NotSteadyP50 => about(
                 "not_steady_p50",
                 SHARE,
                 0.3,
-                "by how much the medians of the latency in the thirds may differ",
+                "by how much the medians of the latency in the thirds may differ, under a rate",
                 "the histogram's buckets are a tenth wide, and a median moves more than a rate",
             ),
             Self::ClockJumped => about(

@@ -29,7 +29,7 @@ use utoipa::ToSchema;
 pub use limits::{Limit, Limits};
 
 /// Which rules these are: a number that grows when a figure would be judged otherwise than before.
-pub const RULES: u32 = 2;
+pub const RULES: u32 = 3;
 
 /// What a finished run is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]

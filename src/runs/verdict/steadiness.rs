@@ -1,4 +1,8 @@
 //! Whether the measured phase was one thing from its begin to its end: its thirds are compared.
+//!
+//! Of a constant number of virtual users the rate alone is looked at. It fixes the mean latency (Little's law: users =
+//! rate × latency), and the median of a target that its quota holds back jumps between those requests that met the pause
+//! and those that did not, though nothing drifts. Where requests come at a constant rate, only latency can drift.
 
 use brewbench_agent::{
     series::histogram::Histogram,
@@ -22,21 +26,21 @@ struct Third {
 
 pub(super) fn judge(making: &Making<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
     let Recorded::Series(series) = making.recorded else { return };
-    if !making.load.is_some_and(is_constant) {
-        return;
-    }
+    let Some(load) = making.load.filter(|load| is_constant(load)) else { return };
     let thirds = whole_thirds(series.measured.as_ref().map_or(&[], |stretch| &stretch.seconds));
     if thirds.len() < 3 || thirds.iter().all(|third| third.requests < ENOUGH) {
         return;
     }
-    let rates: Vec<f64> = thirds.iter().map(|third| third.requests as f64 / third.seconds).collect();
-    let words = |value: &f64| format!("{value:.0}");
-    let rate = drift("not_steady", "requests/s", &rates, words, limits.of(Limit::NotSteadyRate));
+    if matches!(load, Load::Closed(_)) {
+        let rates: Vec<f64> = thirds.iter().map(|third| third.requests as f64 / third.seconds).collect();
+        let words = |value: &f64| format!("{value:.0}");
+        reasons.extend(drift("not_steady", "requests/s", &rates, words, limits.of(Limit::NotSteadyRate)));
+        return;
+    }
     let medians = thirds.iter().filter(|third| third.latencies.total() >= ENOUGH);
     let medians: Vec<f64> = medians.filter_map(|third| Some(third.latencies.quantile(0.5)?.estimate)).collect();
     let words = |value: &f64| format!("{value:.2}");
-    let p50 = drift("not_steady_p50", "the p50 in ms", &medians, words, limits.of(Limit::NotSteadyP50));
-    reasons.extend([rate, p50].into_iter().flatten());
+    reasons.extend(drift("not_steady_p50", "the p50 in ms", &medians, words, limits.of(Limit::NotSteadyP50)));
 }
 
 /// A script's own load may be anything; one in stages shall not be steady.

@@ -318,8 +318,10 @@ fn a_rate_that_drifts() {
 
 #[test]
 fn a_median_that_drifts_and_what_k6_s_start_and_end_do_not_tell() {
+    let open = Form::Constant { level: 1_000, duration_ms: 10_000 };
+    let constant = with(|case| case.load = Load::Open(Open::new(open, None).expect("a load")));
     let slower = |from: u32, bucket| {
-        ordinary().each_second(move |number, second| {
+        constant.clone().each_second(move |number, second| {
             if number >= from {
                 second.succeeded = latencies(bucket, 1_000);
             }
@@ -328,7 +330,13 @@ fn a_median_that_drifts_and_what_k6_s_start_and_end_do_not_tell() {
     fine(&slower(7, -77));
     assert_eq!(suspect(&slower(7, -72), "not_steady_p50").unit, Some(Unit::Share));
     fine(&slower(10, -20));
-    let cold = ordinary().each_second(|number, second| {
+    let users = ordinary().each_second(|number, second| {
+        if number >= 7 {
+            second.succeeded = latencies(-72, 1_000);
+        }
+    });
+    fine(&users);
+    let cold = constant.each_second(|number, second| {
         if number == 1 {
             second.succeeded = latencies(-20, 950);
         }
