@@ -44,13 +44,13 @@ pub struct Demo {
     #[arg(long, default_value_t = 10)]
     vus: u32,
     /// Measured time of each run
-    #[arg(long, default_value = "10s", value_parser = duration::seconds)]
+    #[arg(long, default_value = "6s", value_parser = duration::seconds)]
     duration: f64,
     /// Warm-up before each run
     #[arg(long, default_value = "2s", value_parser = duration::seconds)]
     warm_up: f64,
     /// Runs of each target at each size
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 6)]
     repeat: u32,
     /// The folder of the database
     #[arg(long, env = "BREWBENCH_DATA", default_value = "data")]

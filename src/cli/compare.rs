@@ -93,7 +93,7 @@ fn figures(comparison: &Comparison) -> String {
         comparison.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| cells(comparison, cell))).collect();
     let any_suspect = comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.tally.suspect > 0);
     let hint = if any_suspect { "? some of these runs are suspect\n" } else { "" };
-    table(&head, &rows) + "medians of the runs that count; * clearly better than all others of its size\n" + hint
+    table(&head, &rows) + "medians of the runs that count; * better than all others of its size\n" + hint
 }
 
 fn cells(comparison: &Comparison, cell: &Cell) -> Vec<String> {

@@ -1,12 +1,14 @@
 //! The figures of a comparison: rows of cells that may be held against each other. Pure.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
     metric::Metric,
     selection::{Group, Setting},
-    statistics::{self, Lead, Spread, Standing},
+    statistics::{self, Difference, Lead, Spread, Standing},
 };
 use crate::{
     runs::{Run, Verdict},
@@ -23,6 +25,8 @@ pub struct Row {
     pub setting: Setting,
     /// By subject.
     pub cells: Vec<Cell>,
+    /// Who leads in each metric that is judged.
+    pub leads: BTreeMap<Metric, Lead>,
 }
 
 /// One subject in one setting.
@@ -64,11 +68,15 @@ pub struct Stat {
     pub metric: Metric,
     /// Over the repetitions that count; null when none has it.
     pub spread: Option<Spread>,
-    /// The difference of the medians relative to the baseline's: 0.28 is 28 % more.
-    pub change: Option<f64>,
-    /// How it stands against the baseline.
+    /// By how much it differs from the baseline's cell of its row.
+    pub difference: Option<Difference>,
+    /// How often chance alone would make such a difference somewhere on this page; null where nothing is judged.
+    pub p: Option<f64>,
+    /// The least difference to the baseline that would probably have been seen with these repetitions, as a share.
+    pub detectable: Option<f64>,
+    /// How it stands against the baseline; null for metrics that are shown and not judged.
     pub standing: Option<Standing>,
-    /// Whether it is clearly better than every other cell of its row.
+    /// Whether it is better than every other cell of its row.
     pub best: bool,
     /// Whether figures of suspect runs are among those that it comes of.
     #[serde(default)]
@@ -81,10 +89,9 @@ impl Row {
         self.cells.iter().filter(|cell| cell.tally.counting() > 0)
     }
 
-    /// Who leads in a metric: the place is that among [`Row::rivals`].
+    /// Who leads in a metric; nobody in one that is not judged.
     pub fn lead(&self, metric: Metric) -> Lead {
-        let sides: Vec<_> = self.rivals().map(|cell| cell.stat(metric).spread.clone()).collect();
-        metric.better().map_or(Lead::Unclear, |better| statistics::lead(&sides, better))
+        self.leads.get(&metric).copied().unwrap_or(Lead::Unclear)
     }
 }
 
@@ -92,6 +99,11 @@ impl Cell {
     /// The runs whose figures are used.
     pub fn counting(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(|run| run.counts())
+    }
+
+    /// A figure of each run that counts and has it.
+    pub fn values(&self, metric: Metric) -> Vec<f64> {
+        self.counting().filter_map(|run| metric.of(run)).collect()
     }
 
     /// One of its figures.
@@ -148,16 +160,28 @@ impl Stat {
 
     /// The difference to the baseline: `+28.3 %`.
     pub fn change(&self) -> Figure {
-        format::change(self.change)
+        format::change(self.difference.map(|difference| difference.change()))
     }
 
-    /// What the difference means: `faster`, and whether that is clear.
+    /// Where the difference probably lies: `+26.1 % to +30.2 %`; empty where that is not known.
+    pub fn interval(&self) -> String {
+        let interval = self.difference.and_then(|difference| difference.interval());
+        interval.map_or_else(String::new, |(low, high)| {
+            let end = |share| format::change(Some(share));
+            format!("{} to {}", end(low).text(), end(high).text())
+        })
+    }
+
+    /// What the difference means: `faster`, whether that is sure, and within what.
     pub fn meaning(&self) -> String {
-        let word = self.change.map_or("", |change| self.metric.word(change));
+        let word = self.difference.map_or("", |difference| self.metric.word(difference.change()));
+        let within = self.interval();
+        let within = if within.is_empty() { within } else { format!(", {within}") };
         match self.standing {
-            Some(Standing::Unclear) => format!("{word} than the baseline, not clearly"),
-            Some(Standing::TooFew) => format!("{word} than the baseline, too few repetitions"),
-            _ => format!("{word} than the baseline"),
+            Some(Standing::Unclear) => format!("no difference to the baseline seen{within}"),
+            Some(Standing::TooFew) => format!("{word} than the baseline, too few repetitions to say so{within}"),
+            Some(_) => format!("{word} than the baseline{within}"),
+            None => format!("{word} than the baseline, shown and not judged{within}"),
         }
     }
 
@@ -182,15 +206,12 @@ impl Stat {
     }
 }
 
-/// Fills the rows: every cell's figures, who is best, and how all stand against the baseline.
-pub fn rows(settings: Vec<Setting>, groups: Vec<Group>, base: usize) -> Vec<Row> {
-    let mut rows: Vec<Row> = settings.into_iter().map(|setting| Row { setting, cells: Vec::new() }).collect();
+/// Puts the runs into rows of cells. Nothing is judged yet.
+pub fn rows(settings: Vec<Setting>, groups: Vec<Group>) -> Vec<Row> {
+    let row = |setting| Row { setting, cells: Vec::new(), leads: BTreeMap::new() };
+    let mut rows: Vec<Row> = settings.into_iter().map(row).collect();
     for Group { subject, setting, runs } in groups {
         rows[setting].cells.push(Cell { subject, tally: Tally::of(&runs), stats: stats(&runs), runs });
-    }
-    for row in &mut rows {
-        mark_best(row);
-        relate(row, base);
     }
     rows
 }
@@ -198,35 +219,9 @@ pub fn rows(settings: Vec<Setting>, groups: Vec<Group>, base: usize) -> Vec<Row>
 fn stats(runs: &[Run]) -> Vec<Stat> {
     let stat = |metric: Metric| {
         let counting = || runs.iter().filter(|run| run.counts() && metric.of(run).is_some());
-        let values = counting().filter_map(|run| metric.of(run));
+        let spread = statistics::spread(counting().filter_map(|run| metric.of(run)));
         let suspect = counting().any(|run| run.verdict == Some(Verdict::Suspect));
-        Stat { metric, spread: statistics::spread(values), change: None, standing: None, best: false, suspect }
+        Stat { metric, spread, difference: None, p: None, detectable: None, standing: None, best: false, suspect }
     };
     Metric::ALL.map(stat).into()
-}
-
-fn mark_best(row: &mut Row) {
-    for metric in Metric::ALL {
-        if let Lead::Of(place) = row.lead(metric) {
-            let winner = row.cells.iter_mut().filter(|cell| cell.tally.counting() > 0).nth(place);
-            if let Some(winner) = winner {
-                winner.stats[metric as usize].best = true;
-            }
-        }
-    }
-}
-
-/// Relates every cell to the baseline's cell in its row.
-fn relate(row: &mut Row, base: usize) {
-    let Some(baseline) = row.cells.iter().find(|cell| cell.subject == base).map(|cell| cell.stats.clone()) else {
-        return;
-    };
-    for cell in row.cells.iter_mut().filter(|cell| cell.subject != base) {
-        for (stat, against) in cell.stats.iter_mut().zip(&baseline) {
-            if let (Some(spread), Some(against)) = (&stat.spread, &against.spread) {
-                stat.change = statistics::change(spread, against);
-                stat.standing = stat.metric.better().map(|better| statistics::stand(spread, against, better));
-            }
-        }
-    }
 }

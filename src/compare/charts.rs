@@ -254,7 +254,7 @@ mod tests {
     use super::*;
     use crate::compare::{
         Comparison,
-        made_up::{faster, judged, run, sized, thrice},
+        made_up::{faster, judged, repeated, run, sized},
     };
     use crate::web::mark::{Mark, Marks};
 
@@ -267,8 +267,8 @@ mod tests {
     }
 
     fn two() -> Vec<Run> {
-        let mut runs = thrice(|n| run("gosherve", n));
-        runs.extend(thrice(|n| faster(run("servy", n), 1.25)));
+        let mut runs = repeated(|n| run("gosherve", n));
+        runs.extend(repeated(|n| faster(run("servy", n), 1.25)));
         runs
     }
 
@@ -280,8 +280,8 @@ mod tests {
         let data = charts[0].figure.0["data"].as_array().expect("traces");
         assert_eq!(data.len(), 4);
         assert_eq!(data[0]["x"], json!([10_000.0]));
-        assert_eq!(data[1]["x"].as_array().map(Vec::len), Some(3));
-        assert_eq!(charts[1].figure.0["data"].as_array().map(Vec::len), Some(2 * 2 * 6));
+        assert_eq!(data[1]["x"].as_array().map(Vec::len), Some(6));
+        assert_eq!(charts[1].figure.0["data"].as_array().map(Vec::len), Some(2 * 2 * 7));
     }
 
     #[test]
@@ -295,8 +295,8 @@ mod tests {
 
     #[test]
     fn versions_of_one_target_have_one_colour_and_differ_in_hatch_and_shape() {
-        let mut runs = thrice(|n| run("servy", n));
-        runs.extend(thrice(|n| Run { version: Some("2.0".to_owned()), id: format!("new-{n}"), ..run("servy", n) }));
+        let mut runs = repeated(|n| run("servy", n));
+        runs.extend(repeated(|n| Run { version: Some("2.0".to_owned()), id: format!("new-{n}"), ..run("servy", n) }));
         let charts = charts_of(runs);
         let data = &charts[0].figure.0["data"];
         let (old, new) = (&data[0]["marker"], &data[2]["marker"]);
@@ -307,9 +307,9 @@ mod tests {
 
     #[test]
     fn several_sizes_are_groups_of_one_chart() {
-        let mut runs = thrice(|n| sized("gosherve", n, 1.0));
-        runs.extend(thrice(|n| sized("gosherve", n, 4.0)));
-        runs.extend(thrice(|n| sized("servy", n, 4.0)));
+        let mut runs = repeated(|n| sized("gosherve", n, 1.0));
+        runs.extend(repeated(|n| sized("gosherve", n, 4.0)));
+        runs.extend(repeated(|n| sized("servy", n, 4.0)));
         let charts = charts_of(runs);
         assert_eq!(charts[0].title, "Throughput by machine size");
         assert_eq!(charts[0].figure.0["layout"]["xaxis"]["ticktext"], json!(["1 vCPU / 2 GiB", "4 vCPU / 8 GiB"]));
@@ -331,14 +331,17 @@ mod tests {
         let mut runs = two();
         runs[1] = judged(runs[1].clone(), Verdict::Suspect, "shared cores");
         let chart = &charts_of(runs)[0];
-        assert_eq!(chart.figure.0["data"][1]["marker"]["symbol"], json!(["circle", "circle-open", "circle"]));
+        assert_eq!(
+            chart.figure.0["data"][1]["marker"]["symbol"],
+            json!(["circle", "circle-open", "circle", "circle", "circle", "circle"])
+        );
         assert!(chart.unit.contains("hollow"));
     }
 
     #[test]
     fn what_does_not_count_is_not_drawn() {
         let mut runs = two();
-        runs.extend(thrice(|n| judged(run("down", n), Verdict::Invalid, "all failed")));
+        runs.extend(repeated(|n| judged(run("down", n), Verdict::Invalid, "all failed")));
         let text = charts_of(runs)[0].figure.0.to_string();
         assert!(!text.contains("down"), "{text}");
         assert!(charts_of(vec![judged(run("down", 1), Verdict::Invalid, "all failed")]).is_empty());
@@ -352,16 +355,16 @@ mod tests {
         };
         let runs: Vec<Run> = two().into_iter().map(without).collect();
         let names = charts_of(runs)[1].figure.0["layout"]["xaxis"]["ticktext"].clone();
-        assert_eq!(names, json!(["avg", "p50", "p90", "p95", "max"]));
-        let mut sizes = thrice(|n| without(sized("gosherve", n, 1.0)));
-        sizes.extend(thrice(|n| without(sized("gosherve", n, 4.0))));
+        assert_eq!(names, json!(["avg", "p50", "p90", "p95", "p99.9", "max"]));
+        let mut sizes = repeated(|n| without(sized("gosherve", n, 1.0)));
+        sizes.extend(repeated(|n| without(sized("gosherve", n, 4.0))));
         let charts = charts_of(sizes);
         assert_eq!(charts.iter().map(|chart| chart.id).collect::<Vec<_>>(), ["throughput"]);
     }
 
     #[test]
     fn names_are_text_and_never_markup() {
-        let runs = thrice(|n| run("</script><script>alert(1)</script>", n));
+        let runs = repeated(|n| run("</script><script>alert(1)</script>", n));
         for chart in charts_of(runs) {
             assert!(!chart.figure.to_string().contains('<'));
             assert!(!chart.figure.0.to_string().contains("<script>"));

@@ -1,11 +1,12 @@
 //! The answer first: what a comparison says in a few words and one big figure each. Pure.
 
 use super::{
+    answers::Asked,
     cell::{Cell, Row},
     left_out::{LeftOut, no_result},
     metric::Metric,
     selection::{Setting, Subject, only_sizes_differ, shared},
-    statistics::{self, Better, ENOUGH, Lead, Spread, Standing},
+    statistics::{self, Better, Lead, Spread, Standing},
 };
 use crate::web::{
     card::{Card, Tone},
@@ -61,15 +62,18 @@ fn one<T: PartialEq>(mut values: impl Iterator<Item = Option<T>>) -> Option<T> {
 }
 
 /// The cards: for two targets in one setting by how much they differ, else who leads where.
-pub fn cards(subjects: &[Subject], base: usize, rows: &[Row], left_out: &[LeftOut]) -> Vec<Card> {
+pub fn cards(subjects: &[Subject], base: usize, rows: &[Row], asked: Asked, left_out: &[LeftOut]) -> Vec<Card> {
     let unfinished = || rows.iter().flat_map(|row| &row.cells).map(|cell| cell.tally.unfinished).sum();
     match rows {
         rows if rows.iter().all(|row| row.rivals().count() == 0) => vec![no_result(left_out, unfinished())],
         [row] if subjects.len() == 1 => row.rivals().flat_map(own).collect(),
-        [row] if subjects.len() == 2 => pair(subjects, base, row),
-        [row] => HEADLINES.into_iter().map(|headline| doubted(leader(subjects, row, headline), row.rivals())).collect(),
+        [row] if subjects.len() == 2 => pair(subjects, base, row, asked),
+        [row] => {
+            let leading = |headline| doubted(leader(subjects, row, headline, asked), row.rivals());
+            HEADLINES.into_iter().map(leading).collect()
+        }
         rows => {
-            let leading = |row| doubted(leader(subjects, row, by_setting(row)), row.rivals());
+            let leading = |row| doubted(leader(subjects, row, by_setting(row), asked), row.rivals());
             rows.iter().take(MOST_CARDS).map(leading).collect()
         }
     }
@@ -106,7 +110,7 @@ fn own(cell: &Cell) -> Vec<Card> {
     HEADLINES.into_iter().map(card).chain([failures(cell, None)]).collect()
 }
 
-fn pair(subjects: &[Subject], base: usize, row: &Row) -> Vec<Card> {
+fn pair(subjects: &[Subject], base: usize, row: &Row, asked: Asked) -> Vec<Card> {
     let rivals: Vec<&Cell> = row.rivals().collect();
     let [one, other] = rivals.as_slice() else {
         let there: Vec<_> = rivals.iter().map(|cell| cell.subject).collect();
@@ -117,9 +121,7 @@ fn pair(subjects: &[Subject], base: usize, row: &Row) -> Vec<Card> {
     };
     let (challenger, baseline) = if one.subject == base { (*other, *one) } else { (*one, *other) };
     let name = subjects[base].label.as_str();
-    let card = |(metric, label, unit)| {
-        doubted(difference(metric, label, unit, challenger, baseline, name), [challenger, baseline])
-    };
+    let card = |headline| doubted(difference(headline, challenger, baseline, name, asked), [challenger, baseline]);
     HEADLINES.into_iter().map(card).chain([failures(challenger, Some((baseline, name)))]).collect()
 }
 
@@ -133,24 +135,31 @@ fn doubted<'a>(card: Card, cells: impl IntoIterator<Item = &'a Cell>) -> Card {
     Card { detail, tone: Tone::Doubtful, ..card }
 }
 
-fn difference(metric: Metric, label: &str, unit: &str, challenger: &Cell, baseline: &Cell, name: &str) -> Card {
+fn difference((metric, label, unit): Headline, challenger: &Cell, baseline: &Cell, name: &str, asked: Asked) -> Card {
     let (stat, against) = (challenger.stat(metric), baseline.stat(metric));
-    let (Some(ratio), Some(standing)) = (stat.change, stat.standing) else {
+    let (Some(difference), Some(standing)) = (stat.difference, stat.standing) else {
         return Card::new(label, "not known", "the summaries do not have it", Tone::Plain);
     };
-    let (change, word) = (stat.change().text().to_owned(), metric.word(ratio));
+    let (change, word) = (stat.change().text().to_owned(), metric.word(difference.change()));
     let figures = format!("{} instead of {}{unit}", stat.figure().text(), against.figure().text());
-    let fewest = challenger.tally.counting().min(baseline.tally.counting());
+    let within = match stat.interval() {
+        interval if interval.is_empty() => String::new(),
+        interval => format!(" ({interval})"),
+    };
     match standing {
-        Standing::Better => Card::new(label, change, format!("{word} than {name} · {figures}"), Tone::Good),
-        Standing::Worse => Card::new(label, change, format!("{word} than {name} · {figures}"), Tone::Bad),
+        Standing::Better => Card::new(label, change, format!("{word} than {name}{within} · {figures}"), Tone::Good),
+        Standing::Worse => Card::new(label, change, format!("{word} than {name}{within} · {figures}"), Tone::Bad),
         Standing::Unclear => {
-            let detail = format!("{change} in the median: the repetitions lie too close · {figures}");
-            Card::new(label, "no clear difference", detail, Tone::Plain)
+            let seen = stat.detectable.map_or_else(String::new, |least| {
+                format!(" · {} would probably have been seen", format::percent(Some(least)).text())
+            });
+            let detail = format!("{change} in the median{within}{seen} · {figures}");
+            Card::new(label, "no difference seen", detail, Tone::Plain)
         }
         Standing::TooFew => {
-            let detail = format!("{word}, but too few repetitions to say so ({fewest} of {ENOUGH}) · {figures}");
-            Card::new(label, change, detail, Tone::Doubtful)
+            let fewest = challenger.values(metric).len().min(baseline.values(metric).len());
+            let few = format!("too few repetitions to say so ({fewest} of {})", asked.enough);
+            Card::new(label, change, format!("{word}, but {few} · {figures}"), Tone::Doubtful)
         }
     }
 }
@@ -173,7 +182,7 @@ fn failures(cell: &Cell, against: Option<(&Cell, &str)>) -> Card {
 }
 
 /// Who leads one setting in one metric.
-fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline) -> Card {
+fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, asked: Asked) -> Card {
     let lead = row.lead(metric);
     // None sorts last, so the best one known comes first.
     let mut cells: Vec<(&Cell, &Spread)> =
@@ -182,7 +191,7 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline) -> C
         Some(Better::Higher) => b.median.total_cmp(&a.median),
         _ => a.median.total_cmp(&b.median),
     });
-    let Some((first, spread)) = cells.first() else {
+    let Some((first, _)) = cells.first() else {
         return Card::new(label, "no figures", "no run that counts has it", Tone::Doubtful);
     };
     let subject = &subjects[first.subject];
@@ -194,10 +203,10 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline) -> C
     let foremost = format!("best median: {}, {figure}", subject.label);
     match lead {
         Lead::Of(_) => {
-            let ahead = cells.get(1).and_then(|(second, other)| {
-                let ratio = statistics::change(spread, other)?;
+            let ahead = cells.get(1).and_then(|(second, _)| {
+                let apart = statistics::difference(&second.values(metric), &first.values(metric))?;
                 let name = &subjects[second.subject].label;
-                Some(format!("{} against {name}", format::change(Some(ratio)).text()))
+                Some(format!("{} against {name}", format::change(Some(apart.change())).text()))
             });
             named(
                 [Some(format!("leads with {figure}")), ahead].into_iter().flatten().collect::<Vec<_>>().join(", "),
@@ -206,12 +215,10 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline) -> C
         }
         Lead::Alone => named(format!("{figure} · nobody to compare with here"), Tone::Plain),
         Lead::Unclear => Card::new(label, "no clear leader", foremost, Tone::Plain),
-        Lead::TooFew(fewest) => Card::new(
-            label,
-            "too few repetitions",
-            format!("{foremost} ({fewest} of {ENOUGH} repetitions)"),
-            Tone::Doubtful,
-        ),
+        Lead::TooFew(fewest) => {
+            let detail = format!("{foremost} ({fewest} of {} repetitions)", asked.enough);
+            Card::new(label, "too few repetitions", detail, Tone::Doubtful)
+        }
     }
 }
 
@@ -220,7 +227,7 @@ mod tests {
     use crate::{
         compare::{
             Comparison,
-            made_up::{failed, faster, run, sized, thrice},
+            made_up::{failed, faster, repeated, run, sized},
         },
         runs::Run,
         web::{card::Tone, mark::Marks},
@@ -233,16 +240,19 @@ mod tests {
     }
 
     fn against(factor: f64) -> Vec<Run> {
-        let mut runs = thrice(|n| run("gosherve", n));
-        runs.extend(thrice(|n| faster(run("servy", n), factor)));
+        let mut runs = repeated(|n| run("gosherve", n));
+        runs.extend(repeated(|n| faster(run("servy", n), factor)));
         runs
     }
 
     #[test]
     fn two_targets_are_told_apart_in_words_and_figures() {
         let cards = cards(against(1.25));
-        let told =
-            ("+25.0 %".to_owned(), "faster than gosherve · 12,500 instead of 10,000 requests/s".to_owned(), Tone::Good);
+        let told = (
+            "+25.0 %".to_owned(),
+            "faster than gosherve (+24.4 % to +25.6 %) · 12,500 instead of 10,000 requests/s".to_owned(),
+            Tone::Good,
+        );
         assert_eq!(cards[0], told);
         assert_eq!(cards[2].0, "−20.0 %");
         assert_eq!((cards[3].0.as_str(), cards[3].1.as_str()), ("none", "on either side"));
@@ -252,19 +262,20 @@ mod tests {
     fn slower_is_bad_and_close_is_no_difference() {
         assert_eq!(cards(against(0.8))[0].2, Tone::Bad);
         let close = &cards(against(1.004))[0];
-        assert_eq!((close.0.as_str(), close.2), ("no clear difference", Tone::Plain));
+        assert_eq!((close.0.as_str(), close.2), ("no difference seen", Tone::Plain));
+        assert!(close.1.contains("% would probably have been seen · 10,040 instead of 10,000"), "{}", close.1);
     }
 
     #[test]
     fn one_repetition_is_too_few() {
         let cards = cards(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)]);
-        assert!(cards[0].1.starts_with("faster, but too few repetitions to say so (1 of 3)"), "{cards:?}");
+        assert!(cards[0].1.starts_with("faster, but too few repetitions to say so (1 of 5)"), "{cards:?}");
         assert_eq!(cards[0].2, Tone::Doubtful);
     }
 
     #[test]
     fn who_has_no_run_that_counts_is_named() {
-        let mut runs = thrice(|n| run("gosherve", n));
+        let mut runs = repeated(|n| run("gosherve", n));
         runs.push(failed(run("servy", 1), "did not start"));
         assert_eq!(cards(runs)[0].1, "servy has no run that counts");
     }
@@ -272,16 +283,16 @@ mod tests {
     #[test]
     fn one_repetition_with_failures_is_not_hidden_by_two_without() {
         let mut runs = against(1.25);
-        runs[4].error_rate = Some(0.004);
+        runs[7].error_rate = Some(0.004);
         let card = &cards(runs)[3];
         assert_eq!((card.0.as_str(), card.1.as_str()), ("0.40 %", "in the worst repetition; gosherve 0 %"));
     }
 
     #[test]
     fn several_sizes_each_say_who_leads() {
-        let mut runs = thrice(|n| sized("gosherve", n, 1.0));
-        runs.extend(thrice(|n| faster(sized("servy", n, 1.0), 1.5)));
-        runs.extend(thrice(|n| sized("gosherve", n, 4.0)));
+        let mut runs = repeated(|n| sized("gosherve", n, 1.0));
+        runs.extend(repeated(|n| faster(sized("servy", n, 1.0), 1.5)));
+        runs.extend(repeated(|n| sized("gosherve", n, 4.0)));
         runs.push(sized("servy", 1, 4.0));
         let cards = cards(runs);
         assert_eq!(

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// One column. Latency is that of all requests, failed ones included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// Requests per second of the measured phase.
@@ -25,6 +25,8 @@ pub enum Metric {
     P95Ms,
     /// 99th percentile, ms.
     P99Ms,
+    /// 99.9th percentile, ms.
+    P999Ms,
     /// Greatest latency, ms.
     MaxMs,
     /// Failed requests as a share of all, 0 to 1.
@@ -35,20 +37,42 @@ pub enum Metric {
 
 impl Metric {
     /// All, in order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Rps,
         Self::AvgMs,
         Self::P50Ms,
         Self::P90Ms,
         Self::P95Ms,
         Self::P99Ms,
+        Self::P999Ms,
         Self::MaxMs,
         Self::ErrorRate,
         Self::ReceivedPerS,
     ];
 
     /// Those of the latency chart.
-    pub const LATENCY: [Self; 6] = [Self::AvgMs, Self::P50Ms, Self::P90Ms, Self::P95Ms, Self::P99Ms, Self::MaxMs];
+    pub const LATENCY: [Self; 7] =
+        [Self::AvgMs, Self::P50Ms, Self::P90Ms, Self::P95Ms, Self::P99Ms, Self::P999Ms, Self::MaxMs];
+
+    /// Those that are judged. The others follow from the same requests: judging them too would only make it harder to
+    /// be sure of any.
+    pub const JUDGED: [Self; 4] = [Self::Rps, Self::P50Ms, Self::P99Ms, Self::ErrorRate];
+
+    /// What JSON, addresses and commands call it.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Rps => "rps",
+            Self::AvgMs => "avg_ms",
+            Self::P50Ms => "p50_ms",
+            Self::P90Ms => "p90_ms",
+            Self::P95Ms => "p95_ms",
+            Self::P99Ms => "p99_ms",
+            Self::P999Ms => "p999_ms",
+            Self::MaxMs => "max_ms",
+            Self::ErrorRate => "error_rate",
+            Self::ReceivedPerS => "received_per_s",
+        }
+    }
 
     /// A column's head, with the unit where the cells have none.
     pub fn head(self) -> &'static str {
@@ -59,6 +83,7 @@ impl Metric {
             Self::P90Ms => "p90 ms",
             Self::P95Ms => "p95 ms",
             Self::P99Ms => "p99 ms",
+            Self::P999Ms => "p99.9 ms",
             Self::MaxMs => "max ms",
             Self::ErrorRate => "failed",
             Self::ReceivedPerS => "received",
@@ -74,6 +99,7 @@ impl Metric {
             Self::P90Ms => "p90",
             Self::P95Ms => "p95",
             Self::P99Ms => "p99",
+            Self::P999Ms => "p99.9",
             Self::MaxMs => "max",
             Self::ErrorRate => "failed requests",
             Self::ReceivedPerS => "received",
@@ -120,6 +146,7 @@ impl Metric {
             Self::P90Ms => run.p90_ms,
             Self::P95Ms => run.p95_ms,
             Self::P99Ms => run.p99_ms,
+            Self::P999Ms => run.p999_ms,
             Self::MaxMs => run.max_ms,
             Self::ErrorRate => run.error_rate,
             Self::ReceivedPerS => {
@@ -141,6 +168,13 @@ impl Metric {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_metric_is_called_alike_everywhere() {
+        for metric in Metric::ALL {
+            assert_eq!(serde_json::to_value(metric).expect("a word"), metric.key());
+        }
+    }
 
     #[test]
     fn more_throughput_and_less_latency_are_faster() {

@@ -1,12 +1,14 @@
 //! Runs side by side, with a verdict that can be trusted.
 //!
-//! In reading order: [`selection`] says which runs may be compared, [`statistics`] who wins, [`cell`] holds the figures,
-//! [`view`] puts them together with [`headline`], [`notes`], [`left_out`] and [`charts`]. All of that is pure; [`pages`] and [`api`] show it.
+//! In reading order: [`selection`] says which runs may be compared, [`cell`] holds the figures, [`statistics`] has the
+//! formulas, [`answers`] asks who wins by them, [`view`] puts them together with [`headline`], [`notes`], [`left_out`] and [`charts`]. All of that is pure; [`pages`] and [`api`] show it.
 
+pub mod answers;
 pub mod api;
 pub mod cell;
 pub mod charts;
 pub mod headline;
+pub mod least;
 pub mod left_out;
 #[cfg(test)]
 mod made_up;
@@ -29,6 +31,7 @@ use crate::{
     state::AppState,
 };
 
+use least::Least;
 pub use view::Comparison;
 
 /// More runs than this are no comparison that anybody reads.
@@ -53,6 +56,9 @@ pub struct Chosen {
     pub runs: Vec<String>,
     /// The target that differences are relative to: `name` or `name@version`. The first by name if not given.
     pub baseline: Option<String>,
+    /// From where on a difference matters, percent by metric: `rps:2,p99_ms:5`. One percent if not given; of failed
+    /// requests 0.1 points of their share.
+    pub least: Option<String>,
 }
 
 impl Chosen {
@@ -70,6 +76,11 @@ impl Chosen {
     fn baseline(&self) -> Option<&str> {
         self.baseline.as_deref().filter(|key| !key.is_empty())
     }
+
+    fn least(&self) -> Result<Least> {
+        let parsed = self.least.as_deref().unwrap_or_default().parse();
+        parsed.map_err(|fault: String| Error::Invalid(format!("least: {fault}")))
+    }
 }
 
 /// Reads the runs with these ids and compares them. Some that are missing are a note, all of them an error.
@@ -84,7 +95,7 @@ async fn load(state: &AppState, chosen: &Chosen, ids: &[String]) -> Result<Compa
     let missing: Vec<String> = ids.iter().filter(|id| !runs.iter().any(|run| run.id == **id)).cloned().collect();
     let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
     let marks = catalog::queries::marks(&state.db.read, &targets).await?;
-    let mut comparison = Comparison::new(runs, &marks, chosen.baseline());
+    let mut comparison = Comparison::by(runs, &marks, chosen.baseline(), &chosen.least()?);
     comparison.notes.extend(notes::missing(&missing));
     Ok(comparison)
 }
@@ -95,8 +106,11 @@ mod tests {
 
     #[test]
     fn ids_come_by_commas_or_one_by_one_and_count_once() {
-        let chosen =
-            Chosen { runs: vec!["a, b".to_owned(), "c".to_owned(), "a,".to_owned()], baseline: Some(String::new()) };
+        let chosen = Chosen {
+            runs: vec!["a, b".to_owned(), "c".to_owned(), "a,".to_owned()],
+            baseline: Some(String::new()),
+            least: None,
+        };
         assert_eq!(chosen.ids(), ["a", "b", "c"]);
         assert_eq!(chosen.baseline(), None);
     }

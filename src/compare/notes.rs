@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
+    answers::Asked,
     cell::{Cell, Row, Tally},
     left_out::{LeftOut, counts},
     metric::Metric,
     selection::Subject,
-    statistics::ENOUGH,
 };
 use crate::{
     runs::{Origin, Run, Verdict},
@@ -55,14 +55,14 @@ impl Level {
 }
 
 /// All notes of a comparison.
-pub fn notes(subjects: &[Subject], rows: &[Row], left_out: &[LeftOut]) -> Vec<Note> {
+pub fn notes(subjects: &[Subject], rows: &[Row], asked: Asked, left_out: &[LeftOut]) -> Vec<Note> {
     let mut notes = Vec::new();
     // Where nothing else is there, the answer itself says so.
     if rows.iter().any(|row| row.rivals().count() > 0) {
         notes.extend(not_used(left_out));
     }
     notes.extend(suspect(rows));
-    notes.extend(too_few(subjects, rows));
+    notes.extend(too_few(subjects, rows, asked));
     notes.extend(absent(subjects, rows));
     notes.extend(executables(subjects, rows));
     notes.extend(surroundings(rows));
@@ -136,22 +136,22 @@ fn suspect(rows: &[Row]) -> Option<Note> {
     })
 }
 
-fn too_few(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
-    let mut cells = 0;
-    let mut fewest = ENOUGH;
+fn too_few(subjects: &[Subject], rows: &[Row], asked: Asked) -> Option<Note> {
+    let Asked { enough, questions } = asked;
+    let mut fewest = enough;
     let mut names = BTreeSet::new();
     for row in rows.iter().filter(|row| row.rivals().count() > 1) {
-        for cell in row.rivals().filter(|cell| cell.tally.counting() < ENOUGH) {
-            cells += 1;
+        for cell in row.rivals().filter(|cell| cell.tally.counting() < enough) {
             fewest = fewest.min(cell.tally.counting());
             names.insert(subjects[cell.subject].label.clone());
         }
     }
+    let why = if questions > 1 { format!(", because {questions} questions are asked at once") } else { String::new() };
     let text = format!(
-        "{}: {fewest} of {ENOUGH}. A winner needs {ENOUGH} repetitions that count on each side.",
-        listed(names.into_iter())
+        "{}: {fewest} of {enough}. For a winner on this page each side needs {enough} repetitions that count{why}.",
+        listed(names.iter().cloned())
     );
-    (cells > 0).then(|| doubt("Too few repetitions.", text))
+    (!names.is_empty()).then(|| doubt("Too few repetitions.", text))
 }
 
 /// Who has nothing that counts where others have.
@@ -273,7 +273,7 @@ mod tests {
     use crate::{
         compare::{
             Comparison,
-            made_up::{failed, judged, run, sized, thrice},
+            made_up::{failed, judged, repeated, run, sized},
         },
         runs::{Run, Verdict},
         web::mark::Marks,
@@ -288,8 +288,8 @@ mod tests {
     }
 
     fn both() -> Vec<Run> {
-        let mut runs = thrice(|n| run("gosherve", n));
-        runs.extend(thrice(|n| run("servy", n)));
+        let mut runs = repeated(|n| run("gosherve", n));
+        runs.extend(repeated(|n| run("servy", n)));
         runs
     }
 
@@ -316,9 +316,9 @@ mod tests {
     #[test]
     fn unlike_surroundings_are_told() {
         let mut runs = both();
-        runs[5].agent = Some("laptop".to_owned());
-        runs[5].k6_version = Some("1.0.0".to_owned());
-        runs[4].target_sha256 = Some("other".to_owned());
+        runs[11].agent = Some("laptop".to_owned());
+        runs[11].k6_version = Some("1.0.0".to_owned());
+        runs[10].target_sha256 = Some("other".to_owned());
         let told = titles(runs.clone());
         assert_eq!(
             told[0],
@@ -327,14 +327,14 @@ mod tests {
         assert_eq!(told[1..], ["Agents differ. bench-01 and laptop.", "k6 versions differ. 1.0.0 and 1.8.1."]);
         let notes = Comparison::new(runs, &Marks::default(), None).notes;
         let pair = notes.iter().find_map(|note| note.environments.clone()).expect("two machines");
-        assert_eq!(pair, ["gosherve-1", "servy-3"], "one of each");
+        assert_eq!(pair, ["gosherve-1", "servy-6"], "one of each");
     }
 
     #[test]
     fn sizes_that_only_one_target_ran_on_are_a_doubt() {
-        let mut runs = thrice(|n| sized("gosherve", n, 1.0));
-        runs.extend(thrice(|n| sized("gosherve", n, 4.0)));
-        runs.extend(thrice(|n| sized("servy", n, 4.0)));
+        let mut runs = repeated(|n| sized("gosherve", n, 1.0));
+        runs.extend(repeated(|n| sized("gosherve", n, 4.0)));
+        runs.extend(repeated(|n| sized("servy", n, 4.0)));
         let told = titles(runs);
         assert_eq!(told[0], "Nothing that counts from servy at 1 vCPU / 2 GiB.");
         assert!(told[1].starts_with("Machine sizes differ."), "{told:?}");
@@ -346,6 +346,6 @@ mod tests {
         for run in &mut runs {
             run.p99_ms = None;
         }
-        assert_eq!(titles(runs), ["Not in every summary: p99 (6 runs). Such a run does not count for that figure."]);
+        assert_eq!(titles(runs), ["Not in every summary: p99 (12 runs). Such a run does not count for that figure."]);
     }
 }

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
     use crate::web::mark::Marks;
     use crate::{
-        compare::made_up::{faster, run, thrice},
+        compare::made_up::{faster, repeated, run},
         runs::Run,
     };
 
@@ -57,8 +57,8 @@ mod tests {
 
     #[test]
     fn a_page_opens_with_the_answer_and_ends_with_every_run() {
-        let mut runs = thrice(|n| run("gosherve", n));
-        runs.extend(thrice(|n| faster(run("servy", n), 1.25)));
+        let mut runs = repeated(|n| run("gosherve", n));
+        runs.extend(repeated(|n| faster(run("servy", n), 1.25)));
         let html = page(runs);
         let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
         assert!(at("+25.0\u{a0}%") < at("data-chart") && at("data-chart") < at("<h2>Figures"));
@@ -68,8 +68,8 @@ mod tests {
     #[test]
     fn hostile_names_stay_text_in_cells_and_in_charts() {
         let name = "<script>alert(1)</script>";
-        let mut runs = thrice(|n| run(name, n));
-        runs.extend(thrice(|n| run("</script><img src=x onerror=alert(1)>", n)));
+        let mut runs = repeated(|n| run(name, n));
+        runs.extend(repeated(|n| run("</script><img src=x onerror=alert(1)>", n)));
         let html = page(runs);
         assert!(!html.contains("<script>alert") && !html.contains("<img"), "{html}");
         let scripts = html.matches("<script").count();

@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
+    answers::{self, Asked},
     cell::{Row, Stat, rows},
     charts, headline,
+    least::Least,
     left_out::{LeftOut, left_out},
     metric::Metric,
     notes::{self, Level, Note},
@@ -30,6 +32,8 @@ pub struct Comparison {
     pub subjects: Vec<Subject>,
     /// Key of the subject that differences are relative to.
     pub baseline: Option<String>,
+    /// How many questions the page asks, and so many repetitions a side it takes to answer one.
+    pub asked: Asked,
     /// The answer.
     pub cards: Vec<Card>,
     /// The doubts.
@@ -60,18 +64,25 @@ pub struct Matrix {
 impl Comparison {
     /// Compares runs. The baseline is named by key or target; the first subject if it is not among them.
     pub fn new(runs: Vec<Run>, marks: &Marks, baseline: Option<&str>) -> Self {
+        Self::by(runs, marks, baseline, &Least::default())
+    }
+
+    /// The same, where other differences matter than usual.
+    pub fn by(runs: Vec<Run>, marks: &Marks, baseline: Option<&str>, least: &Least) -> Self {
         let Selection { subjects, settings, groups } = select(runs, marks);
         let named = |name: &str| subjects.iter().position(|subject| subject.key == name || subject.target == name);
         let base = baseline.and_then(named).unwrap_or(0);
-        let rows = rows(settings, groups, base);
+        let mut rows = rows(settings, groups);
+        let asked = answers::answer(&mut rows, base, least);
         let left_out = left_out(&subjects, &rows);
         Self {
             title: headline::title(&subjects, base),
             lead: headline::lead(&rows),
             baseline: subjects.get(base).map(|subject| subject.key.clone()),
-            cards: headline::cards(&subjects, base, &rows, &left_out),
-            notes: notes::notes(&subjects, &rows, &left_out),
+            cards: headline::cards(&subjects, base, &rows, asked, &left_out),
+            notes: notes::notes(&subjects, &rows, asked, &left_out),
             left_out,
+            asked,
             charts: charts::charts(&subjects, &rows),
             subjects,
             rows,
@@ -154,13 +165,13 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::made_up::{failed, faster, judged, run, sized, thrice};
+    use crate::compare::made_up::{failed, faster, judged, repeated, run, sized};
     use crate::compare::statistics::Standing;
     use crate::runs::Verdict;
 
     fn two() -> Vec<Run> {
-        let mut runs = thrice(|n| run("gosherve", n));
-        runs.extend(thrice(|n| faster(run("servy", n), 1.25)));
+        let mut runs = repeated(|n| run("gosherve", n));
+        runs.extend(repeated(|n| faster(run("servy", n), 1.25)));
         runs
     }
 
@@ -169,12 +180,12 @@ mod tests {
         let comparison = Comparison::new(two(), &Marks::default(), None);
         assert_eq!(comparison.title, "servy against gosherve");
         let [slow, fast] = comparison.rows[0].cells.as_slice() else { panic!("two cells") };
-        assert_eq!(slow.stat(Metric::Rps).change, None);
+        assert_eq!(slow.stat(Metric::Rps).difference, None);
         let rps = fast.stat(Metric::Rps);
         assert!(rps.best && !slow.stat(Metric::Rps).best);
         assert_eq!((rps.change().text(), rps.standing), ("+25.0\u{a0}%", Some(Standing::Better)));
         assert_eq!(fast.stat(Metric::P99Ms).change().text(), "−20.0\u{a0}%");
-        assert_eq!(rps.meaning(), "faster than the baseline");
+        assert_eq!(rps.meaning(), "faster than the baseline, +24.4\u{a0}% to +25.6\u{a0}%");
         assert!(!fast.stat(Metric::ReceivedPerS).best, "bytes follow from the answers");
     }
 
@@ -188,16 +199,16 @@ mod tests {
 
     #[test]
     fn what_is_invalid_or_failed_never_enters_and_never_wins() {
-        let mut runs = thrice(|n| run("gosherve", n));
-        runs.extend(thrice(|n| judged(faster(run("down", n), 50.0), Verdict::Invalid, "all requests failed")));
+        let mut runs = repeated(|n| run("gosherve", n));
+        runs.extend(repeated(|n| judged(faster(run("down", n), 50.0), Verdict::Invalid, "all requests failed")));
         runs.push(failed(run("gosherve", 4), "the target died"));
         let comparison = Comparison::new(runs, &Marks::default(), Some("gosherve"));
         let [down, good] = comparison.rows[0].cells.as_slice() else { panic!("two cells") };
-        assert_eq!((down.tally.invalid, down.stat(Metric::Rps).spread.clone()), (3, None));
-        assert_eq!((good.tally.valid, good.tally.failed), (3, 1));
+        assert_eq!((down.tally.invalid, down.stat(Metric::Rps).spread.clone()), (6, None));
+        assert_eq!((good.tally.valid, good.tally.failed), (6, 1));
         assert!(comparison.rows[0].cells.iter().flat_map(|cell| &cell.stats).all(|stat| !stat.best));
         let why: Vec<_> = comparison.left_out.iter().map(|left| left.why.as_str()).collect();
-        assert_eq!(why, ["all requests failed", "all requests failed", "all requests failed", "the target died"]);
+        assert_eq!(why, [vec!["all requests failed"; 6], vec!["the target died"]].concat());
     }
 
     #[test]
@@ -210,9 +221,9 @@ mod tests {
 
     #[test]
     fn several_sizes_make_a_matrix_with_gaps_where_nobody_ran() {
-        let mut runs = thrice(|n| sized("gosherve", n, 1.0));
-        runs.extend(thrice(|n| sized("gosherve", n, 4.0)));
-        runs.extend(thrice(|n| faster(sized("servy", n, 4.0), 1.2)));
+        let mut runs = repeated(|n| sized("gosherve", n, 1.0));
+        runs.extend(repeated(|n| sized("gosherve", n, 4.0)));
+        runs.extend(repeated(|n| faster(sized("servy", n, 4.0), 1.2)));
         let comparison = Comparison::new(runs, &Marks::default(), None);
         let matrices = comparison.matrices();
         assert_eq!(matrices.len(), 2);

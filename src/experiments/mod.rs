@@ -76,9 +76,9 @@ pub fn default_warm_up_s() -> f64 {
     2.0
 }
 
-/// The least with which a winner can be told from noise.
+/// The least with which two targets at one size can be told apart in all figures that are judged.
 pub fn default_repetitions() -> u32 {
-    3
+    5
 }
 
 /// An experiment as stored.

@@ -7,7 +7,7 @@ use clap::Args;
 use super::judge;
 use crate::{
     cli::{Common, duration, load::LoadFlags, progress, table},
-    experiments::{ExperimentWithRuns, Plan},
+    experiments::{ExperimentWithRuns, Plan, default_repetitions},
 };
 
 /// `run new`
@@ -33,7 +33,7 @@ pub struct New {
     #[arg(long, default_value = "2s", value_parser = duration::seconds)]
     warm_up: f64,
     /// Runs of each target at each size
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = default_repetitions())]
     repeat: u32,
     /// Only this agent [default: any that can]
     #[arg(long)]

@@ -1,0 +1,149 @@
+//! Every question that a comparison asks, asked together and answered in the cells. Pure.
+//!
+//! A question is: do two cells of one row differ in a metric that is judged? All of them stand on one page, so all are
+//! corrected for each other, those that only the bold figures answer too.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    cell::{Cell, Row},
+    least::Least,
+    metric::Metric,
+    statistics::{self, ALPHA, Gap, Lead, Question, Ranks, Standing},
+};
+
+/// How many answers a page could be wrong in, and what that takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Asked {
+    /// Pairs of cells × metrics.
+    pub questions: usize,
+    /// So many repetitions a side are needed for any answer.
+    pub enough: usize,
+}
+
+/// Two cells of a row, by their places in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pair {
+    row: usize,
+    metric: Metric,
+    one: usize,
+    other: usize,
+}
+
+/// Asks, and writes the answers into the cells: differences to the baseline's subject, standings, who leads.
+pub fn answer(rows: &mut [Row], base: usize, least: &Least) -> Asked {
+    let (pairs, tests) = ask(rows);
+    let questions = statistics::holm(&tests);
+    // Where all figures are alike nothing is asked.
+    let asked = tests.iter().filter(|test| !test.is_flat).count();
+    let answers: Vec<(Pair, Question, Standing)> = pairs
+        .iter()
+        .zip(&questions)
+        .map(|(pair, question)| (*pair, *question, compare(rows, pair, question, least)))
+        .collect();
+    for (place, row) in rows.iter_mut().enumerate() {
+        let of_row: Vec<_> = answers.iter().filter(|(pair, ..)| pair.row == place).collect();
+        lead(row, &of_row);
+        relate(row, base, &of_row, asked);
+    }
+    Asked { questions: asked, enough: statistics::enough(asked) }
+}
+
+fn ask(rows: &[Row]) -> (Vec<Pair>, Vec<Ranks>) {
+    let (mut pairs, mut tests) = (Vec::new(), Vec::new());
+    for (row, Row { cells, .. }) in rows.iter().enumerate() {
+        for metric in Metric::JUDGED {
+            let values: Vec<Vec<f64>> = cells.iter().map(|cell| cell.values(metric)).collect();
+            for one in 0..cells.len() {
+                for other in one + 1..cells.len() {
+                    if let Some(test) = statistics::ranks(&values[one], &values[other]) {
+                        pairs.push(Pair { row, metric, one, other });
+                        tests.push(test);
+                    }
+                }
+            }
+        }
+    }
+    (pairs, tests)
+}
+
+/// How the second one of a pair stands against the first.
+fn compare(rows: &[Row], pair: &Pair, question: &Question, least: &Least) -> Standing {
+    let Some(better) = pair.metric.better() else { return Standing::Unclear };
+    let cells = &rows[pair.row].cells;
+    // Working out an interval takes longer than anything else here.
+    let gap =
+        if question.corrected <= ALPHA { gap(&cells[pair.one], &cells[pair.other], pair.metric, least) } else { None };
+    statistics::stand(question, gap, better)
+}
+
+fn gap(base: &Cell, challenger: &Cell, metric: Metric, least: &Least) -> Option<Gap> {
+    let least = least.of(metric);
+    if metric == Metric::ErrorRate {
+        let median = |cell: &Cell| Some(cell.stat(metric).spread.as_ref()?.median);
+        return Some(Gap { by: median(challenger)? - median(base)?, is_clear: true, least });
+    }
+    let difference = statistics::difference(&base.values(metric), &challenger.values(metric))?;
+    Some(Gap::of(&difference, least))
+}
+
+type Answer = (Pair, Question, Standing);
+
+fn lead(row: &mut Row, answers: &[&Answer]) {
+    for metric in Metric::JUDGED {
+        let rivals: Vec<usize> = (0..row.cells.len()).filter(|place| row.cells[*place].tally.counting() > 0).collect();
+        let counts = rivals.iter().map(|place| row.cells[*place].stat(metric).spread.as_ref().map_or(0, |s| s.count));
+        let fewest = counts.min().unwrap_or(0);
+        let stands = |one: usize, other: usize| standing(answers, metric, rivals[other], rivals[one]);
+        let lead = match statistics::lead(rivals.len(), stands, fewest) {
+            Lead::Of(place) => Lead::Of(rivals[place]),
+            lead => lead,
+        };
+        if let Lead::Of(place) = lead {
+            row.cells[place].stats[metric as usize].best = true;
+        }
+        row.leads.insert(metric, lead);
+    }
+}
+
+/// How a challenger stands against its baseline, both by their places. One that lacks the figure can't be beaten in it.
+fn standing(answers: &[&Answer], metric: Metric, base: usize, challenger: usize) -> Standing {
+    let of = |pair: &Pair| {
+        if pair.metric != metric {
+            None
+        } else if (pair.one, pair.other) == (base, challenger) {
+            Some(false)
+        } else if (pair.one, pair.other) == (challenger, base) {
+            Some(true)
+        } else {
+            None
+        }
+    };
+    let found = answers.iter().find_map(|(pair, _, standing)| of(pair).map(|is_turned| (is_turned, *standing)));
+    found.map_or(Standing::Unclear, |(is_turned, standing)| if is_turned { standing.turned() } else { standing })
+}
+
+/// Relates every cell of a row to the baseline's.
+fn relate(row: &mut Row, base: usize, answers: &[&Answer], asked: usize) {
+    let Some(base) = row.cells.iter().position(|cell| cell.subject == base) else { return };
+    let baseline = row.cells[base].clone();
+    for (place, cell) in row.cells.iter_mut().enumerate().filter(|(place, _)| *place != base) {
+        for metric in Metric::ALL {
+            let (below, values) = (baseline.values(metric), cell.values(metric));
+            if below.is_empty() || values.is_empty() {
+                continue;
+            }
+            let stat = &mut cell.stats[metric as usize];
+            stat.difference = statistics::difference(&below, &values);
+            let is_it =
+                |pair: &Pair| pair.metric == metric && [(base, place), (place, base)].contains(&(pair.one, pair.other));
+            let question = answers.iter().find(|(pair, ..)| is_it(pair)).map(|(_, question, _)| question);
+            if let Some(question) = question {
+                stat.p = Some(question.corrected);
+                stat.detectable = statistics::detectable(&below, &values, asked);
+                stat.standing = Some(standing(answers, metric, base, place));
+            }
+        }
+    }
+}
