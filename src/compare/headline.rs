@@ -88,6 +88,10 @@ const HEADLINES: [Headline; 3] = [
     (Metric::P99Ms, "Latency p99", "\u{a0}ms"),
 ];
 
+/// What requests cost, where that is known.
+const COSTS: [Headline; 2] =
+    [(Metric::CpuMs, "CPU time a request", "\u{a0}ms"), (Metric::Memory, "Memory of the target", "")];
+
 /// Throughput, under the name of the setting.
 fn by_setting(row: &Row) -> Headline<'_> {
     (Metric::Rps, &row.setting.label, HEADLINES[0].2)
@@ -99,7 +103,7 @@ fn own(cell: &Cell) -> Vec<Card> {
         1 => "1 repetition".to_owned(),
         count => format!("median of {count} repetitions"),
     };
-    let card = |(metric, label, unit): Headline| {
+    let card = |(metric, label, unit): Headline<'static>| {
         let stat = cell.stat(metric);
         let range = stat.range();
         let detail = if range.is_empty() { detail.clone() } else { format!("{detail}, {range}") };
@@ -107,7 +111,8 @@ fn own(cell: &Cell) -> Vec<Card> {
             if stat.spread.is_some() { format!("{}{unit}", stat.figure().text()) } else { "not known".to_owned() };
         doubted(Card::new(label, value, detail, Tone::Plain), [cell])
     };
-    HEADLINES.into_iter().map(card).chain([failures(cell, None)]).collect()
+    let known = COSTS.into_iter().filter(|(metric, ..)| cell.stat(*metric).spread.is_some());
+    HEADLINES.into_iter().map(card).chain([failures(cell, None)]).chain(known.map(card)).collect()
 }
 
 fn pair(subjects: &[Subject], base: usize, row: &Row, asked: Asked) -> Vec<Card> {
@@ -122,7 +127,9 @@ fn pair(subjects: &[Subject], base: usize, row: &Row, asked: Asked) -> Vec<Card>
     let (challenger, baseline) = if one.subject == base { (*other, *one) } else { (*one, *other) };
     let name = subjects[base].label.as_str();
     let card = |headline| doubted(difference(headline, challenger, baseline, name, asked), [challenger, baseline]);
-    HEADLINES.into_iter().map(card).chain([failures(challenger, Some((baseline, name)))]).collect()
+    let known = COSTS.into_iter().filter(|(metric, ..)| challenger.stat(*metric).difference.is_some());
+    let failures = failures(challenger, Some((baseline, name)));
+    HEADLINES.into_iter().map(card).chain([failures]).chain(known.map(card)).collect()
 }
 
 /// Figures of suspect runs may be said, but not without saying so.

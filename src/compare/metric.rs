@@ -31,13 +31,17 @@ pub enum Metric {
     MaxMs,
     /// Failed requests as a share of all, 0 to 1.
     ErrorRate,
+    /// CPU time of the target for a request, ms.
+    CpuMs,
+    /// The most memory that the target used, bytes.
+    Memory,
     /// Bytes received per second.
     ReceivedPerS,
 }
 
 impl Metric {
     /// All, in order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Rps,
         Self::AvgMs,
         Self::P50Ms,
@@ -47,6 +51,8 @@ impl Metric {
         Self::P999Ms,
         Self::MaxMs,
         Self::ErrorRate,
+        Self::CpuMs,
+        Self::Memory,
         Self::ReceivedPerS,
     ];
 
@@ -56,7 +62,7 @@ impl Metric {
 
     /// Those that are judged. The others follow from the same requests: judging them too would only make it harder to
     /// be sure of any.
-    pub const JUDGED: [Self; 4] = [Self::Rps, Self::P50Ms, Self::P99Ms, Self::ErrorRate];
+    pub const JUDGED: [Self; 6] = [Self::Rps, Self::P50Ms, Self::P99Ms, Self::ErrorRate, Self::CpuMs, Self::Memory];
 
     /// What JSON, addresses and commands call it.
     pub fn key(self) -> &'static str {
@@ -70,6 +76,8 @@ impl Metric {
             Self::P999Ms => "p999_ms",
             Self::MaxMs => "max_ms",
             Self::ErrorRate => "error_rate",
+            Self::CpuMs => "cpu_ms",
+            Self::Memory => "memory",
             Self::ReceivedPerS => "received_per_s",
         }
     }
@@ -86,6 +94,8 @@ impl Metric {
             Self::P999Ms => "p99.9 ms",
             Self::MaxMs => "max ms",
             Self::ErrorRate => "failed",
+            Self::CpuMs => "CPU ms/request",
+            Self::Memory => "memory",
             Self::ReceivedPerS => "received",
         }
     }
@@ -102,8 +112,15 @@ impl Metric {
             Self::P999Ms => "p99.9",
             Self::MaxMs => "max",
             Self::ErrorRate => "failed requests",
+            Self::CpuMs => "CPU time a request",
+            Self::Memory => "memory",
             Self::ReceivedPerS => "received",
         }
+    }
+
+    /// Whether it comes from what an agent recorded beside the summary.
+    pub fn is_recorded(self) -> bool {
+        matches!(self, Self::CpuMs | Self::Memory)
     }
 
     /// Which way is better; the bytes received follow from the answers and are neither.
@@ -118,8 +135,8 @@ impl Metric {
     /// The word for a difference: throughput and latency are faster or slower, amounts more or less.
     pub fn word(self, change: f64) -> &'static str {
         match (self, change > 0.0) {
-            (Self::ErrorRate | Self::ReceivedPerS, true) => "more",
-            (Self::ErrorRate | Self::ReceivedPerS, false) => "less",
+            (Self::ErrorRate | Self::CpuMs | Self::Memory | Self::ReceivedPerS, true) => "more",
+            (Self::ErrorRate | Self::CpuMs | Self::Memory | Self::ReceivedPerS, false) => "less",
             (Self::Rps, up) => {
                 if up {
                     "faster"
@@ -149,6 +166,8 @@ impl Metric {
             Self::P999Ms => run.p999_ms,
             Self::MaxMs => run.max_ms,
             Self::ErrorRate => run.error_rate,
+            Self::CpuMs => run.cpu_ms_per_request,
+            Self::Memory => run.target_memory_bytes.map(|bytes| bytes as f64),
             Self::ReceivedPerS => {
                 run.data_received_bytes.zip(run.measured_s.filter(|s| *s > 0.0)).map(|(bytes, s)| bytes / s)
             }
@@ -159,6 +178,7 @@ impl Metric {
     pub fn figure(self, value: Option<f64>) -> Figure {
         match self {
             Self::ErrorRate => format::percent(value),
+            Self::Memory => format::bytes(value),
             Self::ReceivedPerS => format::rate(value),
             _ => format::number(value),
         }

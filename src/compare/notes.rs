@@ -233,8 +233,11 @@ fn surroundings(rows: &[Row]) -> Vec<Note> {
 
 fn missing_figures(rows: &[Row]) -> Option<Note> {
     let lacking = Metric::ALL.into_iter().filter_map(|metric| {
-        let count = runs(rows).filter(|run| run.counts() && metric.of(run).is_none()).count();
-        (count > 0).then(|| format!("{} ({})", metric.name(), plural(count, "run")))
+        let counting = || runs(rows).filter(|run| run.counts());
+        let count = counting().filter(|run| metric.of(run).is_none()).count();
+        // Where nobody recorded what requests cost, nothing is missing in particular.
+        let is_told = !metric.is_recorded() || count < counting().count();
+        (count > 0 && is_told).then(|| format!("{} ({})", metric.name(), plural(count, "run")))
     });
     let text = listed(lacking);
     (!text.is_empty())

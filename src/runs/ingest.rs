@@ -20,7 +20,7 @@ use super::{
     Run, RunSize, blob,
     material::{self, Made, Material, Seen},
     queries::{
-        self,
+        self, costs,
         endings::{self, Ending},
         imports::{self, NewImport},
         judgements::{self, Asked},
@@ -126,6 +126,9 @@ pub async fn settle(db: &Db, agent: &str, outcome: &Outcome) -> Result<Settled> 
         now,
     };
     endings::end(&mut transaction, &id, &ending).await?;
+    if let Some(cost) = end.material.as_ref().and_then(Material::cost) {
+        costs::note(&mut transaction, &id, cost).await?;
+    }
     transaction.commit().await?;
     Ok(Settled { kept: true, why: None })
 }

@@ -10,6 +10,7 @@ use brewbench_agent::wire::{
 };
 
 use super::{
+    cost::Cost,
     ingest::Evidence,
     verdict::{Judgement, Limits, Making, Recorded, judge},
 };
@@ -50,6 +51,14 @@ pub enum Seen {
 }
 
 impl Material {
+    /// What its requests cost, where that was recorded.
+    pub fn cost(&self) -> Option<Cost> {
+        match &self.made.as_ref()?.series {
+            Seen::Series(series) => Some(Cost::of(series)),
+            Seen::Nothing | Seen::NotYet => None,
+        }
+    }
+
     /// What the run is worth by these limits.
     pub fn judge(&self, limits: &Limits) -> Judgement {
         judge(&self.figures, self.made.as_ref().map(Made::making).as_ref(), limits)

@@ -3,6 +3,7 @@
 pub mod api;
 pub mod blob;
 pub mod column;
+pub mod cost;
 pub mod csv;
 pub mod environment;
 pub mod filter;
@@ -99,6 +100,12 @@ pub struct Run {
     pub p999_ms: Option<f64>,
     /// Greatest latency, ms.
     pub max_ms: Option<f64>,
+    /// CPU time that the target used for a request of the measured phase, ms.
+    #[serde(default)]
+    pub cpu_ms_per_request: Option<f64>,
+    /// The most memory that the target was found to use in the measured phase.
+    #[serde(default)]
+    pub target_memory_bytes: Option<u64>,
     /// Bytes received in the measured phase.
     pub data_received_bytes: Option<f64>,
     /// Bytes sent in the measured phase.

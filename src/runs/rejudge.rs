@@ -17,10 +17,11 @@ use uuid::Uuid;
 
 use super::{
     Verdict, blob,
+    cost::Cost,
     ingest::Evidence,
     material::{Made, Material, Seen, mechanism},
     queries::{
-        self,
+        self, costs,
         judgements::{self, Candidate, ScenarioLimits, Which},
     },
     verdict::{Judgement, Limits, RULES},
@@ -90,7 +91,14 @@ struct Stored {
 }
 
 /// A run and what it is worth now, or why that can't be told.
-type Verdicts = Vec<(Candidate, std::result::Result<Judgement, String>)>;
+type Verdicts = Vec<(Candidate, std::result::Result<Judged, String>)>;
+
+/// What is worked out from a stored run.
+struct Judged {
+    judgement: Judgement,
+    /// Older servers did not work it out when the run came.
+    cost: Option<Cost>,
+}
 
 /// Judges the next portion of runs after the one with this number.
 pub async fn portion(state: &AppState, which: Which<'_>, after: i64, deal: Deal<'_>) -> Result<Rejudged> {
@@ -136,7 +144,8 @@ fn judge_all(stored: Vec<Stored>, limits: &LimitsBy) -> Verdicts {
         .into_iter()
         .map(|stored| {
             let limits = limits.get(&stored.candidate.scenario).map_or(&usual, |of| &of.limits);
-            let judged = stored.material().map(|material| material.judge(limits));
+            let judged =
+                stored.material().map(|material| Judged { judgement: material.judge(limits), cost: material.cost() });
             (stored.candidate, judged)
         })
         .collect()
@@ -181,7 +190,7 @@ fn tell(verdicts: &Verdicts, next: Option<i64>) -> Rejudged {
     let mut told = Rejudged { next, ..Rejudged::default() };
     for (run, judged) in verdicts {
         match judged {
-            Ok(judgement) => {
+            Ok(Judged { judgement, .. }) => {
                 told.judged += 1;
                 if judgement.verdict != run.verdict {
                     told.changed.push(VerdictChange { run: run.id.clone(), from: run.verdict, to: judgement.verdict });
@@ -202,9 +211,12 @@ async fn keep(db: &Db, verdicts: &Verdicts, limits: &LimitsBy, act: Option<&Act>
         }
     }
     for (run, judged) in verdicts {
-        let Ok(judgement) = judged else { continue };
+        let Ok(Judged { judgement, cost }) = judged else { continue };
         if judgement.verdict != run.verdict || judgement.reasons != run.reasons {
             judgements::revise(&mut transaction, &run.id, judgement.verdict, &judgement.reasons).await?;
+        }
+        if let Some(cost) = cost {
+            costs::note(&mut transaction, &run.id, *cost).await?;
         }
         let usual = Limits::default();
         let limits = limits.get(&run.scenario).map_or(&usual, |of| &of.limits);

@@ -1,5 +1,6 @@
 //! SQL of runs. A change of phase is guarded by the phase that it starts from, so that of two that race only one counts.
 
+pub mod costs;
 pub mod endings;
 mod figures;
 mod history;
@@ -84,6 +85,8 @@ pub struct RunRow {
     #[expect(dead_code, reason = "only the way back asks for it; here all columns come along")]
     deleted_by: Option<String>,
     load: Option<String>,
+    target_cpu_us: Option<i64>,
+    target_memory_bytes: Option<i64>,
 }
 
 fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
@@ -160,6 +163,8 @@ impl TryFrom<RunRow> for Run {
             deleted_at: _,
             deleted_by: _,
             load,
+            target_cpu_us,
+            target_memory_bytes,
         } = row;
         let size = match (size_name, vcpus, memory_bytes) {
             (Some(name), Some(vcpus), Some(memory)) => {
@@ -189,6 +194,11 @@ impl TryFrom<RunRow> for Run {
             reasons: serde_json::from_str(&reasons).map_err(decode)?,
             error,
             error_rate: requests.zip(failed).filter(|(of, _)| *of > 0).map(|(of, failed)| failed as f64 / of as f64),
+            cpu_ms_per_request: requests
+                .zip(target_cpu_us)
+                .filter(|(of, _)| *of > 0)
+                .map(|(of, us)| us as f64 / 1_000.0 / of as f64),
+            target_memory_bytes: whole(target_memory_bytes)?,
             requests,
             failed,
             rps,
