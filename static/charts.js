@@ -50,7 +50,11 @@
     if (!source || !plot || !figure.clientWidth) return;
     const { data, layout } = painted(JSON.parse(source), colours);
     const off = switchedOff.get(figure.id);
-    if (off) for (const place of off) if (data[place]) data[place].visible = false;
+    // What belongs to a curve goes with it.
+    for (const place of off ?? []) {
+      const group = data[place]?.legendgroup;
+      for (const trace of data) if (trace === data[place] || (group && trace.legendgroup === group)) trace.visible = false;
+    }
     layout.font = { ...layout.font, family: getComputedStyle(document.body).fontFamily };
     layout.width = onPaper ? paperWidth : figure.clientWidth;
     layout.height = figure.clientHeight;

@@ -28,31 +28,39 @@ pub struct Compare {
     /// The target that differences are relative to [default: the first by name]
     #[arg(long)]
     baseline: Option<String>,
+    /// From where on a difference matters, percent by figure [default: 1, of failed requests 0.1 points]
+    #[arg(long, value_name = "rps:2,p99_ms:5")]
+    least: Option<String>,
+    /// Judge runs that were made under unlike conditions, too
+    #[arg(long)]
+    unlike: bool,
 }
 
 impl Compare {
     /// Does what was asked for.
     pub async fn run(self) -> anyhow::Result<()> {
-        let Self { common, ids, baseline } = self;
+        let Self { common, ids, baseline, least, unlike } = self;
         let connection = common.connect()?;
         let mut full = Vec::new();
         for id in &ids {
             full.push(full_id(&connection, id).await?);
         }
-        let comparison = fetch_against(&connection.client, &full, baseline).await?;
+        let mut query = vec![("runs", full.join(","))];
+        query.extend(baseline.map(|baseline| ("baseline", baseline)));
+        query.extend(least.map(|least| ("least", least)));
+        query.extend(unlike.then(|| ("unlike", "true".to_owned())));
+        let comparison = ask(&connection.client, &query).await?;
         common.print(&comparison, text)
     }
 }
 
 /// The comparison of these runs, as the server sees it.
 pub async fn fetch(client: &Client, ids: &[String]) -> anyhow::Result<Comparison> {
-    fetch_against(client, ids, None).await
+    ask(client, &[("runs", ids.join(","))]).await
 }
 
-async fn fetch_against(client: &Client, ids: &[String], baseline: Option<String>) -> anyhow::Result<Comparison> {
-    let mut query = vec![("runs", ids.join(","))];
-    query.extend(baseline.map(|baseline| ("baseline", baseline)));
-    Ok(client.json(client.request(Method::GET, "api/v1/compare").query(&query)).await?)
+async fn ask(client: &Client, query: &[(&str, String)]) -> anyhow::Result<Comparison> {
+    Ok(client.json(client.request(Method::GET, "api/v1/compare").query(query)).await?)
 }
 
 /// The comparison as text: the answer, the doubts, the figures.
@@ -68,6 +76,9 @@ pub fn text(comparison: &Comparison) -> String {
             let [run, with] = [run, with].map(|id| id.rsplit('-').next().unwrap_or(id));
             let _ = writeln!(text, "  more: brewbench run environment {} {}", plain(run), plain(with));
         }
+    }
+    if comparison.nevertheless.is_some() {
+        let _ = writeln!(text, "! Not judged. `brewbench compare --unlike` judges it nevertheless.");
     }
     text + "\n" + &figures(comparison)
 }

@@ -25,8 +25,9 @@ pub fn table(head: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     let titles: Vec<_> = head.iter().map(|(title, _)| (*title).to_owned()).collect();
     for row in std::iter::once(&titles).chain(&clean) {
         let mut line = String::new();
-        for ((cell, width), (_, align)) in row.iter().zip(&widths).zip(head) {
+        for (column, ((cell, width), (_, align))) in row.iter().zip(&widths).zip(head).enumerate() {
             let _ = match align {
+                Align::Left if column + 1 == head.len() => write!(line, "{}", hanging(cell, line.chars().count())),
                 Align::Left => write!(line, "{cell:<width$}  "),
                 Align::Right => write!(line, "{cell:>width$}  "),
             };
@@ -35,6 +36,13 @@ pub fn table(head: &[(&str, Align)], rows: &[Vec<String>]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Words that begin so far from the left, broken for the terminal, or for 80 columns where there is none.
+pub fn hanging(text: &str, indent: usize) -> String {
+    const LEAST: usize = 20;
+    let room = textwrap::termwidth().saturating_sub(indent).max(LEAST);
+    textwrap::wrap(text, room).join(&format!("\n{}", " ".repeat(indent)))
 }
 
 /// Text of people, line by line, with nothing in it that a terminal would obey.

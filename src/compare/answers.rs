@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
+    Wishes,
     cell::{Cell, Row},
     least::Least,
     metric::Metric,
@@ -32,8 +33,10 @@ struct Pair {
 }
 
 /// Asks, and writes the answers into the cells: differences to the baseline's subject, standings, who leads.
-pub fn answer(rows: &mut [Row], base: usize, least: &Least) -> Asked {
-    let (pairs, tests) = ask(rows);
+pub fn answer(rows: &mut [Row], base: usize, wishes: &Wishes) -> Asked {
+    let is_asked = |row: &Row| row.unlike.is_empty() || wishes.despite_unlike;
+    let least = &wishes.least;
+    let (pairs, tests) = ask(rows, is_asked);
     let questions = statistics::holm(&tests);
     // Where all figures are alike nothing is asked.
     let asked = tests.iter().filter(|test| !test.is_flat).count();
@@ -43,16 +46,21 @@ pub fn answer(rows: &mut [Row], base: usize, least: &Least) -> Asked {
         .map(|(pair, question)| (*pair, *question, compare(rows, pair, question, least)))
         .collect();
     for (place, row) in rows.iter_mut().enumerate() {
-        let of_row: Vec<_> = answers.iter().filter(|(pair, ..)| pair.row == place).collect();
-        lead(row, &of_row);
-        relate(row, base, &of_row, asked);
+        if is_asked(row) {
+            let of_row: Vec<_> = answers.iter().filter(|(pair, ..)| pair.row == place).collect();
+            lead(row, &of_row);
+            relate(row, base, &of_row, asked);
+        } else {
+            row.leads.extend(Metric::JUDGED.map(|metric| (metric, Lead::Unlike)));
+            relate(row, base, &[], asked);
+        }
     }
     Asked { questions: asked, enough: statistics::enough(asked) }
 }
 
-fn ask(rows: &[Row]) -> (Vec<Pair>, Vec<Ranks>) {
+fn ask(rows: &[Row], is_asked: impl Fn(&Row) -> bool) -> (Vec<Pair>, Vec<Ranks>) {
     let (mut pairs, mut tests) = (Vec::new(), Vec::new());
-    for (row, Row { cells, .. }) in rows.iter().enumerate() {
+    for (row, Row { cells, .. }) in rows.iter().enumerate().filter(|(_, row)| is_asked(row)) {
         for metric in Metric::JUDGED {
             let values: Vec<Vec<f64>> = cells.iter().map(|cell| cell.values(metric)).collect();
             for one in 0..cells.len() {
@@ -138,6 +146,9 @@ fn relate(row: &mut Row, base: usize, answers: &[&Answer], asked: usize) {
             stat.difference = statistics::difference(&below, &values);
             let is_it =
                 |pair: &Pair| pair.metric == metric && [(base, place), (place, base)].contains(&(pair.one, pair.other));
+            if metric.is_judged() {
+                stat.standing = Some(Standing::Unlike);
+            }
             let question = answers.iter().find(|(pair, ..)| is_it(pair)).map(|(_, question, _)| question);
             if let Some(question) = question {
                 stat.p = Some(question.corrected);

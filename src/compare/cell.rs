@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
+    likeness::Unlike,
     metric::Metric,
     selection::{Group, Setting},
     statistics::{self, Difference, Lead, Spread, Standing},
@@ -25,6 +26,9 @@ pub struct Row {
     pub setting: Setting,
     /// By subject.
     pub cells: Vec<Cell>,
+    /// What should have been alike and was not.
+    #[serde(default)]
+    pub unlike: Vec<Unlike>,
     /// Who leads in each metric that is judged.
     pub leads: BTreeMap<Metric, Lead>,
 }
@@ -180,7 +184,8 @@ impl Stat {
         match self.standing {
             Some(Standing::Unclear) => format!("no difference to the baseline seen{within}"),
             Some(Standing::TooFew) => format!("{word} than the baseline, too few repetitions to say so{within}"),
-            Some(_) => format!("{word} than the baseline{within}"),
+            Some(Standing::Unlike) => format!("{word} than the baseline, under unlike conditions{within}"),
+            Some(Standing::Better | Standing::Worse) => format!("{word} than the baseline{within}"),
             None => format!("{word} than the baseline, shown and not judged{within}"),
         }
     }
@@ -208,7 +213,7 @@ impl Stat {
 
 /// Puts the runs into rows of cells. Nothing is judged yet.
 pub fn rows(settings: Vec<Setting>, groups: Vec<Group>) -> Vec<Row> {
-    let row = |setting| Row { setting, cells: Vec::new(), leads: BTreeMap::new() };
+    let row = |setting| Row { setting, cells: Vec::new(), unlike: Vec::new(), leads: BTreeMap::new() };
     let mut rows: Vec<Row> = settings.into_iter().map(row).collect();
     for Group { subject, setting, runs } in groups {
         rows[setting].cells.push(Cell { subject, tally: Tally::of(&runs), stats: stats(&runs), runs });

@@ -163,6 +163,10 @@ fn difference((metric, label, unit): Headline, challenger: &Cell, baseline: &Cel
             let detail = format!("{change} in the median{within}{seen} · {figures}");
             Card::new(label, "no difference seen", detail, Tone::Plain)
         }
+        Standing::Unlike => {
+            let detail = format!("{change}{within}, but measured under unlike conditions · {figures}");
+            Card::new(label, "not judged", detail, Tone::Doubtful)
+        }
         Standing::TooFew => {
             let fewest = challenger.values(metric).len().min(baseline.values(metric).len());
             let few = format!("too few repetitions to say so ({fewest} of {})", asked.enough);
@@ -222,6 +226,10 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, aske
         }
         Lead::Alone => named(format!("{figure} · nobody to compare with here"), Tone::Plain),
         Lead::Unclear => Card::new(label, "no clear leader", foremost, Tone::Plain),
+        Lead::Unlike => {
+            let detail = format!("{foremost}, but measured under unlike conditions");
+            Card::new(label, "not judged", detail, Tone::Doubtful)
+        }
         Lead::TooFew(fewest) => {
             let detail = format!("{foremost} ({fewest} of {} repetitions)", asked.enough);
             Card::new(label, "too few repetitions", detail, Tone::Doubtful)

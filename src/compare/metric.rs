@@ -118,6 +118,11 @@ impl Metric {
         }
     }
 
+    /// Whether it is judged, or only shown.
+    pub fn is_judged(self) -> bool {
+        Self::JUDGED.contains(&self)
+    }
+
     /// Whether it comes from what an agent recorded beside the summary.
     pub fn is_recorded(self) -> bool {
         matches!(self, Self::CpuMs | Self::Memory)

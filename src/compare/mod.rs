@@ -7,9 +7,11 @@ pub mod answers;
 pub mod api;
 pub mod cell;
 pub mod charts;
+pub mod differences;
 pub mod headline;
 pub mod least;
 pub mod left_out;
+pub mod likeness;
 #[cfg(test)]
 mod made_up;
 pub mod metric;
@@ -17,22 +19,31 @@ pub mod notes;
 pub mod pages;
 pub mod selection;
 pub mod statistics;
+pub mod story;
+pub mod story_charts;
 pub mod view;
 
 use axum::{Router, routing::get};
+use brewbench_agent::wire::series::Packed;
 use serde::Deserialize;
+use tokio::task::spawn_blocking;
+use url::form_urlencoded;
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
+
+use cell::{Cell, Row};
 
 use crate::{
     catalog,
     error::{Error, Result},
-    runs::queries,
+    runs::{Run, blob, environment::RunEnvironment, queries},
     state::AppState,
 };
 
 use least::Least;
-pub use view::Comparison;
+use likeness::Environments;
+use story::Story;
+pub use view::{Comparison, Told};
 
 /// More runs than this are no comparison that anybody reads.
 const MOST_RUNS: usize = 500;
@@ -59,6 +70,35 @@ pub struct Chosen {
     /// From where on a difference matters, percent by metric: `rps:2,p99_ms:5`. One percent if not given; of failed
     /// requests 0.1 points of their share.
     pub least: Option<String>,
+    /// Whether runs that were made under unlike conditions are judged nevertheless: on other agents or machines, by
+    /// other versions of k6, held to their size by other means.
+    #[serde(default)]
+    pub unlike: bool,
+    /// Which setting's runs are shown second by second, from 1; the first with any series if not given. For the page.
+    pub setting: Option<usize>,
+}
+
+/// How somebody wishes a comparison to be made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wishes {
+    /// Key or target that differences are relative to; the first if there is none of that name.
+    pub baseline: Option<String>,
+    /// From where on a difference matters.
+    pub least: Least,
+    /// Runs of unlike conditions are judged, too.
+    pub despite_unlike: bool,
+}
+
+impl Wishes {
+    /// The address of a comparison of these runs that judges what was made under unlike conditions.
+    fn nevertheless(&self, ids: &[String]) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("runs", &ids.join(","));
+        query.extend_pairs(self.baseline.iter().map(|key| ("baseline", key)));
+        query.extend_pairs(Some(self.least.text()).iter().filter(|text| !text.is_empty()).map(|text| ("least", text)));
+        query.append_pair("unlike", "true");
+        format!("/compare?{}", query.finish())
+    }
 }
 
 impl Chosen {
@@ -73,13 +113,21 @@ impl Chosen {
         ids
     }
 
-    fn baseline(&self) -> Option<&str> {
-        self.baseline.as_deref().filter(|key| !key.is_empty())
+    /// What the address says beside the baseline.
+    fn kept(&self, ids: &[String]) -> Vec<(String, String)> {
+        let mut kept = vec![("runs".to_owned(), ids.join(","))];
+        kept.extend(self.least.iter().map(|least| ("least".to_owned(), least.clone())));
+        kept.extend(self.unlike.then(|| ("unlike".to_owned(), "true".to_owned())));
+        kept
     }
 
-    fn least(&self) -> Result<Least> {
-        let parsed = self.least.as_deref().unwrap_or_default().parse();
-        parsed.map_err(|fault: String| Error::Invalid(format!("least: {fault}")))
+    fn wishes(&self) -> Result<Wishes> {
+        let least = self.least.as_deref().unwrap_or_default().parse();
+        Ok(Wishes {
+            baseline: self.baseline.clone().filter(|key| !key.is_empty()),
+            least: least.map_err(|fault: String| Error::Invalid(format!("least: {fault}")))?,
+            despite_unlike: self.unlike,
+        })
     }
 }
 
@@ -95,9 +143,56 @@ async fn load(state: &AppState, chosen: &Chosen, ids: &[String]) -> Result<Compa
     let missing: Vec<String> = ids.iter().filter(|id| !runs.iter().any(|run| run.id == **id)).cloned().collect();
     let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
     let marks = catalog::queries::marks(&state.db.read, &targets).await?;
-    let mut comparison = Comparison::by(runs, &marks, chosen.baseline(), &chosen.least()?);
+    let environments = environments(state, &runs).await?;
+    let mut comparison = Comparison::by(runs, &marks, &chosen.wishes()?, &environments);
     comparison.notes.extend(notes::missing(&missing));
     Ok(comparison)
+}
+
+/// More series than this are not laid upon each other.
+const MOST_RECORDED: usize = 60;
+
+/// Tells the story of one setting of a comparison: the one that was asked for, or the first that was recorded.
+async fn tell(state: &AppState, comparison: &mut Comparison, setting: Option<usize>) -> Result<()> {
+    let counting = |row: &Row| -> Vec<String> {
+        row.cells.iter().flat_map(Cell::counting).map(|run| run.id.clone()).take(MOST_RECORDED).collect()
+    };
+    let wished = setting.and_then(|number| number.checked_sub(1)).filter(|place| *place < comparison.rows.len());
+    let places = wished.map_or_else(|| (0..comparison.rows.len()).collect(), |place| vec![place]);
+    for place in places {
+        let packed = queries::series_of(&state.db.read, &counting(&comparison.rows[place])).await?;
+        if packed.is_empty() && wished.is_none() {
+            continue;
+        }
+        let (subjects, row) = (comparison.subjects.clone(), comparison.rows[place].clone());
+        let base = subjects.iter().position(|subject| comparison.baseline.as_deref() == Some(&subject.key));
+        let draw = move || {
+            let unpacked = |(id, bytes)| Some((id, Packed::from_bytes(bytes).unpack().ok()?));
+            let story = Story::new(&row, &packed.into_iter().filter_map(unpacked).collect())?;
+            Some((story_charts::charts(&subjects, base.unwrap_or_default(), &story), story.lacking))
+        };
+        let drawn = spawn_blocking(draw).await.map_err(Error::internal)?;
+        comparison.told = drawn.map(|(charts, lacking)| Told { charts, setting: place, lacking });
+        return Ok(());
+    }
+    Ok(())
+}
+
+/// What is known of the machines of the runs that count.
+async fn environments(state: &AppState, runs: &[Run]) -> Result<Environments> {
+    let counting: Vec<&Run> = runs.iter().filter(|run| run.counts()).collect();
+    let ids: Vec<String> = counting.iter().map(|run| run.id.clone()).collect();
+    let mut packed = queries::evidence_of(&state.db.read, &ids).await?;
+    let runs: Vec<(Run, Option<Vec<u8>>)> =
+        counting.into_iter().map(|run| (run.clone(), packed.remove(&run.id))).collect();
+    let read = move || {
+        let of = |(run, packed): (Run, Option<Vec<u8>>)| {
+            let evidence = packed.and_then(|packed| serde_json::from_slice(&blob::unpack(&packed).ok()?).ok());
+            (run.id.clone(), RunEnvironment::new(&run, evidence.as_ref()))
+        };
+        runs.into_iter().map(of).collect()
+    };
+    spawn_blocking(read).await.map_err(Error::internal)
 }
 
 #[cfg(test)]
@@ -110,8 +205,10 @@ mod tests {
             runs: vec!["a, b".to_owned(), "c".to_owned(), "a,".to_owned()],
             baseline: Some(String::new()),
             least: None,
+            unlike: false,
+            setting: None,
         };
         assert_eq!(chosen.ids(), ["a", "b", "c"]);
-        assert_eq!(chosen.baseline(), None);
+        assert_eq!(chosen.wishes().expect("wishes").baseline, None);
     }
 }

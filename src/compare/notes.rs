@@ -13,7 +13,7 @@ use super::{
     selection::Subject,
 };
 use crate::{
-    runs::{Origin, Run, Verdict},
+    runs::{Run, Verdict},
     web::format::plural,
 };
 
@@ -184,51 +184,30 @@ fn executables(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
     (!several.is_empty()).then(|| doubt("Executables differ.", text))
 }
 
-const AGENTS: &str = "Agents";
-
-/// Two runs of one row that were measured on different machines.
-fn two_machines(rows: &[Row]) -> Option<[String; 2]> {
-    rows.iter().find_map(|row| {
-        let mut measured = row.cells.iter().flat_map(Cell::counting).filter(|run| run.agent.is_some());
-        let first = measured.next()?;
-        let other = measured.find(|run| run.agent != first.agent)?;
-        Some([first.id.clone(), other.id.clone()])
-    })
-}
-
 /// What should have been alike within a row and was not.
 fn surroundings(rows: &[Row]) -> Vec<Note> {
-    type Part = (&'static str, fn(&Run) -> Option<String>);
-    const PARTS: [Part; 5] = [
-        (AGENTS, |run| run.agent.clone()),
-        ("k6 versions", |run| run.k6_version.clone()),
-        ("Durations", |run| run.duration_s.map(|seconds| format!("{seconds} s"))),
-        ("Limits", |run| run.enforced.as_ref().map(|by| format!("CPU {}, memory {}", by.cpu, by.memory))),
-        ("Origins", |run| {
-            Some(match run.origin {
-                Origin::Agent => "measured by an agent".to_owned(),
-                Origin::Import => "imported".to_owned(),
-            })
-        }),
-    ];
-    let mut notes = Vec::new();
-    for (what, of) in PARTS {
-        let mut seen: BTreeSet<String> = BTreeSet::new();
-        for row in rows.iter().filter(|row| row.rivals().count() > 1) {
-            let counting = row.cells.iter().flat_map(Cell::counting);
-            let values: BTreeSet<String> =
-                counting.map(|run| of(run).unwrap_or_else(|| "not known".to_owned())).collect();
-            if values.len() > 1 {
-                seen.extend(values);
-            }
-        }
-        if !seen.is_empty() {
-            let note = doubt(format!("{what} differ."), format!("{}.", listed(seen.into_iter())));
-            let environments = if what == AGENTS { two_machines(rows) } else { None };
-            notes.push(Note { environments, ..note });
+    let mut all: BTreeMap<&str, (BTreeSet<String>, &[String; 2])> = BTreeMap::new();
+    for unlike in rows.iter().flat_map(|row| &row.unlike) {
+        let (values, _) = all.entry(&unlike.what).or_insert_with(|| (BTreeSet::new(), &unlike.runs));
+        values.extend(unlike.values.iter().cloned());
+    }
+    let note = |(what, (values, runs)): (&str, (BTreeSet<String>, &[String; 2]))| {
+        let note = doubt(format!("{what} differ."), format!("{}.", listed(values.into_iter())));
+        Note { environments: Some(runs.clone()), ..note }
+    };
+    all.into_iter().map(note).chain(durations(rows)).collect()
+}
+
+fn durations(rows: &[Row]) -> Option<Note> {
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    for row in rows.iter().filter(|row| row.rivals().count() > 1) {
+        let text = |run: &Run| run.duration_s.map_or("not known".to_owned(), |seconds| format!("{seconds} s"));
+        let values: BTreeSet<String> = row.cells.iter().flat_map(Cell::counting).map(text).collect();
+        if values.len() > 1 {
+            seen.extend(values);
         }
     }
-    notes
+    (!seen.is_empty()).then(|| doubt("Durations differ.", format!("{}.", listed(seen.into_iter()))))
 }
 
 fn missing_figures(rows: &[Row]) -> Option<Note> {

@@ -4,7 +4,7 @@ use askama::Template;
 use askama_web::WebTemplate;
 use axum::extract::State;
 
-use super::{Chosen, Comparison, load};
+use super::{Chosen, Comparison, load, tell};
 use crate::{
     auth::Read,
     error::{Asked, Result},
@@ -33,7 +33,8 @@ pub async fn compare(
         None
     } else {
         let mut comparison = load(&state, &chosen, &ids).await?;
-        comparison.keep = vec![("runs".to_owned(), ids.join(","))];
+        tell(&state, &mut comparison, chosen.setting).await?;
+        comparison.keep = chosen.kept(&ids);
         Some(comparison)
     };
     let title = comparison.as_ref().map_or_else(|| "Compare runs".to_owned(), |comparison| comparison.title.clone());

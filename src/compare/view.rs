@@ -4,11 +4,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
+    Wishes,
     answers::{self, Asked},
     cell::{Row, Stat, rows},
-    charts, headline,
-    least::Least,
+    charts, differences, headline,
     left_out::{LeftOut, left_out},
+    likeness::{self, Environments},
     metric::Metric,
     notes::{self, Level, Note},
     selection::{Selection, Setting, Subject, select},
@@ -36,6 +37,9 @@ pub struct Comparison {
     pub asked: Asked,
     /// The answer.
     pub cards: Vec<Card>,
+    /// Where rows are not judged because their runs were made under unlike conditions: the address that judges them
+    /// nevertheless.
+    pub nevertheless: Option<String>,
     /// The doubts.
     pub notes: Vec<Note>,
     /// The figures: cells of one row may be compared.
@@ -45,9 +49,23 @@ pub struct Comparison {
     /// For pages.
     #[serde(skip)]
     pub charts: Vec<Chart>,
+    /// What happened second by second in one of the settings, for pages.
+    #[serde(skip)]
+    pub told: Option<Told>,
     /// What the address of the page says beside the baseline.
     #[serde(skip)]
     pub keep: Vec<(String, String)>,
+}
+
+/// What happened second by second in one setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    /// What there is to look at.
+    pub charts: Vec<Chart>,
+    /// Place of the setting among the rows.
+    pub setting: usize,
+    /// How many runs that count have no series.
+    pub lacking: usize,
 }
 
 /// One metric of all cells: settings down, subjects across.
@@ -64,16 +82,22 @@ pub struct Matrix {
 impl Comparison {
     /// Compares runs. The baseline is named by key or target; the first subject if it is not among them.
     pub fn new(runs: Vec<Run>, marks: &Marks, baseline: Option<&str>) -> Self {
-        Self::by(runs, marks, baseline, &Least::default())
+        let wishes = Wishes { baseline: baseline.map(str::to_owned), ..Wishes::default() };
+        Self::by(runs, marks, &wishes, &Environments::new())
     }
 
-    /// The same, where other differences matter than usual.
-    pub fn by(runs: Vec<Run>, marks: &Marks, baseline: Option<&str>, least: &Least) -> Self {
+    /// The same, as somebody wishes it, with what is known of the machines.
+    pub fn by(runs: Vec<Run>, marks: &Marks, wishes: &Wishes, environments: &Environments) -> Self {
+        let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
         let Selection { subjects, settings, groups } = select(runs, marks);
         let named = |name: &str| subjects.iter().position(|subject| subject.key == name || subject.target == name);
-        let base = baseline.and_then(named).unwrap_or(0);
+        let base = wishes.baseline.as_deref().and_then(named).unwrap_or(0);
         let mut rows = rows(settings, groups);
-        let asked = answers::answer(&mut rows, base, least);
+        for row in &mut rows {
+            row.unlike = likeness::unlike(row, environments);
+        }
+        let asked = answers::answer(&mut rows, base, wishes);
+        let is_held_back = !wishes.despite_unlike && rows.iter().any(|row| !row.unlike.is_empty());
         let left_out = left_out(&subjects, &rows);
         Self {
             title: headline::title(&subjects, base),
@@ -83,9 +107,14 @@ impl Comparison {
             notes: notes::notes(&subjects, &rows, asked, &left_out),
             left_out,
             asked,
-            charts: charts::charts(&subjects, &rows),
+            nevertheless: is_held_back.then(|| wishes.nevertheless(&ids)),
+            charts: differences::chart(&subjects, base, &rows)
+                .into_iter()
+                .chain(charts::charts(&subjects, &rows))
+                .collect(),
             subjects,
             rows,
+            told: None,
             keep: Vec::new(),
         }
     }

@@ -18,6 +18,9 @@ impl One {
     }
 }
 
+/// Of the names at the left.
+const WIDTH: usize = 16;
+
 fn details(run: &RunData) -> String {
     use table::{figure, thousands};
     let count = |value: Option<u64>| value.map_or("–".to_owned(), |value| thousands(value as f64));
@@ -48,7 +51,10 @@ fn details(run: &RunData) -> String {
         ("p90 ms", figure(run.p90_ms)),
         ("p95 ms", figure(run.p95_ms)),
         ("p99 ms", figure(run.p99_ms)),
+        ("p99.9 ms", figure(run.p999_ms)),
         ("max ms", figure(run.max_ms)),
+        ("CPU ms/request", figure(run.cpu_ms_per_request)),
+        ("memory MiB", figure(run.target_memory_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20)))),
         ("measured s", figure(run.measured_s)),
         ("agent", run.agent.clone().unwrap_or_else(|| "–".to_owned())),
         ("k6", run.k6_version.clone().unwrap_or_else(|| "–".to_owned())),
@@ -56,7 +62,7 @@ fn details(run: &RunData) -> String {
     lines.extend(run.labels.iter().map(|label| ("label", label.clone())));
     lines.extend(run.note.iter().flat_map(|note| note.lines()).map(|line| ("note", line.to_owned())));
     lines.into_iter().fold(String::new(), |mut text, (name, value)| {
-        let _ = writeln!(text, "{name:<11} {}", table::plain(value.trim()));
+        let _ = writeln!(text, "{name:<WIDTH$}{}", table::hanging(&table::plain(value.trim()), WIDTH));
         text
     })
 }

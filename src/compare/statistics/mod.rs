@@ -64,6 +64,8 @@ pub enum Standing {
     Unclear,
     /// Too few repetitions to say anything.
     TooFew,
+    /// Not judged, because the runs were made under unlike conditions.
+    Unlike,
 }
 
 impl Standing {
@@ -90,4 +92,6 @@ pub enum Lead {
     TooFew(usize),
     /// There are not two to compare.
     Alone,
+    /// Not judged, because the runs were made under unlike conditions.
+    Unlike,
 }

@@ -11,6 +11,8 @@ pub mod remarks;
 pub mod trash;
 pub mod views;
 
+use std::collections::HashMap;
+
 use brewbench_agent::wire::load::Load;
 use sqlx::{SqliteConnection, SqlitePool};
 
@@ -344,6 +346,26 @@ pub async fn evidence(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Vec<u8
         .fetch_optional(pool)
         .await?
         .map(|row| row.body))
+}
+
+/// The compressed evidence of those of these runs that have one, by their ids.
+pub async fn evidence_of(pool: &SqlitePool, ids: &[String]) -> sqlx::Result<HashMap<String, Vec<u8>>> {
+    let ids = serde_json::to_string(ids).map_err(decode)?;
+    let rows =
+        sqlx::query!("select run_id, body from run_evidence where run_id in (select value from json_each(?))", ids)
+            .fetch_all(pool)
+            .await?;
+    Ok(rows.into_iter().map(|row| (row.run_id, row.body)).collect())
+}
+
+/// The packed series of those of these runs that have one, by their ids.
+pub async fn series_of(pool: &SqlitePool, ids: &[String]) -> sqlx::Result<HashMap<String, Vec<u8>>> {
+    let ids = serde_json::to_string(ids).map_err(decode)?;
+    let rows =
+        sqlx::query!("select run_id, body from run_series where run_id in (select value from json_each(?))", ids)
+            .fetch_all(pool)
+            .await?;
+    Ok(rows.into_iter().map(|row| (row.run_id, row.body)).collect())
 }
 
 /// A run to be queued.

@@ -39,7 +39,8 @@ fn range(band: i64) -> String {
     format!("{} to {}", edge(band - 1), edge(band))
 }
 
-fn by_band(all: &LatencyBody) -> BTreeMap<i64, u64> {
+/// How many observations each band has.
+pub fn by_band(all: &LatencyBody) -> BTreeMap<i64, u64> {
     all.buckets.iter().fold(BTreeMap::new(), |mut counts, (upto_ms, count)| {
         *counts.entry(band(*upto_ms)).or_default() += count;
         counts
@@ -47,7 +48,7 @@ fn by_band(all: &LatencyBody) -> BTreeMap<i64, u64> {
 }
 
 /// An axis over bands with latencies in ms at it.
-fn axis(bands: impl Iterator<Item = i64> + Clone) -> Value {
+pub fn axis(bands: impl Iterator<Item = i64> + Clone) -> Value {
     let (first, last) = (bands.clone().min().unwrap_or(0), bands.max().unwrap_or(0));
     let ticks = [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5].into_iter();
     let fine = last - first < 24;
@@ -123,13 +124,7 @@ pub fn percentiles(series: &Series, mark: Mark) -> Option<Chart> {
         .into_iter()
         .filter_map(|q| Some(format!("{} % took less than {}", q * 100.0, text_ms(all.quantile(q)?.estimate))))
         .collect();
-    let x = json!({
-        "tickvals": [0.0, 0.301, 1, 2, 3, 4, 5, 6], "zeroline": false,
-        "ticktext": ["0", "50", "90", "99", "99.9", "99.99", "99.999", "99.9999"],
-        "title": {"text": "% of the requests", "standoff": 6},
-    });
-    let mut layout = layout(x, json!({"type": "log", "rangemode": "normal", "dtick": "D2"}));
-    layout["margin"]["b"] = json!(44);
+    let layout = percentile_layout(json!({"type": "log", "rangemode": "normal", "dtick": "D2"}));
     (!data.is_empty()).then(|| Chart {
         id: "run-latency",
         title: "Latency".to_owned(),
@@ -143,16 +138,32 @@ pub fn percentiles(series: &Series, mark: Mark) -> Option<Chart> {
     })
 }
 
+/// The layout of a chart over percentiles: each nine has the same room.
+pub fn percentile_layout(y: Value) -> Value {
+    let x = json!({
+        "tickvals": [0.0, 0.301, 1, 2, 3, 4, 5, 6], "zeroline": false,
+        "ticktext": ["0", "50", "90", "99", "99.9", "99.99", "99.999", "99.9999"],
+        "title": {"text": "% of the requests", "standoff": 6},
+    });
+    let mut layout = layout(x, y);
+    layout["margin"]["b"] = json!(44);
+    layout
+}
+
+/// The places of a percentile curve, as nines: from the least to where a single one of so many requests decides.
+pub fn nines(requests: u64) -> impl Iterator<Item = f64> {
+    const STEP: f64 = 0.05;
+    let most = (requests as f64).log10();
+    std::iter::successors(Some(0.0), |nines| Some(nines + STEP)).take_while(move |reached| *reached <= most)
+}
+
 fn text_ms(ms: f64) -> String {
     format::latency(Some(ms)).text().to_owned()
 }
 
-/// From the median's left to where a single request decides. Each nine has the same room.
-fn percentile_curve(name: &str, role: &str, dash: &str, histogram: &Histogram) -> Value {
-    const STEP: f64 = 0.05;
-    let nines = (histogram.total() as f64).log10();
-    let shares = std::iter::successors(Some(0.0), |nines| Some(nines + STEP)).take_while(|reached| *reached <= nines);
-    let points: Vec<(f64, f64, String)> = shares
+/// Latency by percentile, as a trace of Plotly. The name must be text that is safe in Plotly.
+pub fn percentile_curve(name: &str, role: &str, dash: &str, histogram: &Histogram) -> Value {
+    let points: Vec<(f64, f64, String)> = nines(histogram.total())
         .filter_map(|nines| {
             let q = 1.0 - 10_f64.powf(-nines);
             let ms = histogram.quantile(q)?.estimate;

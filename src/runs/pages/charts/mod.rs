@@ -1,7 +1,7 @@
 //! The charts of one run as Plotly figures. Pure.
 
 mod curves;
-mod latencies;
+pub mod latencies;
 mod over_time;
 
 use brewbench_agent::wire::{series::Series, summary::Summary};

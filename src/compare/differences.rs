@@ -1,0 +1,211 @@
+//! The differences to the baseline as a chart: each with its interval as whiskers and the repetitions as points. Pure.
+
+use serde_json::{Value, json};
+
+use super::{
+    cell::{Cell, Row},
+    metric::Metric,
+    selection::Subject,
+    statistics::Standing,
+};
+use crate::web::chart::{Chart, Key, ScriptJson, elided, layout, text};
+
+/// What is shown of one setting; failures differ by points and not by a ratio.
+const METRICS: [Metric; 5] = [Metric::Rps, Metric::P50Ms, Metric::P99Ms, Metric::CpuMs, Metric::Memory];
+
+/// More lines than this are left to the table.
+const MOST_LINES: usize = 40;
+
+/// One difference.
+struct Line<'a> {
+    name: String,
+    subject: &'a Subject,
+    metric: Metric,
+    cell: &'a Cell,
+    baseline: &'a Cell,
+}
+
+/// All metrics of a single setting, or the throughput of several. None without a second subject or an interval.
+pub fn chart(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Chart> {
+    let lines: Vec<Line> = match rows {
+        [row] => METRICS.into_iter().flat_map(|metric| of(subjects, base, row, metric, metric.name())).collect(),
+        rows => rows.iter().flat_map(|row| of(subjects, base, row, Metric::Rps, &row.setting.label)).collect(),
+    };
+    let lines: Vec<Line> = lines.into_iter().filter(|line| line.interval().is_some()).take(MOST_LINES).collect();
+    if lines.is_empty() {
+        return None;
+    }
+    let others: Vec<&Subject> = subjects
+        .iter()
+        .enumerate()
+        .filter(|(place, subject)| *place != base && lines.iter().any(|line| line.subject.key == subject.key))
+        .map(|(_, subject)| subject)
+        .collect();
+    let (mut data, mut legend) = (Vec::new(), Vec::new());
+    for subject in &others {
+        let own: Vec<(usize, &Line)> =
+            lines.iter().enumerate().filter(|(_, line)| line.subject.key == subject.key).collect();
+        let Subject { label, mark, .. } = subject;
+        legend.push(Key { trace: data.len(), name: label.clone(), role: mark.role(), dash: "solid" });
+        data.push(whiskers(subject, &own));
+        data.push(repetitions(subject, &own));
+    }
+    let base = &subjects[base].label;
+    let what = if rows.len() == 1 { "Differences" } else { "Differences in throughput" };
+    let spoken: Vec<String> = lines.iter().take(8).map(Line::spoken).collect();
+    Some(Chart {
+        id: "differences",
+        title: format!("{what} to {base}"),
+        unit: "% of its median · whiskers: 95 % interval · small points: repetitions · hollow: no difference seen"
+            .to_owned(),
+        label: format!("{what} to {base}: {}", spoken.join("; ")),
+        height: 90 + 38 * lines.len(),
+        min_width: 320,
+        figure: ScriptJson(json!({"data": data, "layout": axes(&lines, others.len() > 1)})),
+        legend: if others.len() > 1 { legend } else { Vec::new() },
+        shares: None,
+    })
+}
+
+fn of<'a>(subjects: &'a [Subject], base: usize, row: &'a Row, metric: Metric, name: &str) -> Vec<Line<'a>> {
+    let Some(baseline) = row.cells.iter().find(|cell| cell.subject == base) else { return Vec::new() };
+    let line =
+        |cell: &'a Cell| Line { name: name.to_owned(), subject: &subjects[cell.subject], metric, cell, baseline };
+    row.rivals().filter(|cell| cell.subject != base).map(line).collect()
+}
+
+impl Line<'_> {
+    fn change(&self) -> Option<f64> {
+        Some(self.cell.stat(self.metric).difference?.change() * 100.0)
+    }
+
+    fn interval(&self) -> Option<(f64, f64)> {
+        let (low, high) = self.cell.stat(self.metric).difference?.interval()?;
+        Some((low * 100.0, high * 100.0))
+    }
+
+    fn is_seen(&self) -> bool {
+        matches!(self.cell.stat(self.metric).standing, Some(Standing::Better | Standing::Worse))
+    }
+
+    fn spoken(&self) -> String {
+        let stat = self.cell.stat(self.metric);
+        format!("{} {} {}, {}", self.subject.label, self.name, stat.change().text(), stat.interval())
+    }
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
+fn whiskers(subject: &Subject, own: &[(usize, &Line)]) -> Value {
+    let ends: Vec<(f64, f64, f64)> = own
+        .iter()
+        .filter_map(|(_, line)| {
+            let (change, (low, high)) = (line.change()?, line.interval()?);
+            Some((rounded(change), rounded(high - change), rounded(change - low)))
+        })
+        .collect();
+    let symbol = subject.mark.symbol();
+    let symbols: Vec<String> =
+        own.iter().map(|(_, line)| if line.is_seen() { symbol.to_owned() } else { format!("{symbol}-open") }).collect();
+    let hints: Vec<String> = own.iter().map(|(_, line)| text(&line.spoken())).collect();
+    let role = subject.mark.role();
+    json!({
+        "type": "scatter", "mode": "markers", "name": text(&subject.label), "legendgroup": subject.key,
+        "x": ends.iter().map(|(change, ..)| *change).collect::<Vec<_>>(),
+        "y": own.iter().map(|(place, _)| *place).collect::<Vec<_>>(),
+        "error_x": {
+            "type": "data", "symmetric": false, "color": role, "thickness": 2, "width": 5,
+            "array": ends.iter().map(|(_, above, _)| *above).collect::<Vec<_>>(),
+            "arrayminus": ends.iter().map(|(.., below)| *below).collect::<Vec<_>>(),
+        },
+        "marker": {"color": role, "size": 11, "symbol": symbols, "line": {"color": role, "width": 2}},
+        "text": hints, "hovertemplate": "%{text}<extra></extra>",
+    })
+}
+
+/// Each repetition relative to the baseline's median.
+fn repetitions(subject: &Subject, own: &[(usize, &Line)]) -> Value {
+    let points: Vec<(f64, f64)> = own
+        .iter()
+        .flat_map(|(place, line)| {
+            let median = line.baseline.stat(line.metric).spread.as_ref().map_or(0.0, |spread| spread.median);
+            let values = if median > 0.0 { line.cell.values(line.metric) } else { Vec::new() };
+            values.into_iter().map(move |value| (rounded((value / median - 1.0) * 100.0), *place as f64 + 0.28))
+        })
+        .collect();
+    json!({
+        "type": "scatter", "mode": "markers", "name": text(&subject.label), "legendgroup": subject.key, "hoverinfo": "skip",
+        "x": points.iter().map(|(x, _)| *x).collect::<Vec<_>>(), "y": points.iter().map(|(_, y)| *y).collect::<Vec<_>>(),
+        "marker": {"color": subject.mark.role(), "size": 5, "opacity": 0.6, "symbol": subject.mark.symbol()},
+    })
+}
+
+fn axes(lines: &[Line], with_subjects: bool) -> Value {
+    const NAME: usize = 26;
+    let names: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            let name = if with_subjects { format!("{}, {}", line.name, line.subject.label) } else { line.name.clone() };
+            elided(&name, NAME)
+        })
+        .collect();
+    let places: Vec<usize> = (0..lines.len()).collect();
+    let x = json!({"rangemode": "normal", "zeroline": true, "zerolinecolor": "ink", "nticks": 7, "ticksuffix": " %"});
+    let y = json!({
+        "tickvals": places, "ticktext": names, "range": [lines.len() as f64 - 0.5, -0.5], "showgrid": false, "zeroline": false,
+    });
+    layout(x, y)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        compare::{
+            Comparison,
+            made_up::{faster, repeated, run, sized},
+        },
+        runs::Run,
+        web::mark::Marks,
+    };
+
+    fn of_runs(runs: Vec<Run>) -> Option<Chart> {
+        Comparison::new(runs, &Marks::default(), None).charts.into_iter().find(|chart| chart.id == "differences")
+    }
+
+    fn two(factor: f64) -> Vec<Run> {
+        let mut runs = repeated(|n| run("gosherve", n));
+        runs.extend(repeated(|n| faster(run("servy", n), factor)));
+        runs
+    }
+
+    #[test]
+    fn each_figure_has_its_whiskers_and_its_repetitions() {
+        let chart = of_runs(two(1.25)).expect("a chart");
+        let data = &chart.figure.0["data"];
+        assert_eq!(data[0]["x"], json!([25.0, -20.0, -20.0, 0.0, 0.0]));
+        assert_eq!(data[1]["x"].as_array().map(Vec::len), Some(5 * 6));
+        assert_eq!(data[0]["marker"]["symbol"], json!(["circle", "circle", "circle", "circle-open", "circle-open"]));
+        let above = data[0]["error_x"]["array"][0].as_f64().expect("a whisker");
+        assert!((0.3..1.0).contains(&above), "{above}");
+    }
+
+    #[test]
+    fn several_settings_are_lines_of_one_figure() {
+        let mut runs = repeated(|n| sized("gosherve", n, 1.0));
+        runs.extend(repeated(|n| sized("gosherve", n, 4.0)));
+        runs.extend(repeated(|n| faster(sized("servy", n, 4.0), 1.1)));
+        runs.extend(repeated(|n| faster(sized("servy", n, 1.0), 1.2)));
+        let chart = of_runs(runs).expect("a chart");
+        assert_eq!(chart.title, "Differences in throughput to gosherve");
+        assert_eq!(chart.figure.0["data"][0]["x"], json!([20.0, 10.0]));
+    }
+
+    #[test]
+    fn without_an_interval_there_is_no_chart() {
+        assert!(of_runs(vec![run("gosherve", 1), run("servy", 1)]).is_none());
+        assert!(of_runs(repeated(|n| run("gosherve", n))).is_none());
+    }
+}
