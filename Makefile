@@ -6,7 +6,7 @@ TOOLS  := $(CURDIR)/.tools/bin
 K6     := go.k6.io/k6@v1.8.1
 export PATH := $(PATH):$(TOOLS)
 
-.PHONY: help demo build test lint bench fuzz screenshots assets k6 chromium
+.PHONY: help demo build test lint bench bench-aa fuzz screenshots assets k6 chromium
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,6 +27,10 @@ lint: assets ## Format, clippy and rustdoc
 bench: EXTRA = --package brewbench-bench
 bench: build k6 ## Measure what brewbench itself costs, as ratios
 	@$(TARGET)/release/brewbench-bench $(TARGET)/release/targets
+
+bench-aa: EXTRA = --package brewbench-bench
+bench-aa: build k6 ## Try the statistics on real runs: a target against itself, and against a slower one
+	@$(TARGET)/release/brewbench-bench aa $(TARGET)/release/targets
 
 fuzz: ## Try a million damaged pushes of k6's: takes some minutes
 	@PROPTEST_CASES=250000 $(CARGO) test --release --locked --package brewbench-agent --test series hostile

@@ -110,6 +110,24 @@
     if (window.Plotly) draw(figure, palette());
   });
 
+  // A chart as a file, as wide as a page of a document, in the present colours.
+  document.addEventListener("click", ({ target }) => {
+    const button = target.closest?.("[data-save]");
+    const figure = button && document.getElementById(button.getAttribute("aria-controls"));
+    const source = figure?.querySelector('script[type="application/json"]')?.textContent;
+    if (!source || !window.Plotly) return;
+    const colours = palette();
+    const { data, layout } = painted(JSON.parse(source), colours);
+    const head = figure.closest("section")?.querySelector("h2")?.textContent ?? "";
+    layout.title = { text: head, x: 0.02, xanchor: "left", font: { color: colours.get("ink"), size: 16 } };
+    layout.margin = { ...layout.margin, t: 48 };
+    layout.paper_bgcolor = colours.get("card");
+    layout.font = { ...layout.font, family: getComputedStyle(document.body).fontFamily };
+    layout.showlegend = figure.closest("section")?.querySelector(".keys") !== null;
+    const size = { width: 960, height: Math.max(figure.clientHeight, 440) };
+    Plotly.downloadImage({ data, layout }, { ...size, format: button.dataset.save, filename: figure.id });
+  });
+
   const sizes = new ResizeObserver((entries) => {
     const colours = palette();
     for (const { target } of entries) {

@@ -1,4 +1,5 @@
-// Buttons that copy: <button hidden data-copy="#id">, shown only where copying works.
+// Buttons that copy: <button hidden data-copy="#id">, shown only where copying works; a table by data-copy-as="markdown"
+// or "csv".
 
 const told = document.createElement("span");
 told.className = "sr";
@@ -17,7 +18,8 @@ if (navigator.clipboard) {
     const button = event.target.closest("button[data-copy]");
     const source = button && document.querySelector(button.dataset.copy);
     if (!source) return;
-    await navigator.clipboard.writeText(source.value ?? source.textContent);
+    const table = { markdown, csv }[button.dataset.copyAs];
+    await navigator.clipboard.writeText(table ? table(cells(source)) : (source.value ?? source.textContent));
     button.classList.add("copied");
     told.textContent = "Copied";
     setTimeout(() => {
@@ -25,4 +27,33 @@ if (navigator.clipboard) {
       told.textContent = "";
     }, 2000);
   });
+}
+
+// A cell that spans columns leaves the others empty, so that columns stay columns.
+function cells(table) {
+  return [...table.rows].map((row) => [...row.cells].flatMap((cell) => [cell, ...Array(cell.colSpan - 1).fill(null)]));
+}
+
+function words(cell) {
+  if (!cell) return "";
+  const copy = cell.cloneNode(true);
+  for (const unseen of copy.querySelectorAll(".sr, button")) unseen.remove();
+  for (const below of copy.querySelectorAll(".under")) below.textContent = ` (${below.textContent.trim()})`;
+  return copy.textContent.replace(/\s+/g, " ").trim();
+}
+
+function markdown([head, ...rows]) {
+  const line = (parts) => `| ${parts.join(" | ")} |`;
+  const text = (row) => line(row.map((cell) => words(cell).replaceAll("|", "\\|")));
+  const rule = line(head.map((cell) => (cell?.classList.contains("n") ? "---:" : "---")));
+  return [text(head), rule, ...rows.map(text)].join("\n") + "\n";
+}
+
+// Figures as they are, without what makes them readable; text that a spreadsheet would take for a formula is quoted.
+function csv(rows) {
+  const field = (cell) => {
+    const text = cell?.dataset.value ?? words(cell).replace(/^[=+\-@]/, "'$&");
+    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return rows.map((row) => row.map(field).join(",") + "\r\n").join("");
 }

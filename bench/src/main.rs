@@ -1,8 +1,10 @@
 //! Measures what brewbench itself costs, against doing the same bare: ratios of figures made in one run, because the
 //! machine under them is never the same twice. Prints the rows of the README's table.
 //!
-//! usage: brewbench-bench FOLDER-OF-MANIFESTS | brewbench-bench history | brewbench-bench live FOLDER-OF-MANIFESTS
+//! usage: brewbench-bench FOLDER-OF-MANIFESTS | brewbench-bench history | brewbench-bench live FOLDER-OF-MANIFESTS |
+//! brewbench-bench aa FOLDER-OF-MANIFESTS
 
+mod aa;
 mod agent;
 mod apart;
 mod history;
@@ -34,6 +36,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if manifests.as_os_str() == agent::APART {
         return agent::work_apart(std::env::args_os().skip(2)).await;
+    }
+    if manifests.as_os_str() == aa::ASKED {
+        return aa::asked(std::env::args_os().skip(2)).await;
     }
     eprintln!("observer effect: twice {} pairs of a brewbench run and a bare k6 run", observer::PAIRS);
     let roomy = observer::measure(manifests.clone(), Room::Roomy).await?;

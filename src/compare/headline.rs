@@ -5,7 +5,7 @@ use super::{
     cell::{Cell, Row},
     left_out::{LeftOut, no_result},
     metric::Metric,
-    selection::{Setting, Subject, only_sizes_differ, shared},
+    selection::{By, Setting, Subject, only_sizes_differ, shared},
     statistics::{self, Better, Lead, Spread, Standing},
 };
 use crate::web::{
@@ -17,13 +17,14 @@ use crate::web::{
 const MOST_CARDS: usize = 8;
 
 /// What the comparison is called.
-pub fn title(subjects: &[Subject], base: usize) -> String {
+pub fn title(subjects: &[Subject], base: usize, by: By) -> String {
     match subjects {
         [] => "Nothing to compare".to_owned(),
         [one] => one.label.clone(),
         [one, other] if base == 1 => format!("{} against {}", one.label, other.label),
         [one, other] => format!("{} against {}", other.label, one.label),
-        many => format!("{} targets compared", many.len()),
+        many if by == By::Target => format!("{} targets compared", many.len()),
+        many => format!("{} compared", format::plural(many.len(), by.name())),
     }
 }
 

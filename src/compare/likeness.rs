@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::cell::{Cell, Row};
+use super::{
+    cell::{Cell, Row},
+    selection::By,
+};
 use crate::runs::{
     Origin, Run,
     environment::{EnvironmentDifference, RunEnvironment, Weight},
@@ -29,8 +32,10 @@ pub struct Unlike {
 /// What is looked at in every run, and what it is called.
 type Part = (&'static str, fn(&Run) -> Option<String>);
 
+const AGENTS: &str = "Agents";
+
 const PARTS: [Part; 4] = [
-    ("Agents", |run| run.agent.clone()),
+    (AGENTS, |run| run.agent.clone()),
     ("k6 versions", |run| run.k6_version.clone()),
     ("Limits", |run| run.enforced.as_ref().map(|by| format!("CPU {}, memory {}", by.cpu, by.memory))),
     ("Origins", |run| {
@@ -42,13 +47,15 @@ const PARTS: [Part; 4] = [
 ];
 
 /// All that is unlike between the runs of a row that count.
-pub fn unlike(row: &Row, environments: &Environments) -> Vec<Unlike> {
+pub fn unlike(row: &Row, by: By, environments: &Environments) -> Vec<Unlike> {
     if row.rivals().count() < 2 {
         return Vec::new();
     }
     let runs: Vec<&Run> = row.cells.iter().flat_map(Cell::counting).collect();
-    let parts = PARTS.into_iter().filter_map(|part| of_part(&runs, part));
-    parts.chain(of_machines(&runs, environments)).collect()
+    // Who compares agents knows that they are not the same.
+    let parts = PARTS.into_iter().filter(|(what, _)| !(by == By::Agent && *what == AGENTS));
+    let machines = if by == By::Agent { None } else { of_machines(&runs, environments) };
+    parts.filter_map(|part| of_part(&runs, part)).chain(machines).collect()
 }
 
 fn of_part(runs: &[&Run], (what, of): Part) -> Option<Unlike> {

@@ -128,6 +128,34 @@ impl Metric {
         matches!(self, Self::CpuMs | Self::Memory)
     }
 
+    /// Its unit, and which way is better.
+    pub fn unit(self) -> String {
+        let unit = match self {
+            Self::Rps => "requests/s",
+            Self::ErrorRate => "share of the requests",
+            Self::Memory => "at most",
+            Self::ReceivedPerS => "per second",
+            _ => "ms",
+        };
+        match self.better() {
+            Some(Better::Higher) => format!("{unit}, higher is better"),
+            Some(Better::Lower) => format!("{unit}, lower is better"),
+            None => unit.to_owned(),
+        }
+    }
+
+    /// The name at the head of a chart or a table.
+    pub fn title(self) -> String {
+        match self {
+            Self::Rps => "Throughput".to_owned(),
+            Self::ErrorRate => "Failed requests".to_owned(),
+            Self::CpuMs => "CPU time a request".to_owned(),
+            Self::Memory => "Memory of the target".to_owned(),
+            Self::ReceivedPerS => "Data received".to_owned(),
+            latency => format!("Latency {}", latency.name()),
+        }
+    }
+
     /// Which way is better; the bytes received follow from the answers and are neither.
     pub fn better(self) -> Option<Better> {
         match self {

@@ -14,6 +14,7 @@ pub mod left_out;
 pub mod likeness;
 #[cfg(test)]
 mod made_up;
+pub mod matrix;
 pub mod metric;
 pub mod notes;
 pub mod pages;
@@ -21,6 +22,7 @@ pub mod selection;
 pub mod statistics;
 pub mod story;
 pub mod story_charts;
+pub mod sweep;
 pub mod view;
 
 use axum::{Router, routing::get};
@@ -42,6 +44,8 @@ use crate::{
 
 use least::Least;
 use likeness::Environments;
+use metric::Metric;
+use selection::By;
 use story::Story;
 pub use view::{Comparison, Told};
 
@@ -67,6 +71,9 @@ pub struct Chosen {
     pub runs: Vec<String>,
     /// The target that differences are relative to: `name` or `name@version`. The first by name if not given.
     pub baseline: Option<String>,
+    /// What is compared: `target` in its versions unless said otherwise, `size`, `load`, `agent` or `label`.
+    #[serde(default)]
+    pub by: By,
     /// From where on a difference matters, percent by metric: `rps:2,p99_ms:5`. One percent if not given; of failed
     /// requests 0.1 points of their share.
     pub least: Option<String>,
@@ -74,8 +81,16 @@ pub struct Chosen {
     /// other versions of k6, held to their size by other means.
     #[serde(default)]
     pub unlike: bool,
+    /// Whose matrix is shown: `rps`, `p99_ms`, `received_per_s` … Those of throughput and p99 if not given. For the page.
+    pub matrix: Option<String>,
     /// Which setting's runs are shown second by second, from 1; the first with any series if not given. For the page.
     pub setting: Option<usize>,
+}
+
+fn named_metric(key: &str) -> Result<Metric> {
+    let known = || Metric::ALL.map(Metric::key).join(", ");
+    let found = Metric::ALL.into_iter().find(|metric| metric.key() == key);
+    found.ok_or_else(|| Error::Invalid(format!("matrix: there is no {key:?}; there are {}", known())))
 }
 
 /// How somebody wishes a comparison to be made.
@@ -83,10 +98,14 @@ pub struct Chosen {
 pub struct Wishes {
     /// Key or target that differences are relative to; the first if there is none of that name.
     pub baseline: Option<String>,
+    /// What is compared.
+    pub by: By,
     /// From where on a difference matters.
     pub least: Least,
     /// Runs of unlike conditions are judged, too.
     pub despite_unlike: bool,
+    /// Whose matrix is shown.
+    pub matrix: Option<Metric>,
 }
 
 impl Wishes {
@@ -96,6 +115,7 @@ impl Wishes {
         query.append_pair("runs", &ids.join(","));
         query.extend_pairs(self.baseline.iter().map(|key| ("baseline", key)));
         query.extend_pairs(Some(self.least.text()).iter().filter(|text| !text.is_empty()).map(|text| ("least", text)));
+        query.extend_pairs((self.by != By::default()).then(|| ("by", self.by.key())));
         query.append_pair("unlike", "true");
         format!("/compare?{}", query.finish())
     }
@@ -125,8 +145,10 @@ impl Chosen {
         let least = self.least.as_deref().unwrap_or_default().parse();
         Ok(Wishes {
             baseline: self.baseline.clone().filter(|key| !key.is_empty()),
+            by: self.by,
             least: least.map_err(|fault: String| Error::Invalid(format!("least: {fault}")))?,
             despite_unlike: self.unlike,
+            matrix: self.matrix.as_deref().filter(|key| !key.is_empty()).map(named_metric).transpose()?,
         })
     }
 }
@@ -204,8 +226,10 @@ mod tests {
         let chosen = Chosen {
             runs: vec!["a, b".to_owned(), "c".to_owned(), "a,".to_owned()],
             baseline: Some(String::new()),
+            by: By::Target,
             least: None,
             unlike: false,
+            matrix: None,
             setting: None,
         };
         assert_eq!(chosen.ids(), ["a", "b", "c"]);

@@ -11,6 +11,7 @@ use super::{
     left_out::{LeftOut, counts},
     metric::Metric,
     selection::Subject,
+    sweep::Sweep,
 };
 use crate::{
     runs::{Run, Verdict},
@@ -68,6 +69,7 @@ pub fn notes(subjects: &[Subject], rows: &[Row], asked: Asked, left_out: &[LeftO
     notes.extend(surroundings(rows));
     notes.extend(missing_figures(rows));
     notes.extend(settings(rows));
+    notes.extend(knees(subjects, rows));
     notes.extend(unfinished(rows));
     notes
 }
@@ -237,6 +239,11 @@ fn settings(rows: &[Row]) -> Option<Note> {
     }
     let text = "Differences and winners are told only where everything of that is the same.";
     (!kinds.is_empty()).then(|| info(format!("{} differ.", sentence(&listed(kinds.into_iter()))), text))
+}
+
+/// Where more load stops to bring more answers.
+fn knees(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
+    Sweep::new(subjects, rows).map(|sweep| info("A sweep of loads.", sweep.sentences().join(" ")))
 }
 
 fn unfinished(rows: &[Row]) -> Option<Note> {

@@ -1,7 +1,8 @@
 //! Which of the chosen runs may be compared with which: targets by settings. Pure.
 //!
 //! Only runs of one setting (machine size, scenario in one revision with the same parameters, load) are held against
-//! each other. Runs of one target in one setting are its repetitions.
+//! each other. Runs of one target in one setting are its repetitions. Who asks for it compares by something else than
+//! targets: then the target belongs to the setting, and what is compared does not.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
@@ -17,7 +18,51 @@ use crate::{
     },
 };
 
-/// One of those that are compared: a target in one version.
+/// By what runs are told apart, so that they can be compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// Target and version.
+    #[default]
+    Target,
+    /// Machine size.
+    Size,
+    /// Load.
+    Load,
+    /// Agent.
+    Agent,
+    /// Labels of the run.
+    Label,
+}
+
+impl By {
+    /// All, in the order in which they are offered.
+    pub const ALL: [Self; 5] = [Self::Target, Self::Size, Self::Load, Self::Agent, Self::Label];
+
+    /// What addresses and commands call it.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Target => "target",
+            Self::Size => "size",
+            Self::Load => "load",
+            Self::Agent => "agent",
+            Self::Label => "label",
+        }
+    }
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Target => "target and version",
+            Self::Size => "machine size",
+            Self::Load => "load",
+            Self::Agent => "agent",
+            Self::Label => "label",
+        }
+    }
+}
+
+/// One of those that are compared: a target in one version, unless something else is compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Subject {
     /// How an address names it: `name` or `name@version`.
@@ -52,6 +97,12 @@ pub struct Setting {
     pub peak: u32,
     /// The machine size.
     pub size: Option<RunSize>,
+    /// Target and version, where something else is compared.
+    #[serde(default)]
+    pub target: Option<String>,
+    /// What is compared, and so is not part of the setting.
+    #[serde(default)]
+    pub by: By,
 }
 
 /// The runs of one subject in one setting.
@@ -77,14 +128,14 @@ pub struct Selection {
 }
 
 /// Puts runs in order; the order they come in does not matter.
-pub fn select(runs: Vec<Run>, marks: &Marks) -> Selection {
-    let subjects = subjects(&runs, marks);
-    let settings = settings(&runs);
+pub fn select(runs: Vec<Run>, marks: &Marks, by: By) -> Selection {
+    let subjects = if by == By::Target { targets(&runs, marks) } else { others(&runs, by) };
+    let settings = settings(&runs, by);
     let mut groups: Vec<Group> = Vec::new();
     for run in runs {
         let place = |found: Option<usize>| found.unwrap_or_default();
-        let subject = place(subjects.iter().position(|subject| subject.key == key(&run)));
-        let setting = place(settings.iter().position(|setting| same(setting, &setting_of(&run))));
+        let subject = place(subjects.iter().position(|subject| subject.key == key(&run, by)));
+        let setting = place(settings.iter().position(|setting| same(setting, &setting_of(&run, by))));
         match groups.iter_mut().find(|group| (group.subject, group.setting) == (subject, setting)) {
             Some(group) => group.runs.push(run),
             None => groups.push(Group { subject, setting, runs: vec![run] }),
@@ -97,15 +148,56 @@ pub fn select(runs: Vec<Run>, marks: &Marks) -> Selection {
     Selection { subjects, settings, groups }
 }
 
-fn key(run: &Run) -> String {
-    match &run.version {
-        Some(version) => format!("{}@{version}", run.target),
-        None => run.target.clone(),
+fn key(run: &Run, by: By) -> String {
+    match by {
+        By::Target => match &run.version {
+            Some(version) => format!("{}@{version}", run.target),
+            None => run.target.clone(),
+        },
+        By::Size => run.size.as_ref().map_or_else(|| "unknown size".to_owned(), |size| size.name.clone()),
+        By::Load => load_of(run).unwrap_or_else(|| "unknown load".to_owned()),
+        By::Agent => run.agent.clone().unwrap_or_else(|| "unknown agent".to_owned()),
+        By::Label if run.labels.is_empty() => "no label".to_owned(),
+        By::Label => run.labels.join(", "),
     }
 }
 
-fn subjects(runs: &[Run], marks: &Marks) -> Vec<Subject> {
-    let mut names: Vec<_> = runs.iter().map(|run| (run.target.clone(), run.version.clone(), key(run))).collect();
+fn load_of(run: &Run) -> Option<String> {
+    run.load.as_ref().map(|load| load::exact(load).replace('\u{a0}', " "))
+}
+
+/// Sizes, loads, agents or labels, from the smallest where they have an order. Their colours follow from their places.
+fn others(runs: &[Run], by: By) -> Vec<Subject> {
+    let mut all: Vec<&Run> = runs.iter().collect();
+    let cores = |run: &Run| run.size.as_ref().map_or(0.0, |size| size.vcpus);
+    all.sort_by(|a, b| match by {
+        By::Size => cores(a).total_cmp(&cores(b)),
+        By::Load => (peak(a), load_of(a)).cmp(&(peak(b), load_of(b))),
+        By::Target | By::Agent | By::Label => key(a, by).cmp(&key(b, by)),
+    });
+    let mut keys: Vec<String> = Vec::new();
+    for key in all.into_iter().map(|run| key(run, by)) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let subject = |(place, key): (usize, String)| Subject {
+        target: key.clone(),
+        version: None,
+        mark: Mark(place),
+        label: key.clone(),
+        key,
+    };
+    keys.into_iter().enumerate().map(subject).collect()
+}
+
+fn peak(run: &Run) -> u32 {
+    run.load.as_ref().and_then(Load::shape).map_or(0, Shape::peak)
+}
+
+fn targets(runs: &[Run], marks: &Marks) -> Vec<Subject> {
+    let mut names: Vec<_> =
+        runs.iter().map(|run| (run.target.clone(), run.version.clone(), key(run, By::Target))).collect();
     names.sort();
     names.dedup_by(|a, b| a.2 == b.2);
     let versions = |target: &str| names.iter().filter(|(name, ..)| name == target).count();
@@ -122,9 +214,9 @@ fn subjects(runs: &[Run], marks: &Marks) -> Vec<Subject> {
     names.iter().map(subject).collect()
 }
 
-fn settings(runs: &[Run]) -> Vec<Setting> {
+fn settings(runs: &[Run], by: By) -> Vec<Setting> {
     let mut all: Vec<Setting> = Vec::new();
-    for setting in runs.iter().map(setting_of) {
+    for setting in runs.iter().map(|run| setting_of(run, by)) {
         if !all.iter().any(|known| same(known, &setting)) {
             all.push(setting);
         }
@@ -137,16 +229,19 @@ fn settings(runs: &[Run]) -> Vec<Setting> {
     all
 }
 
-fn setting_of(run: &Run) -> Setting {
+fn setting_of(run: &Run, by: By) -> Setting {
+    let has_load = by != By::Load;
     Setting {
         label: String::new(),
+        target: (by != By::Target).then(|| key(run, By::Target)),
+        by,
         scenario: run.scenario.clone(),
         scenario_sha256: run.scenario_sha256.clone(),
         parameters: run.parameters.clone(),
-        load: run.load.as_ref().map(|load| load::exact(load).replace('\u{a0}', " ")),
-        vus: run.vus,
-        peak: run.load.as_ref().and_then(Load::shape).map_or(0, Shape::peak),
-        size: run.size.clone(),
+        load: load_of(run).filter(|_| has_load),
+        vus: run.vus.filter(|_| has_load),
+        peak: if has_load { peak(run) } else { 0 },
+        size: run.size.clone().filter(|_| by != By::Size),
     }
 }
 
@@ -158,15 +253,17 @@ fn same(one: &Setting, other: &Setting) -> bool {
 fn order(one: &Setting, other: &Setting) -> Ordering {
     let rest = |setting: &Setting| {
         let load = (setting.vus, setting.peak, setting.load.clone());
-        (setting.scenario.clone(), setting.scenario_sha256.clone(), setting.parameters.clone(), load)
+        let script = (setting.scenario.clone(), setting.scenario_sha256.clone(), setting.parameters.clone());
+        (setting.target.clone(), script, load)
     };
     let cores = |setting: &Setting| setting.size.as_ref().map_or(0.0, |size| size.vcpus);
     let memory = |setting: &Setting| setting.size.as_ref().map(|size| size.memory_bytes);
     rest(one).cmp(&rest(other)).then(cores(one).total_cmp(&cores(other))).then(memory(one).cmp(&memory(other)))
 }
 
-/// Scenario, revision, parameters, load and size of a setting, as words.
-fn parts(setting: &Setting) -> [String; 5] {
+/// Scenario, revision, parameters, load, size and target of a setting, as words; empty for what is compared.
+fn parts(setting: &Setting) -> [String; 6] {
+    let but = |by: By, part: String| if setting.by == by { String::new() } else { part };
     let unknown = |what: &str| format!("unknown {what}");
     let parameters: Vec<String> = setting.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let short = |sha: &String| format!("revision {}", sha.chars().take(8).collect::<String>());
@@ -175,18 +272,28 @@ fn parts(setting: &Setting) -> [String; 5] {
         setting.scenario.clone().unwrap_or_else(|| unknown("scenario")),
         setting.scenario_sha256.as_ref().map_or_else(|| unknown("revision"), short),
         if parameters.is_empty() { "no parameters".to_owned() } else { parameters.join(" ") },
-        setting.load.clone().or_else(|| setting.vus.map(vus)).unwrap_or_else(|| unknown("load")),
-        setting.size.as_ref().map_or_else(|| unknown("size"), |size| size.name.clone()),
+        but(By::Load, setting.load.clone().or_else(|| setting.vus.map(vus)).unwrap_or_else(|| unknown("load"))),
+        but(By::Size, setting.size.as_ref().map_or_else(|| unknown("size"), |size| size.name.clone())),
+        setting.target.clone().unwrap_or_default(),
     ]
 }
 
 /// Whether settings differ by their machine size alone.
 pub fn only_sizes_differ(all: &[&Setting]) -> bool {
     let but_size = |setting: &Setting| {
-        let [scenario, revision, parameters, load, _] = parts(setting);
-        [scenario, revision, parameters, load]
+        let [scenario, revision, parameters, load, _, target] = parts(setting);
+        [scenario, revision, parameters, load, target]
     };
     all.windows(2).all(|pair| but_size(pair[0]) == but_size(pair[1]))
+}
+
+/// Whether settings differ by their load alone.
+pub fn only_loads_differ(all: &[&Setting]) -> bool {
+    let but_load = |setting: &Setting| {
+        let [scenario, revision, parameters, _, size, target] = parts(setting);
+        [scenario, revision, parameters, size, target]
+    };
+    all.windows(2).all(|pair| but_load(pair[0]) == but_load(pair[1]))
 }
 
 /// What all settings have in common.
@@ -195,7 +302,8 @@ pub fn shared(all: &[&Setting]) -> Vec<String> {
     let all: Vec<_> = all.iter().map(|setting| parts(setting)).collect();
     let common = |place: usize, part: &String| all.iter().all(|other| other[place] == *part);
     let told = |place: usize| place != REVISION && !(place == PARAMETERS && first.parameters.is_empty());
-    let kept = parts(first).into_iter().enumerate().filter(|(place, part)| told(*place) && common(*place, part));
+    let kept = parts(first).into_iter().enumerate();
+    let kept = kept.filter(|(place, part)| !part.is_empty() && told(*place) && common(*place, part));
     kept.map(|(_, part)| part).collect()
 }
 
@@ -231,7 +339,8 @@ mod tests {
 
     #[test]
     fn runs_of_one_target_in_one_setting_are_its_repetitions() {
-        let selection = select(vec![run("servy", 2), run("gosherve", 1), run("servy", 1)], &Marks::default());
+        let selection =
+            select(vec![run("servy", 2), run("gosherve", 1), run("servy", 1)], &Marks::default(), By::Target);
         let labels: Vec<_> = selection.subjects.iter().map(|subject| subject.label.as_str()).collect();
         assert_eq!(labels, ["gosherve", "servy"]);
         assert_eq!(selection.settings.len(), 1);
@@ -244,11 +353,11 @@ mod tests {
     fn a_target_has_its_own_colour_whoever_else_is_compared() {
         let slots = [("a", 5), ("b", 2), ("c", 0)];
         let marks: Marks = slots.map(|(name, slot)| (name.to_owned(), Mark(slot))).into_iter().collect();
-        let there = select(vec![run("a", 1), run("b", 1), run("c", 1)], &marks).subjects;
-        let back = select(vec![run("c", 1), run("b", 1), run("a", 1)], &marks).subjects;
+        let there = select(vec![run("a", 1), run("b", 1), run("c", 1)], &marks, By::Target).subjects;
+        let back = select(vec![run("c", 1), run("b", 1), run("a", 1)], &marks, By::Target).subjects;
         assert_eq!(there, back);
         assert_eq!(there.iter().map(|subject| subject.mark.0).collect::<Vec<_>>(), [5, 2, 0]);
-        assert_eq!(select(vec![run("b", 1)], &marks).subjects[0].mark, Mark(2));
+        assert_eq!(select(vec![run("b", 1)], &marks, By::Target).subjects[0].mark, Mark(2));
     }
 
     #[test]
@@ -257,7 +366,7 @@ mod tests {
         old.version = Some("1.0".to_owned());
         let mut new = run("servy", 1);
         new.version = Some("2.0".to_owned());
-        let subjects = select(vec![new, old, run("gosherve", 1)], &Marks::default()).subjects;
+        let subjects = select(vec![new, old, run("gosherve", 1)], &Marks::default(), By::Target).subjects;
         let labels: Vec<_> = subjects.iter().map(|subject| subject.label.as_str()).collect();
         assert_eq!(labels, ["gosherve", "servy 1.0", "servy 2.0"]);
         assert_eq!(subjects[1].key, "servy@1.0");
@@ -273,6 +382,7 @@ mod tests {
         let selection = select(
             vec![sized("servy", 1, 16.0), sized("servy", 1, 4.0), sized("servy", 1, 1.0), hard],
             &Marks::default(),
+            By::Target,
         );
         let labels: Vec<_> = selection.settings.iter().map(|setting| setting.label.as_str()).collect();
         let vcpus = |n: u32| format!("10 VUs · {n} vCPU / {} GiB", 2 * n);
@@ -284,7 +394,7 @@ mod tests {
     fn unlike_loads_are_never_mixed_and_longer_ones_are_alike() {
         let loaded = |load: Load| Run { vus: load::constant_vus(&load), load: Some(load), ..run("servy", 1) };
         let labels = |loads: Vec<Load>| {
-            let settings = select(loads.into_iter().map(loaded).collect(), &Marks::default()).settings;
+            let settings = select(loads.into_iter().map(loaded).collect(), &Marks::default(), By::Target).settings;
             settings.into_iter().map(|setting| setting.label.replace('\u{a0}', " ")).collect::<Vec<_>>()
         };
         assert_eq!(
@@ -299,15 +409,41 @@ mod tests {
         );
         assert_eq!(labels(vec![vus(10, 5.0), vus(10, 50.0)]).len(), 1);
         let import = Run { load: None, ..run("servy", 1) };
-        assert_eq!(select(vec![import, run("servy", 2)], &Marks::default()).settings.len(), 2);
+        assert_eq!(select(vec![import, run("servy", 2)], &Marks::default(), By::Target).settings.len(), 2);
     }
 
     #[test]
     fn two_revisions_of_a_scenario_are_two_settings() {
         let mut other = run("servy", 1);
         other.scenario_sha256 = Some("ffffffff00000000".to_owned());
-        let selection = select(vec![run("servy", 1), other], &Marks::default());
+        let selection = select(vec![run("servy", 1), other], &Marks::default(), By::Target);
         let labels: Vec<_> = selection.settings.iter().map(|setting| setting.label.as_str()).collect();
         assert_eq!(labels, ["revision 00aa00aa", "revision ffffffff"]);
+    }
+
+    #[test]
+    fn who_compares_sizes_has_the_target_in_the_setting_and_sizes_from_small_to_big() {
+        let runs = [16.0, 1.0, 4.0].map(|vcpus| sized("servy", 1, vcpus)).to_vec();
+        let selection = select(runs.clone(), &Marks::default(), By::Size);
+        let labels: Vec<_> = selection.subjects.iter().map(|subject| subject.label.as_str()).collect();
+        assert_eq!(labels, ["1 vCPU / 2 GiB", "4 vCPU / 8 GiB", "16 vCPU / 32 GiB"]);
+        assert_eq!(selection.settings.len(), 1);
+        assert_eq!(selection.settings[0].label, "hash · 10 VUs · servy@1.0");
+        assert_eq!(select(runs, &Marks::default(), By::Load).settings.len(), 3);
+    }
+
+    #[test]
+    fn runs_can_be_told_apart_by_agent_and_by_label() {
+        let mut runs = vec![run("servy", 1), run("servy", 2), run("gosherve", 1)];
+        runs[1].agent = Some("laptop".to_owned());
+        runs[1].labels = vec!["musl".to_owned()];
+        let keys = |by| {
+            let subjects = select(runs.clone(), &Marks::default(), by).subjects;
+            subjects.into_iter().map(|subject| subject.key).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (keys(By::Agent), keys(By::Label)),
+            (vec!["bench-01".to_owned(), "laptop".to_owned()], vec!["musl".to_owned(), "no label".to_owned()])
+        );
     }
 }

@@ -174,7 +174,7 @@ fn time_layout(y: Value) -> Value {
     layout
 }
 
-fn curve(side: &Side, name: &str, line: Value, of: impl Fn(&Moment) -> Option<f64>) -> Value {
+fn curve(side: &Side, name: &str, line: &Value, of: impl Fn(&Moment) -> Option<f64>) -> Value {
     let rounded = |value: f64| (value * 1e3).round() / 1e3;
     json!({
         "type": "scatter", "mode": "lines", "name": name, "line": line, "hovertemplate": "%{y:,.4~g}",
@@ -185,7 +185,7 @@ fn curve(side: &Side, name: &str, line: Value, of: impl Fn(&Moment) -> Option<f6
 
 fn over_time(sides: &[Side], figure: &Figure) -> Chart {
     let data: Vec<Value> =
-        sides.iter().map(|side| curve(side, &text(&side.subject.label), side.line(), figure.of)).collect();
+        sides.iter().map(|side| curve(side, &text(&side.subject.label), &side.line(), figure.of)).collect();
     let legend = sides.iter().enumerate().map(|(trace, side)| side.key(trace)).collect();
     let spoken: Vec<String> =
         sides.iter().map(|side| format!("{} {}", side.subject.label, spread_of(side, figure.of))).collect();
@@ -212,7 +212,7 @@ fn latency(sides: &[Side]) -> Chart {
             line["width"] = json!(width);
             let title = format!("{} {name}", side.subject.label);
             legend.push(Key { name: title.clone(), ..side.key(data.len()) });
-            data.push(curve(side, &text(&title), line, |moment| {
+            data.push(curve(side, &text(&title), &line, |moment| {
                 moment.latencies.quantile(q).map(|found| found.estimate)
             }));
         }

@@ -6,13 +6,15 @@ use utoipa::ToSchema;
 use super::{
     Wishes,
     answers::{self, Asked},
-    cell::{Row, Stat, rows},
+    cell::{Row, rows},
     charts, differences, headline,
     left_out::{LeftOut, left_out},
     likeness::{self, Environments},
+    matrix::Matrix,
     metric::Metric,
     notes::{self, Level, Note},
-    selection::{Selection, Setting, Subject, select},
+    selection::{By, Selection, Setting, Subject, select},
+    sweep::Sweep,
 };
 use crate::{
     runs::Run,
@@ -33,6 +35,9 @@ pub struct Comparison {
     pub subjects: Vec<Subject>,
     /// Key of the subject that differences are relative to.
     pub baseline: Option<String>,
+    /// What tells the subjects apart.
+    #[serde(default)]
+    pub by: By,
     /// How many questions the page asks, and so many repetitions a side it takes to answer one.
     pub asked: Asked,
     /// The answer.
@@ -52,6 +57,9 @@ pub struct Comparison {
     /// What happened second by second in one of the settings, for pages.
     #[serde(skip)]
     pub told: Option<Told>,
+    /// Whose matrix is shown, if not those of throughput and p99.
+    #[serde(skip)]
+    pub matrix: Option<Metric>,
     /// What the address of the page says beside the baseline.
     #[serde(skip)]
     pub keep: Vec<(String, String)>,
@@ -68,17 +76,6 @@ pub struct Told {
     pub lacking: usize,
 }
 
-/// One metric of all cells: settings down, subjects across.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Matrix {
-    /// What it shows.
-    pub title: &'static str,
-    /// The unit, and which way is better.
-    pub unit: &'static str,
-    /// A line for each setting, a figure for each subject that was there.
-    pub lines: Vec<(String, Vec<Option<Stat>>)>,
-}
-
 impl Comparison {
     /// Compares runs. The baseline is named by key or target; the first subject if it is not among them.
     pub fn new(runs: Vec<Run>, marks: &Marks, baseline: Option<&str>) -> Self {
@@ -89,32 +86,31 @@ impl Comparison {
     /// The same, as somebody wishes it, with what is known of the machines.
     pub fn by(runs: Vec<Run>, marks: &Marks, wishes: &Wishes, environments: &Environments) -> Self {
         let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
-        let Selection { subjects, settings, groups } = select(runs, marks);
+        let Selection { subjects, settings, groups } = select(runs, marks, wishes.by);
         let named = |name: &str| subjects.iter().position(|subject| subject.key == name || subject.target == name);
         let base = wishes.baseline.as_deref().and_then(named).unwrap_or(0);
         let mut rows = rows(settings, groups);
         for row in &mut rows {
-            row.unlike = likeness::unlike(row, environments);
+            row.unlike = likeness::unlike(row, wishes.by, environments);
         }
         let asked = answers::answer(&mut rows, base, wishes);
         let is_held_back = !wishes.despite_unlike && rows.iter().any(|row| !row.unlike.is_empty());
         let left_out = left_out(&subjects, &rows);
         Self {
-            title: headline::title(&subjects, base),
+            title: headline::title(&subjects, base, wishes.by),
             lead: headline::lead(&rows),
             baseline: subjects.get(base).map(|subject| subject.key.clone()),
             cards: headline::cards(&subjects, base, &rows, asked, &left_out),
             notes: notes::notes(&subjects, &rows, asked, &left_out),
             left_out,
+            by: wishes.by,
             asked,
             nevertheless: is_held_back.then(|| wishes.nevertheless(&ids)),
-            charts: differences::chart(&subjects, base, &rows)
-                .into_iter()
-                .chain(charts::charts(&subjects, &rows))
-                .collect(),
+            charts: drawn(&subjects, base, &rows),
             subjects,
             rows,
             told: None,
+            matrix: wishes.matrix,
             keep: Vec::new(),
         }
     }
@@ -133,25 +129,15 @@ impl Comparison {
         }
     }
 
-    /// Throughput and p99 of every cell, where there are several settings and subjects.
+    /// The metric that was asked for, or throughput and p99, of every cell; where there are several settings and
+    /// subjects.
     pub fn matrices(&self) -> Vec<Matrix> {
         if self.rows.len() < 2 || self.subjects.len() < 2 {
             return Vec::new();
         }
-        let matrix = |title, unit, metric| Matrix { title, unit, lines: self.lines(metric) };
-        vec![
-            matrix("Throughput", "requests/s, higher is better", Metric::Rps),
-            matrix("Latency p99", "ms, lower is better", Metric::P99Ms),
-        ]
-    }
-
-    fn lines(&self, metric: Metric) -> Vec<(String, Vec<Option<Stat>>)> {
-        let line = |row: &Row| {
-            let stat =
-                |place| row.cells.iter().find(|cell| cell.subject == place).map(|cell| cell.stat(metric).clone());
-            (row.setting.label.clone(), (0..self.subjects.len()).map(stat).collect())
-        };
-        self.rows.iter().map(line).collect()
+        let usual = [Metric::Rps, Metric::P99Ms];
+        let metrics = self.matrix.as_ref().map_or(&usual[..], std::slice::from_ref);
+        metrics.iter().map(|metric| Matrix::new(&self.subjects, &self.rows, *metric)).collect()
     }
 
     /// The notes of one weight.
@@ -188,6 +174,15 @@ impl Comparison {
     /// How many runs it was made of.
     pub fn run_count(&self) -> usize {
         self.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.runs.len()).sum()
+    }
+}
+
+/// The differences first, then what they come of; of a sweep the curves.
+fn drawn(subjects: &[Subject], base: usize, rows: &[Row]) -> Vec<Chart> {
+    let differences = differences::chart(subjects, base, rows).into_iter();
+    match Sweep::new(subjects, rows) {
+        Some(sweep) => differences.chain(sweep.charts()).collect(),
+        None => differences.chain(charts::charts(subjects, rows)).collect(),
     }
 }
 
@@ -256,10 +251,11 @@ mod tests {
         let comparison = Comparison::new(runs, &Marks::default(), None);
         let matrices = comparison.matrices();
         assert_eq!(matrices.len(), 2);
-        let [(small, line), (_, full)] = matrices[0].lines.as_slice() else { panic!("two sizes") };
-        assert_eq!(small, "1 vCPU / 2 GiB");
-        assert!(line[0].is_some() && line[1].is_none());
-        assert!(full[1].as_ref().is_some_and(|stat| stat.best));
+        let [small, full] = matrices[0].lines.as_slice() else { panic!("two sizes") };
+        assert_eq!((small.label.as_str(), small.winner.as_str()), ("1 vCPU / 2 GiB", "alone"));
+        assert!(small.stats[0].is_some() && small.stats[1].is_none());
+        assert!(full.stats[1].as_ref().is_some_and(|stat| stat.best));
+        assert_eq!(full.winner, "servy");
     }
 
     #[test]

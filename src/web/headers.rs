@@ -11,7 +11,7 @@ use axum::{
 /// even a file of this server becomes a script unless a template says so. Datastar evaluates the expressions in
 /// attributes, hence `unsafe-eval`; Plotly sets style attributes, hence `unsafe-inline` for those alone.
 const POLICY: &str = "default-src 'none'; script-src 'nonce-NONCE' 'unsafe-eval'; style-src 'self' 'nonce-NONCE'; \
-    style-src-attr 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; \
+    style-src-attr 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; \
     frame-ancestors 'none'";
 
 const HEADERS: [(HeaderName, HeaderValue); 6] = [

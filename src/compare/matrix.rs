@@ -1,0 +1,55 @@
+//! One metric of all cells: settings down, subjects across, and who wins each line. Pure.
+
+use super::{
+    cell::{Row, Stat},
+    metric::Metric,
+    selection::Subject,
+    statistics::Lead,
+};
+
+/// One metric of all cells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrix {
+    /// What it shows.
+    pub metric: Metric,
+    /// A line for each setting.
+    pub lines: Vec<Line>,
+}
+
+/// One setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// What tells it from the others.
+    pub label: String,
+    /// A figure for each subject that was there.
+    pub stats: Vec<Option<Stat>>,
+    /// The winner's label, or why there is none.
+    pub winner: String,
+}
+
+impl Matrix {
+    /// Of a metric.
+    pub fn new(subjects: &[Subject], rows: &[Row], metric: Metric) -> Self {
+        let line = |row: &Row| {
+            let stat =
+                |place| row.cells.iter().find(|cell| cell.subject == place).map(|cell| cell.stat(metric).clone());
+            Line {
+                label: row.setting.label.clone(),
+                stats: (0..subjects.len()).map(stat).collect(),
+                winner: winner(subjects, row, metric),
+            }
+        };
+        Self { metric, lines: rows.iter().map(line).collect() }
+    }
+}
+
+fn winner(subjects: &[Subject], row: &Row, metric: Metric) -> String {
+    let why = match row.leads.get(&metric) {
+        Some(Lead::Of(place)) => return subjects[row.cells[*place].subject].label.clone(),
+        Some(Lead::Unclear) => "tie",
+        Some(Lead::TooFew(_)) => "too few repetitions",
+        Some(Lead::Alone) => "alone",
+        Some(Lead::Unlike) | None => "not judged",
+    };
+    why.to_owned()
+}

@@ -1,0 +1,291 @@
+//! A sweep: the same under rising load. Throughput against load, latency against throughput, and the knee. Pure.
+//!
+//! The knee of a target is the least load at which its throughput is within [`KNEE`] of the most that it reaches: from
+//! there on more load brings waiting and no more answers. Where k6 was the bottleneck at that load, or at the highest,
+//! nobody knows where the target's knee is, and none is told; nor where throughput still rises at the highest load.
+
+use serde_json::{Value, json};
+
+use super::{
+    cell::{Cell, Row},
+    metric::Metric,
+    selection::{Setting, Subject, only_loads_differ},
+};
+use crate::web::{
+    chart::{Chart, Key, ScriptJson, layout, text},
+    format,
+};
+
+/// Fewer loads are no sweep.
+const FEWEST: usize = 3;
+
+/// So close to the most is as good as the most.
+const KNEE: f64 = 0.05;
+
+/// The reasons of a verdict that say that k6 was the bottleneck.
+const OF_GENERATOR: [&str; 4] = ["generator_busy", "generator_throttled", "generator_blocked", "iterations_dropped"];
+
+/// A sweep of several targets.
+pub struct Sweep<'a> {
+    rows: Vec<&'a Row>,
+    curves: Vec<Curve<'a>>,
+    /// What the load is counted in.
+    unit: &'static str,
+}
+
+/// One target's.
+struct Curve<'a> {
+    subject: &'a Subject,
+    /// By load.
+    points: Vec<(f64, &'a Cell)>,
+}
+
+/// Where more load stops to bring more answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Knee {
+    /// At this load, with so many requests per second.
+    At {
+        /// Virtual users or iterations per second.
+        load: f64,
+        /// Requests per second.
+        rps: f64,
+    },
+    /// Throughput still rises at the highest load.
+    Beyond,
+    /// k6 was the bottleneck before the target was.
+    Generator,
+}
+
+impl<'a> Sweep<'a> {
+    /// Nothing where the rows are no sweep: they must differ by load alone, and all loads be of one kind.
+    pub fn new(subjects: &'a [Subject], rows: &'a [Row]) -> Option<Self> {
+        let settings: Vec<&Setting> = rows.iter().map(|row| &row.setting).collect();
+        if rows.len() < FEWEST || !only_loads_differ(&settings) || settings.iter().any(|setting| setting.peak == 0) {
+            return None;
+        }
+        let closed = settings.iter().filter(|setting| setting.vus.is_some()).count();
+        let unit = match closed {
+            0 => "iterations/s",
+            all if all == settings.len() => "virtual users",
+            _ => return None,
+        };
+        let mut rows: Vec<&Row> = rows.iter().collect();
+        rows.sort_by_key(|row| row.setting.peak);
+        let curve = |(place, subject)| {
+            let of = |row: &&'a Row| {
+                let cell = row.rivals().find(|cell| cell.subject == place)?;
+                cell.stat(Metric::Rps).spread.as_ref()?;
+                Some((f64::from(row.setting.peak), cell))
+            };
+            Curve { subject, points: rows.iter().filter_map(of).collect() }
+        };
+        let curves: Vec<Curve> =
+            subjects.iter().enumerate().map(curve).filter(|curve| curve.points.len() >= FEWEST).collect();
+        (!curves.is_empty()).then_some(Self { rows, curves, unit })
+    }
+
+    /// Throughput against load, latency against throughput.
+    pub fn charts(&self) -> Vec<Chart> {
+        vec![self.throughput(), self.latency()]
+    }
+
+    /// What each target's knee is, in a sentence a target.
+    pub fn sentences(&self) -> Vec<String> {
+        let number = |value: f64| format::number(Some(value)).text().to_owned();
+        let sentence = |curve: &Curve| {
+            let name = &curve.subject.label;
+            match curve.knee() {
+                Knee::At { load, rps } => {
+                    format!("{name}: knee at {} {}, {} requests/s.", number(load), self.unit, number(rps))
+                }
+                Knee::Beyond => format!("{name}: no knee, throughput still rises at the highest load."),
+                Knee::Generator => format!("{name}: no knee, k6 was the bottleneck before the target was."),
+            }
+        };
+        self.curves.iter().map(sentence).collect()
+    }
+
+    fn throughput(&self) -> Chart {
+        let (mut data, mut legend) = (Vec::new(), Vec::new());
+        for curve in &self.curves {
+            legend.push(curve.key(data.len()));
+            let x: Vec<f64> = curve.points.iter().map(|(load, _)| *load).collect();
+            data.push(curve.trace(&x, Metric::Rps));
+            if let Knee::At { load, rps } = curve.knee() {
+                data.push(curve.mark(load, rps));
+            }
+        }
+        let is_wide = self
+            .rows
+            .last()
+            .zip(self.rows.first())
+            .is_some_and(|(last, first)| last.setting.peak > first.setting.peak.saturating_mul(8));
+        let kind = if is_wide { json!("log") } else { json!("linear") };
+        let x = json!({"type": kind, "title": {"text": self.unit, "standoff": 6}, "dtick": if is_wide { json!("D2") } else { json!(null) }});
+        let head = (
+            "sweep-throughput",
+            "Throughput by load",
+            format!("requests/s, median · by {} · rings: the knee", self.unit),
+        );
+        chart(head, self.sentences().join(" "), data, under(x, json!({"nticks": 6})), legend)
+    }
+
+    fn latency(&self) -> Chart {
+        let (mut data, mut legend) = (Vec::new(), Vec::new());
+        for curve in &self.curves {
+            legend.push(curve.key(data.len()));
+            data.push(curve.trace(&curve.medians(Metric::Rps), Metric::P99Ms));
+        }
+        let x = json!({"title": {"text": "requests/s", "standoff": 6}, "nticks": 6});
+        let y = json!({"type": "log", "rangemode": "normal", "dtick": "D2"});
+        let head = (
+            "sweep-latency",
+            "Latency by throughput",
+            "p99 in ms, median of the repetitions · logarithmic axis".to_owned(),
+        );
+        let label = "Latency p99 against the throughput that was reached, load after load".to_owned();
+        chart(head, label, data, under(x, y), legend)
+    }
+}
+
+impl Curve<'_> {
+    fn key(&self, trace: usize) -> Key {
+        let Subject { label, mark, .. } = self.subject;
+        Key { trace, name: label.clone(), role: mark.role(), dash: mark.dash() }
+    }
+
+    fn medians(&self, metric: Metric) -> Vec<f64> {
+        let median = |cell: &Cell| cell.stat(metric).spread.as_ref().map(|spread| spread.median);
+        self.points.iter().map(|(_, cell)| median(cell).unwrap_or(f64::NAN)).collect()
+    }
+
+    fn trace(&self, x: &[f64], metric: Metric) -> Value {
+        let (name, mark) = (text(&self.subject.label), self.subject.mark);
+        let y: Vec<Option<f64>> =
+            self.medians(metric).into_iter().map(|value| Some(value).filter(|value| value.is_finite())).collect();
+        let hints: Vec<String> = self
+            .points
+            .iter()
+            .map(|(load, cell)| {
+                let figure = |metric: Metric| cell.stat(metric).figure().text().to_owned();
+                let (load, suspect) =
+                    (format::number(Some(*load)), if cell.tally.suspect > 0 { ", suspect" } else { "" });
+                format!(
+                    "{name} at {}{suspect}<br>{} requests/s, p99 {} ms",
+                    load.text(),
+                    figure(Metric::Rps),
+                    figure(Metric::P99Ms)
+                )
+            })
+            .collect();
+        let symbols: Vec<String> = self
+            .points
+            .iter()
+            .map(
+                |(_, cell)| {
+                    if cell.tally.suspect > 0 { format!("{}-open", mark.symbol()) } else { mark.symbol().to_owned() }
+                },
+            )
+            .collect();
+        json!({
+            "type": "scatter", "mode": "lines+markers", "name": name, "x": x, "y": y, "text": hints,
+            "line": {"color": mark.role(), "width": 2, "dash": mark.dash()}, "legendgroup": self.subject.key,
+            "marker": {"color": mark.role(), "size": 8, "symbol": symbols, "line": {"width": 1.5, "color": mark.role()}},
+            "hovertemplate": "%{text}<extra></extra>",
+        })
+    }
+
+    fn mark(&self, load: f64, rps: f64) -> Value {
+        json!({
+            "type": "scatter", "mode": "markers", "x": [load], "y": [rps], "legendgroup": self.subject.key,
+            "marker": {"size": 18, "symbol": "circle-open", "color": self.subject.mark.role(), "line": {"width": 2}},
+            "hovertemplate": "the knee<extra></extra>",
+        })
+    }
+
+    fn knee(&self) -> Knee {
+        let rates = self.medians(Metric::Rps);
+        let most = rates.iter().copied().fold(0.0, f64::max);
+        let Some(place) = rates.iter().position(|rate| *rate >= most * (1.0 - KNEE)) else { return Knee::Beyond };
+        if self.points[place..].iter().any(|(_, cell)| is_generators(cell)) {
+            Knee::Generator
+        } else if place + 1 == rates.len() {
+            Knee::Beyond
+        } else {
+            Knee::At { load: self.points[place].0, rps: rates[place] }
+        }
+    }
+}
+
+/// Whether k6 was the bottleneck in any repetition.
+fn is_generators(cell: &Cell) -> bool {
+    cell.runs.iter().flat_map(|run| &run.reasons).any(|reason| OF_GENERATOR.contains(&reason.code.as_str()))
+}
+
+fn under(x: Value, y: Value) -> Value {
+    let mut layout = layout(x, y);
+    layout["margin"]["b"] = json!(44);
+    layout
+}
+
+fn chart(
+    (id, title, unit): (&'static str, &str, String),
+    label: String,
+    data: Vec<Value>,
+    layout: Value,
+    legend: Vec<Key>,
+) -> Chart {
+    let figure = ScriptJson(json!({"data": data, "layout": layout}));
+    Chart { id, title: title.to_owned(), unit, label, height: 320, min_width: 320, figure, legend, shares: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        compare::{
+            Comparison,
+            made_up::{faster, judged, run},
+        },
+        runs::{Run, Verdict, load::tests::vus},
+        web::mark::Marks,
+    };
+
+    fn at(users: u32, rps: f64) -> Run {
+        let id = format!("servy-{users}");
+        Run { id, load: Some(vus(users, 10.0)), vus: Some(users), ..faster(run("servy", 1), rps / 10_000.0) }
+    }
+
+    fn told(runs: Vec<Run>) -> Option<Vec<String>> {
+        let comparison = Comparison::new(runs, &Marks::default(), None);
+        let sentences = Sweep::new(&comparison.subjects, &comparison.rows).map(|sweep| sweep.sentences());
+        sentences
+    }
+
+    #[test]
+    fn the_knee_is_where_more_load_brings_no_more_answers() {
+        let runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0), (8, 3_050.0), (16, 3_100.0)].map(|(n, rps)| at(n, rps));
+        assert_eq!(told(runs.to_vec()), Some(vec!["servy: knee at 4 virtual users, 3,000 requests/s.".to_owned()]));
+        let comparison = Comparison::new(runs.to_vec(), &Marks::default(), None);
+        let ids: Vec<&str> = comparison.charts.iter().map(|chart| chart.id).collect();
+        assert!(ids.contains(&"sweep-throughput") && ids.contains(&"sweep-latency"), "{ids:?}");
+    }
+
+    #[test]
+    fn where_throughput_still_rises_or_k6_is_at_its_end_no_knee_is_told() {
+        let mut runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0)].map(|(n, rps)| at(n, rps)).to_vec();
+        assert!(told(runs.clone()).expect("a sweep")[0].contains("still rises"));
+        runs.push(at(8, 3_010.0));
+        runs[3] = judged(runs[3].clone(), Verdict::Suspect, "k6 was the bottleneck");
+        runs[3].reasons[0].code = "generator_busy".to_owned();
+        assert!(told(runs).expect("a sweep")[0].contains("k6 was the bottleneck"));
+    }
+
+    #[test]
+    fn two_loads_or_other_differences_are_no_sweep() {
+        let mut runs = [(1, 1_000.0), (2, 1_900.0)].map(|(n, rps)| at(n, rps)).to_vec();
+        assert_eq!(told(runs.clone()), None);
+        runs.push(Run { scenario: Some("bytes".to_owned()), ..at(4, 3_000.0) });
+        assert_eq!(told(runs), None);
+    }
+}
