@@ -13,7 +13,7 @@ use reqwest::Method;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 use tokio::{task::JoinSet, time::MissedTickBehavior};
 
-use crate::site::Site;
+use crate::{recorded, site::Site};
 
 /// Runs that are stored.
 pub const RUNS: u32 = 100_000;
@@ -190,6 +190,7 @@ async fn pages(pool: &SqlitePool) -> anyhow::Result<Vec<(&'static str, String)>>
         sqlx::query_scalar("select id from run where phase = 'finished' order by seq desc limit 8")
             .fetch_all(pool)
             .await?;
+    let recorded = recorded::store(pool).await?;
     let mut compare = "compare?runs=".to_owned();
     write!(compare, "{}", eight.join(","))?;
     Ok(vec![
@@ -206,5 +207,7 @@ async fn pages(pool: &SqlitePool) -> anyhow::Result<Vec<(&'static str, String)>>
         ("`/runs`, one day by p99", "runs?from=2023-12-01&to=2023-12-01&sort=p99".to_owned()),
         ("a run", format!("runs/{one}")),
         ("`/compare` of 8 runs", compare),
+        ("`/compare` of 8 runs with series", format!("compare?runs={}", recorded[..8].join(","))),
+        ("`/compare` of 60 runs with series", format!("compare?runs={}", recorded.join(","))),
     ])
 }

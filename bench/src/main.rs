@@ -11,6 +11,7 @@ mod history;
 mod ingest;
 mod live;
 mod observer;
+mod recorded;
 mod site;
 
 use std::path::PathBuf;

@@ -127,7 +127,7 @@ impl<'a> Sweep<'a> {
             "Throughput by load",
             format!("requests/s, median · by {} · rings: the knee", self.unit),
         );
-        chart(head, self.sentences().join(" "), data, under(x, json!({"nticks": 6})), legend)
+        chart(head, self.sentences().join(" "), &data, &under(x, json!({"nticks": 6})), legend)
     }
 
     fn latency(&self) -> Chart {
@@ -144,7 +144,7 @@ impl<'a> Sweep<'a> {
             "p99 in ms, median of the repetitions · logarithmic axis".to_owned(),
         );
         let label = "Latency p99 against the throughput that was reached, load after load".to_owned();
-        chart(head, label, data, under(x, y), legend)
+        chart(head, label, &data, &under(x, y), legend)
     }
 }
 
@@ -231,8 +231,8 @@ fn under(x: Value, y: Value) -> Value {
 fn chart(
     (id, title, unit): (&'static str, &str, String),
     label: String,
-    data: Vec<Value>,
-    layout: Value,
+    data: &[Value],
+    layout: &Value,
     legend: Vec<Key>,
 ) -> Chart {
     let figure = ScriptJson(json!({"data": data, "layout": layout}));
@@ -258,8 +258,7 @@ mod tests {
 
     fn told(runs: Vec<Run>) -> Option<Vec<String>> {
         let comparison = Comparison::new(runs, &Marks::default(), None);
-        let sentences = Sweep::new(&comparison.subjects, &comparison.rows).map(|sweep| sweep.sentences());
-        sentences
+        Sweep::new(&comparison.subjects, &comparison.rows).map(|sweep| sweep.sentences())
     }
 
     #[test]

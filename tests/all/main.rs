@@ -5,6 +5,7 @@ mod browser;
 mod catalog;
 mod cli;
 mod colours;
+mod compare;
 mod dashboard;
 mod dispatch;
 mod environment;

@@ -1,0 +1,78 @@
+//! Runs with all that agents tell of them, for pages that show it: 30 seconds each, of two targets at three sizes.
+
+use std::collections::BTreeMap;
+
+use brewbench::runs::{blob, ingest::Evidence};
+use brewbench_agent::{
+    series::histogram::Histogram,
+    wire::series::{Consumption, Packed, Second, Series, Stretch, Usage},
+};
+use sqlx::SqlitePool;
+
+/// How many there are.
+pub const RUNS: u32 = 60;
+
+/// Stores them; gives their ids.
+pub async fn store(pool: &SqlitePool) -> anyhow::Result<Vec<String>> {
+    let mut transaction = pool.begin().await?;
+    sqlx::query(
+        "with recursive n(i) as (select 0 union all select i + 1 from n where i < ? - 1)
+         insert into run (id, origin, target, version, size_name, vcpus, memory_bytes, scenario, parameters, load, vus,
+             duration_ms, warm_up_ms, repetition, created_by, agent, phase, queued_at, phase_at, started_at, finished_at,
+             verdict, requests, failed, rps, measured_ms, avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms,
+             target_cpu_us, target_memory_bytes)
+         select printf('recorded-%d', i), 'agent', 'recorded-' || (i % 2), '1.0', (1 + i % 3) || ' vCPU / 4 GiB', 1 + i % 3,
+             4294967296, 'hash', '{}', '{\"kind\":\"vus\",\"vus\":10,\"duration_ms\":30000}', 10, 30000, 2000, 1 + i / 6,
+             'ada', 'bench-01', 'finished', 1800000000000, 1800000000000, 1800000000000, 1800000032000, 'valid', 300000, 0,
+             10000 + i * 7919 % 101, 30000, 1 + i * 7919 % 101 / 1000.0, 0.1, 0.9 + i * 7919 % 101 / 1000.0, 2, 3,
+             9 + i * 7919 % 101 / 100.0, 15, 30, 30000000, 20000000 + i
+         from n",
+    )
+    .bind(RUNS)
+    .execute(&mut *transaction)
+    .await?;
+    let evidence = blob::pack(&serde_json::to_vec(&evidence())?);
+    for (table, body) in [("run_series", series().as_bytes()), ("run_evidence", evidence.as_slice())] {
+        let insert = format!("insert into {table} (run_id, body) select id, ? from run where id like 'recorded-%'");
+        sqlx::query(sqlx::AssertSqlSafe(insert)).bind(body).execute(&mut *transaction).await?;
+    }
+    transaction.commit().await?;
+    Ok((0..RUNS).map(|number| format!("recorded-{number}")).collect())
+}
+
+/// 30 seconds of 10,000 requests each, in some 50 buckets that shift from second to second.
+fn series() -> Packed {
+    let buckets = |number: u32| {
+        (0..50).map(move |place| {
+            (place - 60 + i32::from(number.is_multiple_of(3)), 400 - 7 * u64::from(place.unsigned_abs()))
+        })
+    };
+    let second = |number: u32| Second {
+        until_ms: number * 1_000,
+        vus: Some(10),
+        iterations: 10_000,
+        received_bytes: 2_000_000,
+        sent_bytes: 1_000_000,
+        succeeded: Histogram::new(3, 0, 10_000_000_000, buckets(number)).unwrap_or_default(),
+        ..Second::default()
+    };
+    let consumption =
+        |cpu_us| Consumption { cpu_us: Some(cpu_us), memory_bytes: Some(20 << 20), ..Consumption::default() };
+    let usage = |number: i32| Usage {
+        at_ms: number * 1_000,
+        target: consumption(990_000),
+        generator: consumption(700_000),
+        ..Usage::default()
+    };
+    let seconds = (1..=30).map(second).collect();
+    let measured =
+        Stretch { start_ms: 1_800_000_002_000, seconds, usage: (0..=30).map(usage).collect(), ..Stretch::default() };
+    Packed::pack(&Series { warm_up: None, measured: Some(measured) })
+}
+
+/// A hundred facts and some lines of log.
+fn evidence() -> Evidence {
+    let facts: BTreeMap<String, String> =
+        (0..100).map(|number| (format!("net.core.fact_{number}"), format!("{}", number * 7919 % 1_000))).collect();
+    Evidence { target_log: "listening on 127.0.0.1:8080\n".repeat(20), environment: facts, ..Evidence::default() }
+}

@@ -1,0 +1,137 @@
+//! Runs side by side: who is faster, how sure that is, and when nobody says so.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Actor, Agent, App,
+    agent::outcome,
+    program::as_user,
+    submit::{plan_with, submit},
+    summaries::scaled,
+};
+
+/// Five repetitions of two targets, of which `slow` is slower by so many percent, and what else is said of it.
+async fn measured(
+    app: &App,
+    user: &Actor,
+    percent: f64,
+    change: impl Fn(&mut BTreeMap<String, String>),
+) -> Vec<String> {
+    let mut agent = Agent::start(app, "rack").await;
+    let plan = json!({"targets": ["fast", "slow"], "repetitions": 5});
+    let (_, runs) = submit(user, &plan_with(&plan)).await;
+    for number in 0..runs.len() {
+        let job = agent.job().await;
+        let noise = 1.0 + 0.001 * number as f64;
+        let is_slow = job.target == "slow";
+        let summary = scaled(if is_slow { noise * (1.0 - percent / 100.0) } else { noise });
+        let mut result = outcome(&job, &summary);
+        if is_slow {
+            change(&mut result.environment);
+        }
+        agent.end(result).await;
+    }
+    runs
+}
+
+fn path(runs: &[String], more: &str) -> String {
+    format!("/compare?runs={}{more}", runs.join(","))
+}
+
+async fn compared(user: &Actor, runs: &[String], more: &str) -> Value {
+    user.get(&format!("/api/v1{}", path(runs, more))).await.ok().json()
+}
+
+/// A figure of the second target.
+fn stat<'a>(comparison: &'a Value, metric: &str) -> &'a Value {
+    let stats = comparison["rows"][0]["cells"][1]["stats"].as_array().expect("figures");
+    stats.iter().find(|stat| stat["metric"] == metric).expect("the metric")
+}
+
+#[tokio::test]
+async fn a_slower_target_is_told_with_its_interval_and_what_it_costs() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let runs = measured(&app, &user, 20.0, |_| {}).await;
+    let comparison = compared(&user, &runs, "").await;
+    let rps = stat(&comparison, "rps");
+    assert_eq!((&rps["standing"], &comparison["asked"]["enough"]), (&json!("worse"), &json!(5)), "{comparison}");
+    let end = |name: &str| rps["difference"][name].as_f64().expect("a figure");
+    assert!(end("low") < end("ratio") && end("ratio") < end("high") && (end("ratio") - 0.8).abs() < 0.01, "{rps}");
+    assert!(rps["p"].as_f64().is_some_and(|p| p <= 0.05));
+    assert_eq!(comparison["rows"][0]["leads"]["rps"], json!({"of": 0}));
+    assert!(stat(&comparison, "cpu_ms")["spread"]["median"].as_f64().is_some_and(|ms| ms > 0.0));
+    assert!(stat(&comparison, "max_ms")["standing"].is_null(), "shown and not judged");
+
+    let page = user.clone().at_pages().get(&path(&runs, "")).await.ok().text();
+    for id in ["differences", "throughput", "story-percentiles", "story-difference", "story-rate", "story-heat-2"] {
+        assert!(page.contains(&format!(r#"id="{id}""#)), "{id} is not on the page");
+    }
+    assert!(!page.contains("Judge it nevertheless"));
+}
+
+#[tokio::test]
+async fn a_difference_that_does_not_matter_to_the_reader_is_none() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let runs = measured(&app, &user, 3.0, |_| {}).await;
+    let standing = async |more: &str| stat(&compared(&user, &runs, more).await, "rps")["standing"].clone();
+    assert_eq!(standing("").await, json!("worse"));
+    assert_eq!(standing("&least=rps:5").await, json!("unclear"));
+    let first_three: Vec<String> = runs[..6].to_vec();
+    assert_eq!(stat(&compared(&user, &first_three, "").await, "rps")["standing"], json!("too_few"));
+    for (more, fault) in [
+        ("&least=rps", "is not METRIC:PERCENT"),
+        ("&least=beauty:1", "is no figure that is judged"),
+        ("&matrix=beauty", "matrix: there is no"),
+    ] {
+        let why = user.get(&format!("/api/v1{}", path(&runs, more))).await.refused(422);
+        assert!(why.contains(fault), "{why}");
+    }
+    user.get(&format!("/api/v1{}", path(&runs, "&by=beauty"))).await.refused(422);
+}
+
+#[tokio::test]
+async fn what_was_measured_on_unlike_machines_is_judged_only_if_somebody_says_so() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let other_kernel = |facts: &mut BTreeMap<String, String>| {
+        facts.insert("kernel.release".to_owned(), "Linux 5.4".to_owned());
+    };
+    let runs = measured(&app, &user, 20.0, other_kernel).await;
+    let comparison = compared(&user, &runs, "").await;
+    assert_eq!(stat(&comparison, "rps")["standing"], json!("unlike"));
+    assert_eq!(comparison["rows"][0]["unlike"][0]["what"], json!("Machines"));
+    let page = user.clone().at_pages().get(&path(&runs, "")).await.ok().text();
+    assert!(page.contains("Judge it nevertheless") && page.contains("not judged"));
+    assert_eq!(stat(&compared(&user, &runs, "&unlike=true").await, "rps")["standing"], json!("worse"));
+
+    let tell = async |more: &[&str]| {
+        let ids: Vec<&str> = runs.iter().map(String::as_str).collect();
+        as_user(&app, user.secret(), &[&["compare"], ids.as_slice(), more].concat()).await.ok()
+    };
+    let text = tell(&[]).await;
+    assert!(text.contains("Throughput: not judged") && text.contains("--unlike"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(tell(&["--unlike"]).await.contains("slower than fast"), "{text}");
+}
+
+#[tokio::test]
+async fn runs_can_be_told_apart_by_something_else_than_their_target() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let runs = measured(&app, &user, 20.0, |_| {}).await;
+    let comparison = compared(&user, &runs, "&by=agent").await;
+    let labels: Vec<&str> = comparison["rows"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .filter_map(|row| row["setting"]["label"].as_str())
+        .collect();
+    assert_eq!(comparison["subjects"].as_array().map(Vec::len), Some(1));
+    assert_eq!(labels, ["fast@1.0", "slow@1.0"]);
+    let page = user.at_pages().get(&path(&runs, "&by=size&matrix=received_per_s&setting=2")).await.ok().text();
+    assert!(page.contains(r#"<option value="size" selected"#), "{page}");
+}
