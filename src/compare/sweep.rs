@@ -37,7 +37,7 @@ pub struct Sweep<'a> {
 struct Curve<'a> {
     subject: &'a Subject,
     /// By load.
-    points: Vec<(f64, &'a Cell)>,
+    points: Vec<(u32, &'a Cell)>,
 }
 
 /// Where more load stops to bring more answers.
@@ -46,7 +46,7 @@ pub enum Knee {
     /// At this load, with so many requests per second.
     At {
         /// Virtual users or iterations per second.
-        load: f64,
+        load: u32,
         /// Requests per second.
         rps: f64,
     },
@@ -75,7 +75,7 @@ impl<'a> Sweep<'a> {
             let of = |row: &&'a Row| {
                 let cell = row.rivals().find(|cell| cell.subject == place)?;
                 cell.stat(Metric::Rps).spread.as_ref()?;
-                Some((f64::from(row.setting.peak), cell))
+                Some((row.setting.peak, cell))
             };
             Curve { subject, points: rows.iter().filter_map(of).collect() }
         };
@@ -96,7 +96,8 @@ impl<'a> Sweep<'a> {
             let name = &curve.subject.label;
             match curve.knee() {
                 Knee::At { load, rps } => {
-                    format!("{name}: knee at {} {}, {} requests/s.", number(load), self.unit, number(rps))
+                    let load = format::count(Some(u64::from(load)));
+                    format!("{name}: knee at {} {}, {} requests/s.", load.text(), self.unit, number(rps))
                 }
                 Knee::Beyond => format!("{name}: no knee, throughput still rises at the highest load."),
                 Knee::Generator => format!("{name}: no knee, k6 was the bottleneck before the target was."),
@@ -109,7 +110,7 @@ impl<'a> Sweep<'a> {
         let (mut data, mut legend) = (Vec::new(), Vec::new());
         for curve in &self.curves {
             legend.push(curve.key(data.len()));
-            let x: Vec<f64> = curve.points.iter().map(|(load, _)| *load).collect();
+            let x: Vec<f64> = curve.points.iter().map(|(load, _)| f64::from(*load)).collect();
             data.push(curve.trace(&x, Metric::Rps));
             if let Knee::At { load, rps } = curve.knee() {
                 data.push(curve.mark(load, rps));
@@ -169,7 +170,7 @@ impl Curve<'_> {
             .map(|(load, cell)| {
                 let figure = |metric: Metric| cell.stat(metric).figure().text().to_owned();
                 let (load, suspect) =
-                    (format::number(Some(*load)), if cell.tally.suspect > 0 { ", suspect" } else { "" });
+                    (format::count(Some(u64::from(*load))), if cell.tally.suspect > 0 { ", suspect" } else { "" });
                 format!(
                     "{name} at {}{suspect}<br>{} requests/s, p99 {} ms",
                     load.text(),
@@ -195,7 +196,7 @@ impl Curve<'_> {
         })
     }
 
-    fn mark(&self, load: f64, rps: f64) -> Value {
+    fn mark(&self, load: u32, rps: f64) -> Value {
         json!({
             "type": "scatter", "mode": "markers", "x": [load], "y": [rps], "legendgroup": self.subject.key,
             "marker": {"size": 18, "symbol": "circle-open", "color": self.subject.mark.role(), "line": {"width": 2}},
