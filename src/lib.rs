@@ -4,9 +4,10 @@
 //! - [`config`], [`error`], [`db`], [`limits`], [`underway`], [`state`]: what everybody shares; [`web`]: what every page shares.
 //! - [`auth`]: who may do what.
 //! - [`catalog`]: targets, machine sizes, scenarios; [`fleet`]: agents.
-//! - [`runs`]: stored runs, how they get in, what they are worth.
+//! - [`runs`]: stored runs, how they get in, what they are worth; [`baselines`]: some of them under a name.
 //! - [`experiments`]: submissions; [`dispatch`]: who does which run.
-//! - [`compare`]: runs side by side; [`dashboard`]: the pages that look at all of it.
+//! - [`compare`]: runs side by side; [`gate`]: whether that is a regression; [`reports`] and [`shares`]: comparisons for
+//!   people elsewhere; [`dashboard`]: the pages that look at all of it.
 //! - [`server`] puts the slices together; [`owner`] acts on a data folder without it.
 //! - [`cli`]: the commands; [`demo`]: all of it in one process; [`signal`]: how it ends.
 //!
@@ -14,6 +15,7 @@
 //! null; an invalid run enters no comparison; whoever may call a handler stands in its signature.
 
 pub mod auth;
+pub mod baselines;
 pub mod catalog;
 pub mod cli;
 pub mod compare;
@@ -25,10 +27,13 @@ pub mod dispatch;
 pub mod error;
 pub mod experiments;
 pub mod fleet;
+pub mod gate;
 pub mod limits;
 pub mod owner;
+pub mod reports;
 pub mod runs;
 pub mod server;
+pub mod shares;
 pub mod signal;
 pub mod state;
 pub mod underway;

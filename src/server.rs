@@ -17,14 +17,15 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     auth::{self, Passkeys, Public, Read},
-    catalog, compare,
+    baselines, catalog, compare,
     config::Config,
     dashboard,
     db::{self, Db, OpenError},
     dispatch, error, experiments,
     fleet::{self, Presence},
+    gate,
     limits::Limits,
-    owner, runs,
+    owner, reports, runs, shares,
     state::{AppState, Events},
     underway::Underway,
     web,
@@ -180,7 +181,11 @@ fn api(state: &AppState, presence: &Presence, passkeys: &Passkeys) -> (Router<Ap
         .merge(fleet::api().layer(Extension(presence.clone())))
         .merge(runs::api(state.config.max_summary_bytes))
         .merge(experiments::api(presence.clone()))
+        .merge(baselines::api())
         .merge(compare::api_router())
+        .merge(gate::api())
+        .merge(reports::api())
+        .merge(shares::api())
         .merge(dispatch::api(presence.clone(), state.config.max_summary_bytes))
         .split_for_parts()
 }
@@ -197,7 +202,10 @@ pub fn router(state: &AppState, presence: Presence, passkeys: &Passkeys) -> Rout
         .merge(auth::pages())
         .merge(runs::pages())
         .merge(experiments::pages(presence.clone()))
+        .merge(baselines::pages())
         .merge(compare::router())
+        .merge(gate::pages())
+        .merge(shares::pages())
         .merge(dashboard::pages(presence.clone()))
         .merge(dispatch::channel(presence))
         .fallback(web::errors::not_found)

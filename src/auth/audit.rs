@@ -97,11 +97,19 @@ pub enum Deed {
     LimitsChanged,
     /// From what is stored.
     RunsRejudged,
+    /// Runs under a name, in place of those that it had.
+    BaselineSet,
+    /// The runs stay.
+    BaselineRemoved,
+    /// A link to a comparison that needs no login.
+    ShareMade,
+    /// For good.
+    ShareRevoked,
 }
 
 impl Deed {
     /// All of them, for lists.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 30] = [
         Self::LoggedIn,
         Self::LoginRefused,
         Self::LoggedOut,
@@ -128,6 +136,10 @@ impl Deed {
         Self::ScenarioAdded,
         Self::LimitsChanged,
         Self::RunsRejudged,
+        Self::BaselineSet,
+        Self::BaselineRemoved,
+        Self::ShareMade,
+        Self::ShareRevoked,
     ];
 
     /// The words for columns, JSON and pages.
@@ -159,6 +171,10 @@ impl Deed {
             Self::ScenarioAdded => "scenario added",
             Self::LimitsChanged => "limits changed",
             Self::RunsRejudged => "runs judged anew",
+            Self::BaselineSet => "baseline set",
+            Self::BaselineRemoved => "baseline removed",
+            Self::ShareMade => "comparison shared",
+            Self::ShareRevoked => "share revoked",
         }
     }
 }

@@ -14,6 +14,8 @@ pub enum Kind {
     Invite,
     /// A session's cookie.
     Session,
+    /// A link to a comparison.
+    Share,
 }
 
 impl Kind {
@@ -23,6 +25,7 @@ impl Kind {
             Self::AgentKey => "bba_",
             Self::Invite => "bbi_",
             Self::Session => "bbs_",
+            Self::Share => "bbc_",
         }
     }
 }

@@ -1,13 +1,14 @@
 //! `brewbench compare`
 
-use std::fmt::Write;
+use std::{fmt::Write, process::ExitCode};
 
 use brewbench_agent::client::Client;
-use clap::Args;
+use clap::{Args, CommandFactory, error::ErrorKind};
 use reqwest::Method;
 
 use super::{
-    Common,
+    Cli, Common, Connection,
+    gate::Gate,
     run::full_id,
     table::{Align, cut, figure, plain, short_size, table},
 };
@@ -17,40 +18,86 @@ use crate::compare::{
     metric::Metric,
 };
 
-/// Puts runs side by side.
+/// Puts runs side by side; with --candidate, says whether that is a regression.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub struct Compare {
     #[command(flatten)]
     common: Common,
-    /// Ids of runs, or the ends of them
-    #[arg(required = true)]
-    ids: Vec<String>,
-    /// The target that differences are relative to [default: the first by name]
+    #[command(flatten)]
+    which: Which,
+    /// The target that differences are relative to [default: the first by name]; with --candidate, what it is judged by: a
+    /// named baseline, an experiment, or runs, separated by commas
     #[arg(long)]
     baseline: Option<String>,
     /// From where on a difference matters, percent by figure [default: 1, of failed requests 0.1 points]
-    #[arg(long, value_name = "rps:2,p99_ms:5")]
+    #[arg(long, value_name = "rps:2,p99_ms:5", conflicts_with = "candidate")]
     least: Option<String>,
     /// Judge runs that were made under unlike conditions, too
-    #[arg(long)]
+    #[arg(long, conflicts_with = "candidate")]
     unlike: bool,
+    #[command(flatten)]
+    gate: Gate,
 }
+
+const EXIT_CODES: &str = "\
+Exit codes with --candidate:
+  0   no real difference beyond a rule
+  1   regression: a real difference beyond a rule
+  2   cannot say: too few repetitions, runs that don't count, unlike surroundings, no answer
+  64  the command line can't be understood, or names what is not there";
 
 impl Compare {
     /// Does what was asked for.
-    pub async fn run(self) -> anyhow::Result<()> {
-        let Self { common, ids, baseline, least, unlike } = self;
-        let connection = common.connect()?;
-        let mut full = Vec::new();
-        for id in &ids {
-            full.push(full_id(&connection, id).await?);
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let Self { common, which, baseline, least, unlike, gate } = self;
+        if let (Some(candidate), Some(baseline)) = (&gate.candidate, &baseline) {
+            return Ok(gate.run(&common, baseline, candidate).await);
         }
-        let mut query = vec![("runs", full.join(","))];
-        query.extend(baseline.map(|baseline| ("baseline", baseline)));
+        let connection = common.connect()?;
+        let mut query = which.query(&connection, baseline).await?;
         query.extend(least.map(|least| ("least", least)));
         query.extend(unlike.then(|| ("unlike", "true".to_owned())));
         let comparison = ask(&connection.client, &query).await?;
-        common.print(&comparison, text)
+        common.print(&comparison, text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What the address of a comparison says.
+pub type Query = Vec<(&'static str, String)>;
+
+/// Which runs a command is about that makes a comparison.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// Ids of runs, or the ends of them
+    ids: Vec<String>,
+    /// The runs of this experiment as well; may be given several times
+    #[arg(long, value_name = "ID")]
+    experiment: Vec<String>,
+    /// The runs of this baseline as well; may be given several times
+    #[arg(long, value_name = "NAME")]
+    runs_of: Vec<String>,
+}
+
+impl Which {
+    /// What the address of their comparison says, with full ids in place of the ends of ids.
+    pub async fn query(&self, connection: &Connection, baseline: Option<String>) -> anyhow::Result<Query> {
+        let Self { ids, experiment, runs_of } = self;
+        if [ids, experiment, runs_of].into_iter().all(Vec::is_empty) {
+            let told = "name runs, --experiment or --runs-of";
+            Cli::command().error(ErrorKind::MissingRequiredArgument, told).exit();
+        }
+        let mut full = Vec::new();
+        for id in ids {
+            full.push(full_id(connection, id).await?);
+        }
+        let mut query: Query = Vec::new();
+        query.extend((!full.is_empty()).then(|| ("runs", full.join(","))));
+        query.extend(experiment.iter().map(|id| ("experiments", id.clone())));
+        query.extend(runs_of.iter().map(|name| ("baselines", name.clone())));
+        query.extend(baseline.map(|baseline| ("baseline", baseline)));
+        Ok(query)
     }
 }
 

@@ -4,19 +4,23 @@ pub mod agent;
 pub mod agent_key;
 pub mod agent_restore;
 pub mod audit;
+pub mod baseline;
 pub mod compare;
 pub mod connection;
 pub mod duration;
 pub mod events;
 pub mod experiment;
+pub mod gate;
 pub mod invite;
 pub mod limits;
 pub mod load;
 pub mod login;
 pub mod progress;
+pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod serve;
+pub mod share;
 pub mod size;
 pub mod table;
 pub mod target;
@@ -72,8 +76,16 @@ enum Command {
     /// Saved views of the history
     #[command(subcommand)]
     View(view::View),
-    /// Put runs side by side
+    /// Put runs side by side; with --candidate, say whether that is a regression
     Compare(compare::Compare),
+    /// Named baselines: runs that others are held against
+    #[command(subcommand)]
+    Baseline(baseline::Baseline),
+    /// Write a comparison as a file: HTML that needs nothing else, Markdown, CSV or JSON
+    Report(report::Report),
+    /// Links to a comparison that need no login
+    #[command(subcommand)]
+    Share(share::Share),
     /// Server implementations that agents can start
     #[command(subcommand)]
     Target(target::Target),
@@ -145,7 +157,10 @@ impl Cli {
             Command::Login(login) => login.run().await?,
             Command::Run(run) => return run.run().await,
             Command::Experiment(experiment) => return experiment.run().await,
-            Command::Compare(compare) => compare.run().await?,
+            Command::Compare(compare) => return compare.run().await,
+            Command::Baseline(baseline) => baseline.run().await?,
+            Command::Report(report) => report.run().await?,
+            Command::Share(share) => share.run().await?,
             Command::View(view) => view.run().await?,
             Command::Target(target) => target.run().await?,
             Command::Size(size) => size.run().await?,

@@ -2,10 +2,10 @@
 
 use axum::{Json, extract::State};
 
-use super::{Chosen, Comparison, load};
+use super::{Chosen, Comparison, load, named, nothing_named};
 use crate::{
     auth::Read,
-    error::{Asked, Error, ErrorBody, Result},
+    error::{Asked, ErrorBody, Result},
     state::AppState,
 };
 
@@ -26,9 +26,9 @@ pub async fn compare(
     State(state): State<AppState>,
     Asked(chosen): Asked<Chosen>,
 ) -> Result<Json<Comparison>> {
-    let ids = chosen.ids();
+    let ids = named(&state, &chosen).await?;
     if ids.is_empty() {
-        return Err(Error::Invalid("name the runs to compare: ?runs=ID,ID".to_owned()));
+        return Err(nothing_named());
     }
     load(&state, &chosen, &ids).await.map(Json)
 }

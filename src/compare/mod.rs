@@ -13,7 +13,7 @@ pub mod least;
 pub mod left_out;
 pub mod likeness;
 #[cfg(test)]
-mod made_up;
+pub mod made_up;
 pub mod matrix;
 pub mod metric;
 pub mod notes;
@@ -25,7 +25,8 @@ pub mod story_charts;
 pub mod sweep;
 pub mod view;
 
-use axum::{Router, routing::get};
+use axum::{Router, http::Uri, routing::get};
+use axum_extra::extract::Query;
 use brewbench_agent::wire::series::Packed;
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
@@ -36,9 +37,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use cell::{Cell, Row};
 
 use crate::{
+    baselines::{self, Baseline},
     catalog,
     error::{Error, Result},
-    runs::{Run, blob, environment::RunEnvironment, queries},
+    runs::{Run, api::export, blob, environment::RunEnvironment, queries},
     state::AppState,
 };
 
@@ -69,6 +71,12 @@ pub struct Chosen {
     /// Ids of runs, separated by commas or one `runs` each.
     #[serde(default)]
     pub runs: Vec<String>,
+    /// Ids of experiments, whose runs are meant as well; separated by commas or one `experiments` each.
+    #[serde(default)]
+    pub experiments: Vec<String>,
+    /// Names of baselines, whose runs are meant as well; separated by commas or one `baselines` each.
+    #[serde(default)]
+    pub baselines: Vec<String>,
     /// The target that differences are relative to: `name` or `name@version`. The first by name if not given.
     pub baseline: Option<String>,
     /// What is compared: `target` in its versions unless said otherwise, `size`, `load`, `agent` or `label`.
@@ -124,13 +132,7 @@ impl Wishes {
 impl Chosen {
     /// The ids, each once, in the order given.
     fn ids(&self) -> Vec<String> {
-        let mut ids: Vec<String> = Vec::new();
-        for id in self.runs.iter().flat_map(|part| part.split(',')).map(str::trim).filter(|id| !id.is_empty()) {
-            if !ids.iter().any(|known| known == id) {
-                ids.push(id.to_owned());
-            }
-        }
-        ids
+        export::ids(&self.runs)
     }
 
     /// What the address says beside the baseline.
@@ -151,6 +153,52 @@ impl Chosen {
             matrix: self.matrix.as_deref().filter(|key| !key.is_empty()).map(named_metric).transpose()?,
         })
     }
+}
+
+/// The comparison that the query of an address of `/compare` names, wherever else its figures are used.
+pub async fn of_query(state: &AppState, query: &str) -> Result<Comparison> {
+    let chosen = read(query)?;
+    let ids = named(state, &chosen).await?;
+    if ids.is_empty() {
+        return Err(nothing_named());
+    }
+    load(state, &chosen, &ids).await
+}
+
+/// The same as its page shows it, with what happened second by second.
+pub async fn page_of_query(state: &AppState, query: &str) -> Result<Comparison> {
+    let chosen = read(query)?;
+    let mut comparison = of_query(state, query).await?;
+    tell(state, &mut comparison, chosen.setting).await?;
+    Ok(comparison)
+}
+
+fn read(query: &str) -> Result<Chosen> {
+    let uri: Uri = format!("/compare?{query}").parse().map_err(|fault| Error::Invalid(format!("query: {fault}")))?;
+    let Query(chosen) = Query::<Chosen>::try_from_uri(&uri)?;
+    Ok(chosen)
+}
+
+fn nothing_named() -> Error {
+    Error::Invalid("name the runs to compare: ?runs=ID,ID, or experiments= or baselines=".to_owned())
+}
+
+/// The ids of all runs that are meant. Of a baseline also those that were deleted since, so that they are told.
+async fn named(state: &AppState, chosen: &Chosen) -> Result<Vec<String>> {
+    let mut all = chosen.ids();
+    for experiment in export::ids(&chosen.experiments) {
+        let runs = baselines::meant::of_experiment(state, &experiment).await?;
+        if runs.is_empty() {
+            return Err(Error::NotFound(format!("experiment with runs {experiment:?}")));
+        }
+        all.extend(runs.into_iter().map(|run| run.id));
+    }
+    for name in export::ids(&chosen.baselines) {
+        let Baseline { runs, gone, .. } = baselines::api::found(state, &name).await?;
+        all.extend(runs.into_iter().chain(gone));
+    }
+    // One run may be meant twice.
+    Ok(export::ids(&all))
 }
 
 /// Reads the runs with these ids and compares them. Some that are missing are a note, all of them an error.
@@ -201,7 +249,7 @@ async fn tell(state: &AppState, comparison: &mut Comparison, setting: Option<usi
 }
 
 /// What is known of the machines of the runs that count.
-async fn environments(state: &AppState, runs: &[Run]) -> Result<Environments> {
+pub async fn environments(state: &AppState, runs: &[Run]) -> Result<Environments> {
     let counting: Vec<&Run> = runs.iter().filter(|run| run.counts()).collect();
     let ids: Vec<String> = counting.iter().map(|run| run.id.clone()).collect();
     let mut packed = queries::evidence_of(&state.db.read, &ids).await?;
@@ -226,11 +274,7 @@ mod tests {
         let chosen = Chosen {
             runs: vec!["a, b".to_owned(), "c".to_owned(), "a,".to_owned()],
             baseline: Some(String::new()),
-            by: By::Target,
-            least: None,
-            unlike: false,
-            matrix: None,
-            setting: None,
+            ..Chosen::default()
         };
         assert_eq!(chosen.ids(), ["a", "b", "c"]);
         assert_eq!(chosen.wishes().expect("wishes").baseline, None);

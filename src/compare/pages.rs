@@ -2,11 +2,11 @@
 
 use askama::Template;
 use askama_web::WebTemplate;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 
-use super::{Chosen, Comparison, load, tell};
+use super::{Chosen, Comparison, load, named, tell};
 use crate::{
-    auth::Read,
+    auth::{Read, Scope},
     error::{Asked, Result},
     state::AppState,
     web::shell::{Section, Shell},
@@ -20,15 +20,45 @@ pub struct ComparePage {
     pub shell: Shell,
     /// What is compared.
     pub comparison: Option<Comparison>,
+    /// What can be done with it.
+    pub acts: Acts,
+}
+
+/// What can be done with a comparison. Template: `compare/_acts.html`.
+#[derive(Clone, Debug)]
+pub struct Acts {
+    /// What the address of the page says.
+    pub query: String,
+    /// Ids of its runs, separated by commas.
+    pub runs: String,
+    scope: Scope,
+}
+
+impl Acts {
+    /// By somebody, with what an address says.
+    pub fn new(query: String, comparison: Option<&Comparison>, scope: Scope) -> Self {
+        Self { query, runs: comparison.map_or_else(String::new, |comparison| comparison.run_ids().join(",")), scope }
+    }
+
+    /// Where it is had as a file.
+    pub fn report(&self, format: &str) -> String {
+        format!("/api/v1/report?{}&format={format}", self.query)
+    }
+
+    /// Whether who looks may also keep and share it.
+    pub fn may_submit(&self) -> bool {
+        self.scope >= Scope::Submit
+    }
 }
 
 /// `GET /compare?runs=…&baseline=…`
 pub async fn compare(
     Read(caller): Read,
     State(state): State<AppState>,
+    RawQuery(query): RawQuery,
     Asked(chosen): Asked<Chosen>,
 ) -> Result<ComparePage> {
-    let ids = chosen.ids();
+    let ids = named(&state, &chosen).await?;
     let comparison = if ids.is_empty() {
         None
     } else {
@@ -38,7 +68,8 @@ pub async fn compare(
         Some(comparison)
     };
     let title = comparison.as_ref().map_or_else(|| "Compare runs".to_owned(), |comparison| comparison.title.clone());
-    Ok(ComparePage { shell: Shell::signed_in(title, Section::Compare, &caller.name), comparison })
+    let acts = Acts::new(query.unwrap_or_default(), comparison.as_ref(), caller.scope);
+    Ok(ComparePage { shell: Shell::signed_in(title, Section::Compare, &caller.name), comparison, acts })
 }
 
 #[cfg(test)]
@@ -53,7 +84,8 @@ mod tests {
     fn page(runs: Vec<Run>) -> String {
         let comparison = Comparison::new(runs, &Marks::default(), None);
         let shell = Shell::signed_in(comparison.title.clone(), Section::Compare, "ada");
-        ComparePage { shell, comparison: Some(comparison) }.render().expect("it renders")
+        let acts = Acts::new(String::new(), Some(&comparison), Scope::Read);
+        ComparePage { shell, comparison: Some(comparison), acts }.render().expect("it renders")
     }
 
     #[test]
@@ -80,7 +112,9 @@ mod tests {
 
     #[test]
     fn without_runs_the_page_says_how_to_choose_some() {
-        let page = ComparePage { shell: Shell::signed_in("Compare runs", Section::Compare, "ada"), comparison: None };
+        let acts = Acts::new(String::new(), None, Scope::Read);
+        let shell = Shell::signed_in("Compare runs", Section::Compare, "ada");
+        let page = ComparePage { shell, comparison: None, acts };
         let html = page.render().expect("it renders");
         assert!(html.contains("Nothing is chosen yet") && html.contains(r#"href="/runs""#));
         assert!(!html.contains("plotly"), "a page without charts does not load the library");

@@ -63,6 +63,19 @@ pub struct Comparison {
     /// What the address of the page says beside the baseline.
     #[serde(skip)]
     pub keep: Vec<(String, String)>,
+    /// Where it is shown.
+    #[serde(skip)]
+    pub place: Place,
+}
+
+/// Where a comparison is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// On a page of the site, from where its runs can be reached.
+    #[default]
+    Inside,
+    /// Where nobody has logged in: in a report, behind a link that shows nothing else.
+    Outside,
 }
 
 /// What happened second by second in one setting.
@@ -112,7 +125,24 @@ impl Comparison {
             told: None,
             matrix: wishes.matrix,
             keep: Vec::new(),
+            place: Place::default(),
         }
+    }
+
+    /// The same for people who can't follow a link into the site.
+    #[must_use]
+    pub fn outside(self) -> Self {
+        Self { place: Place::Outside, ..self }
+    }
+
+    /// Whether its runs can be reached from where it is shown.
+    pub fn is_inside(&self) -> bool {
+        self.place == Place::Inside
+    }
+
+    /// Ids of its runs, by setting.
+    pub fn run_ids(&self) -> Vec<String> {
+        self.rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs).map(|run| run.id.clone()).collect()
     }
 
     /// Whether a subject is the baseline; among one there is none.

@@ -2,10 +2,19 @@
 
 use std::sync::LazyLock;
 
-use axum::Router;
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    http::Request,
+};
 use memory_serve::{CacheControl, Manifest, MemoryServe};
 
-use crate::state::AppState;
+use tower::ServiceExt;
+
+use crate::{
+    error::{Error, Result},
+    state::AppState,
+};
 
 static MANIFEST: LazyLock<Manifest> = LazyLock::new(|| embedded().manifest());
 
@@ -26,6 +35,15 @@ pub fn asset(name: &str) -> &'static str {
     MANIFEST.get(&format!("/static/{name}")).unwrap_or_else(|| panic!("static/{name} is not embedded"))
 }
 
+/// The text of a file in `static/`, for pages that have to do without this server.
+pub async fn text(state: &AppState, name: &str) -> Result<String> {
+    let request = Request::get(asset(name)).body(Body::empty()).map_err(Error::internal)?;
+    let router: Router = router().with_state(state.clone());
+    let response = router.oneshot(request).await.map_err(Error::internal)?;
+    let bytes = to_bytes(response.into_body(), usize::MAX).await.map_err(Error::internal)?;
+    String::from_utf8(bytes.to_vec()).map_err(Error::internal)
+}
+
 /// Brotli happens while a release is built; a debug build would do it at every start, for half a minute.
 fn embedded() -> MemoryServe {
     memory_serve::load!()
@@ -40,11 +58,7 @@ fn embedded() -> MemoryServe {
 mod tests {
     use std::{fs, path::Path};
 
-    use axum::{
-        body::Body,
-        http::{Request, header},
-    };
-    use tower::ServiceExt;
+    use axum::http::header;
 
     use super::*;
 

@@ -23,6 +23,9 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (HeaderName::from_static("permissions-policy"), HeaderValue::from_static(PERMISSIONS)),
 ];
 
+/// The one referrer policy that a handler may have instead.
+pub const NO_REFERRER: &str = "no-referrer";
+
 /// Passkeys are all that pages need of a device.
 const PERMISSIONS: &str = "publickey-credentials-create=(self), publickey-credentials-get=(self), accelerometer=(), \
     autoplay=(), camera=(), display-capture=(), encrypted-media=(), fullscreen=(), geolocation=(), gyroscope=(), \
@@ -46,7 +49,11 @@ pub async fn secure(request: Request, next: Next) -> Response {
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     }
     for (name, value) in HEADERS {
-        headers.insert(name, value);
+        // A page whose address is a secret tells it to nobody at all.
+        let is_stricter = name == header::REFERRER_POLICY && headers.get(&name).is_some_and(|own| own == NO_REFERRER);
+        if !is_stricter {
+            headers.insert(name, value);
+        }
     }
     let html = headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
     if html && !headers.contains_key(header::CACHE_CONTROL) {
@@ -66,6 +73,8 @@ mod tests {
         let app: Router = Router::new()
             .route("/page", get(async || Html(nonce())))
             .route("/text", get(async || "hello"))
+            .route("/secret", get(async || ([(header::REFERRER_POLICY, NO_REFERRER)], "hello")))
+            .route("/lax", get(async || ([(header::REFERRER_POLICY, "unsafe-url")], "hello")))
             .layer(from_fn(secure));
         let asked = Request::get(path).body(Body::empty()).expect("a request");
         let (parts, body) = app.oneshot(asked).await.expect("infallible").into_parts();
@@ -84,6 +93,13 @@ mod tests {
         let (text, _) = answers("/text").await;
         assert_eq!(text.headers()[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
         assert!(!text.headers().contains_key(header::CACHE_CONTROL));
+    }
+
+    #[tokio::test]
+    async fn a_handler_may_tell_less_of_where_somebody_comes_from_and_never_more() {
+        for (path, policy) in [("/text", "same-origin"), ("/secret", "no-referrer"), ("/lax", "same-origin")] {
+            assert_eq!(answers(path).await.0.headers()[header::REFERRER_POLICY], policy, "{path}");
+        }
     }
 
     #[tokio::test]

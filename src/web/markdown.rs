@@ -49,6 +49,24 @@ pub fn beginning(text: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// A name or a figure that is to stand in Markdown as it is, on one line: no markup, no HTML, and nobody is called by it.
+pub fn plain(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '|' | '~' | '!' => safe.extend(['\\', letter]),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '&' => safe.push_str("&amp;"),
+            // A word joiner is not seen, and ends what would be somebody's name.
+            '@' => safe.push_str("@\u{2060}"),
+            letter if letter.is_control() => safe.push(' '),
+            letter => safe.push(letter),
+        }
+    }
+    safe
+}
+
 /// `open` knows for each link whether it was one that may be followed.
 fn safe<'a>(event: Event<'a>, open: &mut Vec<bool>) -> Event<'a> {
     match event {
@@ -123,6 +141,16 @@ mod tests {
         assert!(html.contains("<h3>Why</h3>") && html.contains("<em>faster</em>") && html.contains("<li>two</li>"));
         let link = r#"<a href="https://example.com/?a=1&amp;b=2" rel="noopener noreferrer nofollow">the issue</a>"#;
         assert!(html.contains(link), "{html}");
+    }
+
+    #[test]
+    fn a_plain_name_stays_what_it_is() {
+        for name in ["<script>alert(1)</script>", "a|b *c* _d_ `e` [f](g) # ~~h~~", "a & b &lt;", "x\\", "![i](j)"] {
+            let html = render(&format!("x {} y", plain(name))).to_string();
+            let escaped = name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+            assert_eq!(html, format!("<p>x {escaped} y</p>\n"));
+        }
+        assert!(!plain("@all\nthere").contains("@all") && !plain("a\nb").contains('\n'));
     }
 
     #[test]

@@ -71,7 +71,13 @@ fn no_template_has_a_handler_or_a_script_in_it() {
         for script in lower.split("<script").skip(1) {
             let tag = script.split_once('>').map_or(script, |(tag, _)| tag);
             let is_file = script.contains("></script>") && tag.contains("src=");
-            assert!(is_file || tag == " type=\"application/json\"", "{}: <script{tag}>", path.display());
+            // A report has no server to ask for files: they stand in it, each as one value that is nothing else.
+            let body = script.split_once('>').and_then(|(_, rest)| rest.split_once("</script>")).map(|(body, _)| body);
+            let is_inlined = path.ends_with("reports/report.html")
+                && tag == " nonce=\"{{ nonce }}\""
+                && matches!(body, Some("{{ plotly }}" | "{{ charts }}" | "{{ copy }}"));
+            let is_json = tag == " type=\"application/json\"";
+            assert!(is_file || is_inlined || is_json, "{}: <script{tag}>", path.display());
         }
     });
     assert!(seen > 30, "only {seen} templates");

@@ -1,6 +1,7 @@
 //! The whole product from outside: a real server, real requests, the real program.
 
 mod auth;
+mod baselines;
 mod browser;
 mod catalog;
 mod cli;
@@ -10,6 +11,7 @@ mod dashboard;
 mod dispatch;
 mod environment;
 mod experiments;
+mod gate;
 mod harness;
 mod headers;
 mod history;
@@ -22,9 +24,11 @@ mod plans;
 mod processes;
 mod provoked;
 mod real;
+mod reports;
 mod routes;
 mod runs;
 mod series;
+mod shares;
 mod tidy;
 mod tls;
 mod verdict;

@@ -88,6 +88,17 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/experiments/{id}/cancel", Submit),
     ("POST", "/experiments/{id}/cancel", Submit),
     ("GET", "/compare", Read),
+    ("GET", "/gate", Read),
+    ("GET", "/baselines", Read),
+    ("POST", "/baselines", Submit),
+    ("GET", "/baselines/{name}", Read),
+    ("GET", "/baselines/{name}/remove", Submit),
+    ("POST", "/baselines/{name}/remove", Submit),
+    ("GET", "/shares", Read),
+    ("POST", "/shares", Submit),
+    ("GET", "/shares/{id}/revoke", Submit),
+    ("POST", "/shares/{id}/revoke", Submit),
+    ("GET", "/shared/{secret}", Nothing),
     ("GET", "/dashboard/live", Read),
     ("GET", "/scenarios", Read),
     ("POST", "/scenarios", Submit),
@@ -176,12 +187,22 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("DELETE", "/api/v1/experiments/{id}/labels/{label}", Submit),
     ("GET", "/api/v1/experiments/{id}/events", Read),
     ("GET", "/api/v1/compare", Read),
+    ("GET", "/api/v1/compare/gate", Read),
+    ("GET", "/api/v1/report", Read),
+    ("GET", "/api/v1/baselines", Read),
+    ("GET", "/api/v1/baselines/{name}", Read),
+    ("PUT", "/api/v1/baselines/{name}", Submit),
+    ("DELETE", "/api/v1/baselines/{name}", Submit),
+    ("GET", "/api/v1/shares", Read),
+    ("POST", "/api/v1/shares", Submit),
+    ("DELETE", "/api/v1/shares/{id}", Submit),
     ("GET", "/api/v1/agent/channel", AgentKey),
     ("PUT", "/api/v1/agent/runs/{id}/result", AgentKey),
 ];
 
 fn address(path: &str) -> String {
-    path.replace("{id}", "00000000-0000-7000-8000-000000000000").replace("{name}", "nobody").replace("{label}", "quick")
+    let path = path.replace("{id}", "00000000-0000-7000-8000-000000000000").replace("{name}", "nobody");
+    path.replace("{label}", "quick").replace("{secret}", "bbc_nothing")
 }
 
 fn is_page(path: &str) -> bool {

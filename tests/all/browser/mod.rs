@@ -13,6 +13,7 @@ mod page;
 mod paper;
 mod passkeys;
 mod people;
+mod report;
 mod scriptless;
 mod steady;
 mod story;

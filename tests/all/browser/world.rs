@@ -59,12 +59,15 @@ impl Map {
 }
 
 /// The pages that need nothing to be there.
-const PLAIN: [(&str, &str); 15] = [
+const PLAIN: [(&str, &str); 18] = [
     ("dashboard", "/"),
     ("runs", "/runs"),
     ("new-run", "/runs/new"),
     ("experiments", "/experiments"),
     ("compare", "/compare"),
+    ("baselines", "/baselines"),
+    ("shares", "/shares"),
+    ("gate", "/gate"),
     ("targets", "/targets"),
     ("scenarios", "/scenarios"),
     ("sizes", "/sizes"),
@@ -75,6 +78,19 @@ const PLAIN: [(&str, &str); 15] = [
     ("people", "/people"),
     ("audit", "/audit"),
     ("missing", "/nowhere/to/be/found"),
+];
+
+/// Where comparisons are kept, judged and passed on.
+const PASSED_ON: [(&str, &str); 5] = [
+    ("baseline", "/baselines/main"),
+    ("baseline-remove", "/baselines/main/remove"),
+    ("share-revoke", "/shares/1/revoke"),
+    (
+        "gate-answer",
+        "/gate?baseline=both&candidate=both&baseline_target=servy&candidate_target=gosherve&accept=k6\
+         &fail_on=rps%3C-5%25%2C+p99%3E10%25%2C+error_rate%3E0.1%25",
+    ),
+    ("gate-fault", "/gate?baseline=nobody&candidate=both&fail_on=rps%3C-5%25"),
 ];
 
 /// What a name may be at most.
@@ -139,10 +155,13 @@ impl World {
         user.put("/api/v1/views/nightly", &json!({"query": "label=nightly"})).await.ok();
         user.put("/api/v1/views/slow%20ones", &json!({"query": "sort=-p99&columns=rps,p99,p999,submitted"})).await.ok();
         let deleted = bring(&user, "servy", 9, scaled(1.0)).await;
+        let shared = pass_on(&user, &imports, &deleted).await;
         user.delete(&format!("/api/v1/runs/{deleted}")).await.ok();
 
         let link = app.invite(Role::Viewer).await;
         map.add(None, &[("login", "/login"), ("register", &link), ("register-used", "/register?token=bbi_gone")]);
+        map.add(None, &[("shared", &shared), ("shared-gone", "/shared/bbc_gone")]);
+        map.add(Role::Admin, &PASSED_ON);
         map.add(Role::Admin, &PLAIN);
         map.add(
             Role::Admin,
@@ -247,8 +266,11 @@ impl World {
             remark(&user, &path, &label, &note).await;
         }
         user.put(&format!("/api/v1/views/{}", long("view")), &json!({"query": format!("target={name}")})).await.ok();
+        user.put(&format!("/api/v1/baselines/{}", long("baseline")), &json!({"runs": huge})).await.ok();
+        let shared = share(&user, &huge).await;
 
-        map.add(Role::Admin, &PLAIN[..14]);
+        map.add(None, &[("shared", &shared)]);
+        map.add(Role::Admin, &PLAIN[..17]);
         let agent_path = format!("/agents/{}", agent.name);
         map.add(
             Role::Admin,
@@ -268,6 +290,7 @@ impl World {
                 ("compare-two", &format!("/compare?runs={},{}", huge[0], huge[3])),
                 ("compare-six", &format!("/compare?runs={}", huge.join(","))),
                 ("compare-forty", &format!("/compare?runs={}", many.join(","))),
+                ("baseline", &format!("/baselines/{}", long("baseline"))),
                 ("target", &format!("/targets/{}", long("fast"))),
                 ("target-imported", &format!("/targets/{name}")),
                 ("scenario", &format!("/scenarios/{}", long("scenario"))),
@@ -284,6 +307,21 @@ impl World {
 
 const NOTE: &str = "# After the upgrade\n\nThe *first* with `6.12`, see [the ticket](https://example.org/7).\n\n- same switch\n\n\
     | kernel | p99 |\n|---|---|\n| 6.1 | 4 ms |\n";
+
+/// Two baselines, one of them with a run that was deleted since, and a link; gives its path.
+async fn pass_on(user: &Actor, imports: &[String], deleted: &str) -> String {
+    let kept: Vec<&str> = imports.iter().map(String::as_str).chain([deleted]).collect();
+    user.put("/api/v1/baselines/main", &json!({"runs": kept})).await.ok();
+    user.put("/api/v1/baselines/both", &json!({"runs": imports})).await.ok();
+    share(user, imports).await
+}
+
+/// The path of a new link to the comparison of some runs.
+async fn share(user: &Actor, runs: &[String]) -> String {
+    let asked = json!({"query": format!("runs={}", runs.join(",")), "expires_in_days": 30});
+    let url = text(&user.post("/api/v1/shares", &asked).await.ok().json()["url"]);
+    url[url.find("/shared/").expect("a link")..].to_owned()
+}
 
 /// Says something of a run or an experiment.
 async fn remark(user: &Actor, path: &str, label: &str, note: &str) {

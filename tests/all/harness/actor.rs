@@ -100,6 +100,13 @@ impl Actor {
         Answer::of(self.request(&Method::POST, path).json(body)).await
     }
 
+    /// Sends a form, as pages do.
+    pub async fn form(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let body: String = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let request = self.request(&Method::POST, path);
+        Answer::of(request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded").body(body)).await
+    }
+
     /// Puts JSON.
     pub async fn put(&self, path: &str, body: &(impl Serialize + Sync)) -> Answer {
         Answer::of(self.request(&Method::PUT, path).json(body)).await

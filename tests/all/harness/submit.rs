@@ -1,8 +1,9 @@
-//! Experiments as tests submit them.
+//! Experiments as tests submit them, and runs as they import them.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Actor, App};
+use super::{Actor, Answer, App, summaries::scaled};
 
 /// A plan of one target, `fast`, at one size, once.
 pub fn plan() -> Value {
@@ -52,4 +53,18 @@ pub async fn retry_of(user: &Actor, id: &str) -> Option<Value> {
 /// A JSON string as text.
 pub fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
+}
+
+/// Imports so many repetitions of a target in a version that is so many times as fast; gives their ids.
+pub async fn repetitions(user: &Actor, target: &str, version: &str, count: u32, faster: f64) -> Vec<String> {
+    let mut ids = Vec::new();
+    for repetition in 1..=count {
+        let about = [("target", target), ("version", version), ("scenario", "hash"), ("size", "2/4GiB")];
+        let request = user.request(&Method::POST, "/api/v1/runs/import").query(&about);
+        let request = request.query(&[("repetition", repetition)]);
+        let wobble = 1.0 + 0.001 * f64::from(repetition);
+        let answer = Answer::of(request.body(scaled(faster * wobble))).await.ok().json();
+        ids.push(text(&answer["runs"][0]["id"]));
+    }
+    ids
 }

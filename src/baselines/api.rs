@@ -1,0 +1,127 @@
+//! JSON of baselines.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use brewbench_agent::wire::now_ms;
+
+use super::{
+    Baseline, BaselineList, BaselineRuns, BaselineWithRuns,
+    meant::{is_id, of_experiment},
+    queries,
+};
+use crate::{
+    auth::{Caller, Read, Submit, api::checked_name, audit::Deed},
+    error::{Error, ErrorBody, Input, Result},
+    runs::{self, Run, api::export::ids},
+    state::AppState,
+};
+
+/// As many as a comparison shows.
+const MOST_RUNS: usize = 500;
+/// More than this nobody finds anything in.
+const MOST_BASELINES: usize = 200;
+
+/// Baselines by name.
+#[utoipa::path(get, path = "/api/v1/baselines", tag = "baselines", responses((status = 200, body = BaselineList)))]
+pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<BaselineList>> {
+    Ok(Json(BaselineList { baselines: queries::all(&state.db.read).await? }))
+}
+
+/// One baseline with its runs. Runs that were deleted are told by their ids.
+#[utoipa::path(get, path = "/api/v1/baselines/{name}", tag = "baselines", params(("name" = String, Path)),
+    responses((status = 200, body = BaselineWithRuns), (status = 404, body = ErrorBody)))]
+pub async fn show(_: Read, State(state): State<AppState>, Path(name): Path<String>) -> Result<Json<BaselineWithRuns>> {
+    let baseline = found(&state, &name).await?;
+    let runs = runs::queries::by_ids(&state.db.read, &baseline.runs).await?;
+    Ok(Json(BaselineWithRuns { baseline, runs }))
+}
+
+/// Keep runs under a name, in place of those that it had.
+#[utoipa::path(put, path = "/api/v1/baselines/{name}", tag = "baselines", params(("name" = String, Path)),
+    responses((status = 200, body = Baseline), (status = 404, body = ErrorBody, description = "a run is not there"),
+        (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
+pub async fn set(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Input(asked): Input<BaselineRuns>,
+) -> Result<Json<Baseline>> {
+    Ok(Json(set_as(&state, &caller, &name, &asked).await?))
+}
+
+/// Remove a baseline; its runs stay.
+#[utoipa::path(delete, path = "/api/v1/baselines/{name}", tag = "baselines", params(("name" = String, Path)),
+    responses((status = 204), (status = 404, body = ErrorBody)))]
+pub async fn remove(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<StatusCode> {
+    remove_named(&state, &caller, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The baseline of this name, or a 404.
+pub async fn found(state: &AppState, name: &str) -> Result<Baseline> {
+    queries::one(&state.db.read, name).await?.ok_or_else(|| Error::NotFound(format!("baseline {name:?}")))
+}
+
+/// Sets a baseline; figures that don't count are refused, as nothing can be held against them.
+pub async fn set_as(state: &AppState, caller: &Caller, name: &str, asked: &BaselineRuns) -> Result<Baseline> {
+    let name = checked(name)?;
+    let runs = read(state, asked).await?;
+    let there = queries::all(&state.db.read).await?;
+    if there.len() >= MOST_BASELINES && !there.iter().any(|known| known.name == name) {
+        return Err(Error::Conflict(format!("there are {MOST_BASELINES} baselines already: remove one first")));
+    }
+    let ids: Vec<String> = runs.into_iter().map(|run| run.id).collect();
+    queries::set(&state.db.write, name, &ids, now_ms(), caller.does(Deed::BaselineSet, name)).await?;
+    found(state, name).await
+}
+
+/// A name that can't be taken for an id or a list.
+fn checked(name: &str) -> Result<&str> {
+    let name = checked_name(name)?;
+    if name.contains(',') || is_id(name) {
+        return Err(Error::Invalid("name: a baseline is called neither like an id nor with a comma".to_owned()));
+    }
+    Ok(name)
+}
+
+async fn read(state: &AppState, asked: &BaselineRuns) -> Result<Vec<Run>> {
+    let named = ids(&asked.runs);
+    if named.is_empty() && asked.experiments.is_empty() {
+        return Err(Error::Invalid("runs: name at least one run or experiment".to_owned()));
+    }
+    let mut runs = runs::queries::by_ids(&state.db.read, &named).await?;
+    if let Some(missing) = named.iter().find(|id| !runs.iter().any(|run| run.id == **id)) {
+        return Err(Error::NotFound(format!("run {missing:?}")));
+    }
+    if let Some(run) = runs.iter().find(|run| !run.counts()) {
+        let why = if run.has_ended() { "has no figures that count" } else { "has not ended" };
+        return Err(Error::Invalid(format!("runs: {} {why}", run.id)));
+    }
+    for id in ids(&asked.experiments) {
+        let counting: Vec<Run> = of_experiment(state, &id).await?.into_iter().filter(Run::counts).collect();
+        if counting.is_empty() {
+            return Err(Error::Invalid(format!("experiments: {id:?} has no runs whose figures count")));
+        }
+        runs.extend(counting.into_iter().filter(|run| !named.contains(&run.id)));
+    }
+    if runs.len() > MOST_RUNS {
+        return Err(Error::Invalid(format!("runs: {} are too many; a baseline has at most {MOST_RUNS}", runs.len())));
+    }
+    Ok(runs)
+}
+
+/// Removes a baseline.
+pub async fn remove_named(state: &AppState, caller: &Caller, name: &str) -> Result<()> {
+    if queries::remove(&state.db.write, name, &caller.does(Deed::BaselineRemoved, name)).await? {
+        Ok(())
+    } else {
+        Err(Error::NotFound(format!("baseline {name:?}")))
+    }
+}

@@ -1,0 +1,122 @@
+//! `/baselines`: all of them, and the runs of one.
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    Form, Router,
+    extract::{Path, State},
+    response::Redirect,
+    routing::get,
+};
+use serde::Deserialize;
+
+use super::{Baseline, BaselineList, BaselineRuns, BaselineWithRuns, api};
+use crate::{
+    auth::{Read, Scope, Submit},
+    catalog,
+    error::Result,
+    runs::{Run, api::export::ids, pages::line::Line, queries},
+    state::AppState,
+    web::{
+        address::segment,
+        confirm::Confirm,
+        format::plural,
+        shell::{Section, Shell},
+    },
+};
+
+/// The pages of this slice.
+pub fn router() -> Router<AppState> {
+    Router::new()
+        .route("/baselines", get(index).post(set))
+        .route("/baselines/{name}", get(show))
+        .route("/baselines/{name}/remove", get(ask_remove).post(remove))
+}
+
+/// All of them.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "baselines/index.html")]
+pub struct IndexPage {
+    shell: Shell,
+    baselines: Vec<Baseline>,
+    scope: Scope,
+}
+
+/// One, with its runs.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "baselines/show.html")]
+pub struct ShowPage {
+    shell: Shell,
+    baseline: Baseline,
+    lines: Vec<Line>,
+    scope: Scope,
+}
+
+impl IndexPage {
+    fn may_submit(&self) -> bool {
+        self.scope >= Scope::Submit
+    }
+}
+
+impl ShowPage {
+    fn may_submit(&self) -> bool {
+        self.scope >= Scope::Submit
+    }
+}
+
+async fn index(Read(caller): Read, state: State<AppState>) -> Result<IndexPage> {
+    let BaselineList { baselines } = api::list(Read(caller.clone()), state).await?.0;
+    let shell = Shell::signed_in("Baselines", Section::Compare, &caller.name);
+    Ok(IndexPage { shell, baselines, scope: caller.scope })
+}
+
+async fn show(Read(caller): Read, state: State<AppState>, name: Path<String>) -> Result<ShowPage> {
+    let BaselineWithRuns { baseline, runs } = api::show(Read(caller.clone()), State(state.0.clone()), name).await?.0;
+    let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+    let marks = catalog::queries::marks(&state.db.read, &targets).await?;
+    let shell = Shell::signed_in(format!("Baseline {}", baseline.name), Section::Compare, &caller.name);
+    let lines = runs.into_iter().map(|run| Line::new(run, &marks)).collect();
+    Ok(ShowPage { shell, baseline, lines, scope: caller.scope })
+}
+
+/// What the form of a comparison says.
+#[derive(Debug, Deserialize)]
+struct Typed {
+    name: String,
+    /// Ids of runs, separated by commas.
+    runs: String,
+}
+
+/// Of the runs of a comparison those whose figures count become a baseline.
+async fn set(Submit(caller): Submit, State(state): State<AppState>, Form(typed): Form<Typed>) -> Result<Redirect> {
+    let named = ids(&[typed.runs]);
+    let runs = queries::by_ids(&state.db.read, &named).await?;
+    let runs = runs.into_iter().filter(Run::counts).map(|run| run.id).collect();
+    let asked = BaselineRuns { runs, ..BaselineRuns::default() };
+    let baseline = api::set_as(&state, &caller, &typed.name, &asked).await?;
+    Ok(Redirect::to(&format!("/baselines/{}", segment(&baseline.name))))
+}
+
+async fn ask_remove(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<Confirm> {
+    let baseline = api::found(&state, &name).await?;
+    let deed = "Remove this baseline";
+    Ok(Confirm {
+        shell: Shell::signed_in(deed, Section::Compare, &caller.name),
+        deed,
+        what: format!("{}, {}", baseline.name, plural(baseline.runs.len(), "run")),
+        consequences: vec![
+            "Gates and comparisons that name it will not find it any more.".to_owned(),
+            "Its runs stay.".to_owned(),
+        ],
+        back: "/baselines".to_owned(),
+    })
+}
+
+async fn remove(Submit(caller): Submit, State(state): State<AppState>, Path(name): Path<String>) -> Result<Redirect> {
+    api::remove_named(&state, &caller, &name).await?;
+    Ok(Redirect::to("/baselines"))
+}

@@ -1,0 +1,128 @@
+//! `brewbench baseline …`
+
+use clap::Subcommand;
+use reqwest::Method;
+
+use super::{
+    Common, Connection,
+    run::full_id,
+    scenario::encoded,
+    table::{self, Align, cut, left, plain, table},
+};
+use crate::{
+    baselines::{Baseline as BaselineData, BaselineList, BaselineRuns, BaselineWithRuns},
+    web::format::plural,
+};
+
+/// Commands about baselines.
+#[derive(Debug, Subcommand)]
+pub enum Baseline {
+    /// Keep runs under a name, in place of those that it had
+    Set {
+        /// Which server, and how to print
+        #[command(flatten)]
+        common: Common,
+        /// What to call it
+        name: String,
+        /// Ids of runs, or the ends of them
+        #[arg(required_unless_present = "experiment")]
+        ids: Vec<String>,
+        /// The runs of this experiment whose figures count; may be given several times
+        #[arg(long, value_name = "ID")]
+        experiment: Vec<String>,
+    },
+    /// List the baselines
+    List {
+        /// Which server, and how to print
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show a baseline with its runs
+    Show {
+        /// Which server, and how to print
+        #[command(flatten)]
+        common: Common,
+        /// Its name
+        name: String,
+    },
+    /// Remove a baseline; its runs stay
+    Remove {
+        /// Which server, and how to print
+        #[command(flatten)]
+        common: Common,
+        /// Its name
+        name: String,
+    },
+}
+
+impl Baseline {
+    /// Does what was asked for.
+    pub async fn run(self) -> anyhow::Result<()> {
+        match self {
+            Self::Set { common, name, ids, experiment } => {
+                let connection = common.connect()?;
+                let runs = full_ids(&connection, &ids).await?;
+                let body = BaselineRuns { runs, experiments: experiment };
+                let request = connection.client.request(Method::PUT, &path(&name)).json(&body);
+                let set: BaselineData = connection.client.json(request).await?;
+                common.print(&set, |set| format!("{}\n", one(set)))
+            }
+            Self::List { common } => {
+                let list: BaselineList = common.connect()?.client.get("api/v1/baselines").await?;
+                common.print(&list, |list| rows(&list.baselines))
+            }
+            Self::Show { common, name } => {
+                let found: BaselineWithRuns = common.connect()?.client.get(&path(&name)).await?;
+                common.print(&found, |found| format!("{}\n{}", one(&found.baseline), table::runs(&found.runs)))
+            }
+            Self::Remove { common, name } => {
+                common.connect()?.client.delete(&path(&name)).await?;
+                eprintln!("the baseline {} is removed", plain(&name));
+                Ok(())
+            }
+        }
+    }
+}
+
+fn path(name: &str) -> String {
+    format!("api/v1/baselines/{}", encoded(name))
+}
+
+async fn full_ids(connection: &Connection, ids: &[String]) -> anyhow::Result<Vec<String>> {
+    let mut full = Vec::new();
+    for id in ids {
+        full.push(full_id(connection, id).await?);
+    }
+    Ok(full)
+}
+
+fn one(baseline: &BaselineData) -> String {
+    let gone = Some(baseline.gone.len()).filter(|gone| *gone > 0);
+    let gone = gone.map_or_else(String::new, |gone| format!(", {gone} deleted since"));
+    let (name, by) = (plain(&baseline.name), plain(&baseline.set_by));
+    format!("{name}: {}{gone}; set by {by}", plural(baseline.runs.len(), "run"))
+}
+
+fn rows(baselines: &[BaselineData]) -> String {
+    if baselines.is_empty() {
+        return "no baseline is set yet: brewbench baseline set main ID ID …\n".to_owned();
+    }
+    let head = [
+        ("name", Align::Left),
+        ("runs", Align::Right),
+        ("deleted", Align::Right),
+        ("set by", Align::Left),
+        ("set", Align::Right),
+    ];
+    let now = brewbench_agent::wire::now_ms();
+    let row = |baseline: &BaselineData| {
+        vec![
+            cut(&baseline.name, 30),
+            baseline.runs.len().to_string(),
+            baseline.gone.len().to_string(),
+            cut(&baseline.set_by, 20),
+            format!("{} ago", left(now - baseline.set_at_ms)),
+        ]
+    };
+    table(&head, &baselines.iter().map(row).collect::<Vec<_>>())
+}

@@ -1,0 +1,173 @@
+//! `/api/v1/compare/gate`: the decision as JSON, as Markdown for a pull request, or as JUnit's XML.
+
+use axum::{
+    Json,
+    extract::State,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    Gate,
+    cells::{Side, cells},
+    decide::{Question, decide},
+    junit, markdown,
+    rule::Rule,
+    unlike::{Circumstance, witness},
+};
+use crate::{
+    auth::Read,
+    baselines::meant::{Meant, meant},
+    compare,
+    error::{Asked, Error, ErrorBody, Result},
+    runs::Run,
+    state::AppState,
+    web::format::plural,
+};
+
+/// More runs than this are no comparison that anybody reads.
+const MOST_RUNS: usize = 500;
+/// More rules than this are no gate.
+const MOST_RULES: usize = 50;
+
+/// What is held against what, and what closes the gate.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Wish {
+    /// Names of baselines, ids of experiments, ids of runs, separated by commas.
+    #[serde(default)]
+    pub baseline: String,
+    /// The same of what is to be judged.
+    #[serde(default)]
+    pub candidate: String,
+    /// Rules, separated by commas or one `fail_on` each: a metric as `compare` names it (`_ms` may be left out), `<` or `>`, and a percentage:
+    /// `rps<-5%`, `p99>10%`. That of `error_rate` is of points.
+    #[serde(default)]
+    pub fail_on: Vec<String>,
+    /// The target of the baseline that is meant, `name` or `name@version`. The only one, or each with its namesake, if not
+    /// given.
+    pub baseline_target: Option<String>,
+    /// The target of the candidate that is meant.
+    pub candidate_target: Option<String>,
+    /// What may be unlike nevertheless, one `accept` each: `agents`, `k6`, `durations`, `limits`, `origins`,
+    /// `environments`.
+    #[serde(default)]
+    pub accept: Vec<String>,
+    /// `json` unless said.
+    #[serde(default)]
+    format: Format,
+}
+
+impl Wish {
+    /// Whether it says enough to be answered.
+    pub fn is_whole(&self) -> bool {
+        ![&self.baseline, &self.candidate].into_iter().any(|side| side.trim().is_empty())
+    }
+
+    /// Its rules in one line.
+    pub fn rules(&self) -> String {
+        self.fail_on.join(", ")
+    }
+}
+
+/// How the answer is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    #[default]
+    Json,
+    Markdown,
+    Junit,
+}
+
+/// Whether a candidate is a regression: `fine`, `regression`, or `cannot_say` where the runs allow no answer.
+#[utoipa::path(get, path = "/api/v1/compare/gate", tag = "compare", params(Wish),
+    responses((status = 200, body = Gate, description = "or text/markdown, or application/xml"),
+        (status = 404, body = ErrorBody, description = "a baseline, experiment or run is not there"),
+        (status = 422, body = ErrorBody, description = "a rule is none, or it is not clear which targets are meant")))]
+pub async fn gate(_: Read, State(state): State<AppState>, Asked(wish): Asked<Wish>) -> Result<Response> {
+    let gate = answer(&state, &wish).await?;
+    Ok(match wish.format {
+        Format::Json => Json(gate).into_response(),
+        Format::Markdown => typed("text/markdown; charset=utf-8", markdown::text(&gate)),
+        Format::Junit => typed("application/xml; charset=utf-8", junit::text(&gate)),
+    })
+}
+
+fn typed(kind: &'static str, text: String) -> Response {
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// Reads what is named and decides.
+pub async fn answer(state: &AppState, wish: &Wish) -> Result<Gate> {
+    let (rules, accept) = read(wish).map_err(Error::Invalid)?;
+    let base = named(state, "baseline", &wish.baseline).await?;
+    let new = named(state, "candidate", &wish.candidate).await?;
+    check(&base, &new).map_err(Error::Invalid)?;
+    let ids: Vec<&str> = base.runs.iter().chain(&new.runs).map(|run| run.id.as_str()).collect();
+    let url = format!("{}compare?runs={}", state.public_url, ids.join(","));
+    let gone: Vec<String> = [("baseline", &base), ("candidate", &new)]
+        .into_iter()
+        .filter(|(_, side)| side.gone > 0)
+        .map(|(role, side)| format!("{} of the {role} deleted since it was set", plural(side.gone, "run")))
+        .collect();
+    let cells = if base.runs.is_empty() || new.runs.is_empty() {
+        Vec::new()
+    } else {
+        let side = |role, meant: &Meant, target: &Option<String>| Side {
+            role,
+            runs: meant.runs.clone(),
+            target: target.clone().filter(|target| !target.is_empty()),
+        };
+        let baseline = side("baseline", &base, &wish.baseline_target);
+        let candidate = side("candidate", &new, &wish.candidate_target);
+        cells(&baseline, &candidate).map_err(Error::Invalid)?
+    };
+    let sides = cells.iter().flat_map(|cell| [&cell.baseline, &cell.candidate]);
+    let witnesses: Vec<Run> = sides.filter_map(|runs| witness(runs)).cloned().collect();
+    let environments = compare::environments(state, &witnesses).await?;
+    let question = Question { rules: &rules, accept: &accept, cells: &cells, environments: &environments };
+    let decided = decide(&question);
+    let notes = gone.into_iter().chain(decided.notes).collect();
+    Ok(Gate { baseline: base.text, candidate: new.text, url, notes, ..decided })
+}
+
+fn read(wish: &Wish) -> Result<(Vec<Rule>, Vec<Circumstance>), String> {
+    let within = |field: &'static str| move |fault: String| format!("{field}: {fault}");
+    let texts: Vec<&str> =
+        wish.fail_on.iter().flat_map(|texts| texts.split(',')).filter(|text| !text.trim().is_empty()).collect();
+    if texts.is_empty() || texts.len() > MOST_RULES {
+        return Err(format!("fail_on: say on what to fail, as in rps<-5%; {MOST_RULES} rules at most"));
+    }
+    let mut rules: Vec<Rule> = Vec::new();
+    for text in texts {
+        let rule = text.parse().map_err(within("fail_on"))?;
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+    let accept = wish.accept.iter().map(|text| text.parse().map_err(within("accept"))).collect::<Result<_, _>>()?;
+    Ok((rules, accept))
+}
+
+async fn named(state: &AppState, role: &str, text: &str) -> Result<Meant> {
+    if text.trim().is_empty() {
+        return Err(Error::Invalid(format!("{role}: name a baseline, an experiment or runs")));
+    }
+    meant(state, text).await
+}
+
+fn check(base: &Meant, new: &Meant) -> Result<(), String> {
+    let all = base.runs.len() + new.runs.len();
+    if all > MOST_RUNS {
+        return Err(format!("{all} runs were named; at most {MOST_RUNS} can be held against each other"));
+    }
+    // Where one experiment holds both, targets tell the sides apart, not runs.
+    let both = base.runs.iter().find(|run| new.runs.iter().any(|other| other.id == run.id));
+    match both {
+        Some(run) if base.runs != new.runs => Err(format!("run {} is of the baseline and of the candidate", run.id)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,92 @@
+//! The answer as JUnit's XML, which CI systems show: one case a rule and setting. Pure.
+
+use std::fmt::Write;
+
+use super::{Check, Gate, Outcome};
+
+/// The file.
+pub fn text(gate: &Gate) -> String {
+    let Gate { headline, baseline, candidate, checks, url, .. } = gate;
+    let counts = format!(
+        r#"tests="{}" failures="{}" errors="{}" skipped="0" time="0""#,
+        checks.len(),
+        gate.count(Outcome::Regression),
+        gate.count(Outcome::CannotSay)
+    );
+    let name = escaped(&format!("{candidate} against {baseline}"));
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"brewbench gate\" {counts}>\n  \
+         <testsuite name=\"{name}\" {counts}>\n"
+    );
+    for check in checks {
+        text.push_str(&case(check));
+    }
+    let out = escaped(&format!("{headline}\n{url}"));
+    let _ = write!(text, "    <system-out>{out}</system-out>\n  </testsuite>\n</testsuites>\n");
+    text
+}
+
+fn case(check: &Check) -> String {
+    let Check { rule, setting, outcome, told, repetitions: [base, new], .. } = check;
+    let head = format!("    <testcase classname=\"{}\" name=\"{}\" time=\"0\"", escaped(setting), escaped(rule));
+    let detail = format!(
+        "{told}; baseline {} ({base} repetitions), candidate {} ({new} repetitions)",
+        check.figure(check.baseline),
+        check.figure(check.candidate)
+    );
+    let (told, detail) = (escaped(told), escaped(&detail));
+    match outcome {
+        Outcome::Fine => format!("{head}>\n      <system-out>{detail}</system-out>\n    </testcase>\n"),
+        Outcome::Regression => format!(
+            "{head}>\n      <failure message=\"{told}\" type=\"regression\">{detail}</failure>\n    </testcase>\n"
+        ),
+        Outcome::CannotSay => {
+            format!("{head}>\n      <error message=\"{told}\" type=\"cannot_say\">{detail}</error>\n    </testcase>\n")
+        }
+    }
+}
+
+/// Text for XML 1.0, which has no way to write most control characters.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\n' => safe.push_str("&#10;"),
+            letter if letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}') => safe.push('\u{fffd}'),
+            letter => safe.push(letter),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::markdown::tests::gate, *};
+
+    #[test]
+    fn every_rule_in_every_setting_is_a_case_and_what_can_not_be_said_is_an_error() {
+        let text = text(&gate());
+        assert_eq!(text.matches("<testcase ").count(), 3);
+        assert!(text.contains(r#"tests="3" failures="1" errors="1" skipped="0""#), "{text}");
+        assert!(text.contains(r#"name="rps&lt;-5%""#) && text.contains(r#"type="cannot_say""#), "{text}");
+    }
+
+    #[test]
+    fn it_is_xml_whatever_names_are_like() {
+        let text = text(&gate());
+        assert!(text.contains("a &quot;branch&quot; &amp; more against main") && !text.contains('\u{1}'), "{text}");
+        let mut open: Vec<&str> = Vec::new();
+        for tag in text.split('<').skip(2).filter_map(|part| part.split('>').next()) {
+            match tag.strip_prefix('/') {
+                Some(name) => assert_eq!(open.pop(), Some(name)),
+                None => open.push(tag.split(' ').next().unwrap_or_default()),
+            }
+            assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        }
+        assert!(open.is_empty(), "{open:?}");
+    }
+}

@@ -1,0 +1,111 @@
+//! The answer as Markdown for a pull request: the headline first, all else folded. Pure.
+
+use std::fmt::Write;
+
+use super::{Check, Gate, Outcome};
+use crate::web::markdown::plain;
+
+/// The comment.
+pub fn text(gate: &Gate) -> String {
+    let Gate { outcome, headline, baseline, candidate, checks, notes, url } = gate;
+    let sign = match outcome {
+        Outcome::Fine => "✅",
+        Outcome::Regression => "❌",
+        Outcome::CannotSay => "❔",
+    };
+    let mut text = format!("### {sign} {}\n\n", plain(headline));
+    // What speaks for the answer is seen at once; what held is counted.
+    for check in checks.iter().filter(|check| check.outcome == *outcome && check.outcome != Outcome::Fine) {
+        let _ = writeln!(text, "- `{}` at {}: {}", check.rule, plain(&check.setting), plain(&check.told));
+    }
+    let _ = write!(
+        text,
+        "\n<details><summary>{}, {} against {}</summary>\n\n{}",
+        crate::web::format::plural(checks.len(), "check"),
+        plain(candidate),
+        plain(baseline),
+        table(checks)
+    );
+    if !notes.is_empty() {
+        text.push('\n');
+        for note in notes {
+            let _ = writeln!(text, "- {}", plain(note));
+        }
+    }
+    let _ = writeln!(text, "\n[All figures]({url})\n\n</details>");
+    text
+}
+
+fn table(checks: &[Check]) -> String {
+    let mut text = "| rule | setting | baseline | candidate | difference | repetitions | |\n".to_owned();
+    text.push_str("|---|---|--:|--:|--:|--:|---|\n");
+    for check in checks {
+        let [base, new] = check.repetitions;
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} | {} | {} | {base} / {new} | {}: {} |",
+            check.rule,
+            plain(&check.setting),
+            check.figure(check.baseline),
+            check.figure(check.candidate),
+            check.difference(),
+            check.outcome.sign(),
+            plain(&check.told),
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::compare::metric::Metric;
+
+    /// A regression, a rule that held, and one about which nothing can be said; names that want to be markup.
+    pub fn gate() -> Gate {
+        let check = |rule: &str, metric, outcome, told: &str| Check {
+            rule: rule.to_owned(),
+            metric,
+            setting: "2 vCPU | <b>".to_owned(),
+            outcome,
+            baseline: Some(10_000.0),
+            candidate: Some(9_200.0),
+            repetitions: [10, 9],
+            change: Some(-0.08),
+            interval: Some([-0.09, -0.07]),
+            p: Some(0.001),
+            told: told.to_owned(),
+        };
+        Gate {
+            outcome: Outcome::Regression,
+            headline: "Regression: throughput −8.0 % at 2 vCPU | <b>".to_owned(),
+            baseline: "main".to_owned(),
+            candidate: "a \"branch\" & more".to_owned(),
+            checks: vec![
+                check("rps<-5%", Metric::Rps, Outcome::Regression, "−8.0 % is a real difference and beyond −5.0 %"),
+                check("p99>10%", Metric::P99Ms, Outcome::Fine, "no clear difference"),
+                check("max>10%", Metric::MaxMs, Outcome::CannotSay, "too few\u{1} repetitions"),
+            ],
+            notes: vec!["1 run left out: @all <script>".to_owned()],
+            url: "http://localhost:1/compare?runs=a,b".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_headline_comes_first_and_the_rest_is_folded() {
+        let text = text(&gate());
+        let (open, folded) = text.split_once("<details>").expect("something folded");
+        assert!(open.starts_with("### ❌ Regression: throughput −8.0 % at 2 vCPU"), "{open}");
+        assert_eq!(open.matches("\n- ").count(), 1, "only what closed the gate: {open}");
+        assert!(folded.contains("| `p99>10%` |") && folded.trim_end().ends_with("</details>"), "{folded}");
+        assert!(folded.contains("[All figures](http://localhost:1/compare?runs=a,b)"));
+    }
+
+    #[test]
+    fn names_are_no_markup() {
+        let text = text(&gate());
+        assert!(!text.contains("<script") && !text.contains("<b>") && !text.contains("@all"), "{text}");
+        let row = text.lines().find(|line| line.starts_with("| `rps")).expect("a row");
+        assert_eq!(row.replace("\\|", "").matches('|').count(), 8, "{row}");
+    }
+}

@@ -1,0 +1,58 @@
+//! `/api/v1/report`.
+
+use axum::{
+    extract::{RawQuery, State},
+    http::header,
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::{Format, csv, file_name, html, markdown};
+use crate::{
+    auth::Read,
+    compare::{self, Chosen, Comparison},
+    error::{Asked, Error, ErrorBody, Result},
+    state::AppState,
+};
+
+/// How it is written.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Wish {
+    /// `html` unless said.
+    #[serde(default)]
+    format: Format,
+}
+
+/// A comparison as a file: HTML with all charts in it, Markdown for a pull request, CSV or JSON.
+#[utoipa::path(get, path = "/api/v1/report", tag = "compare", params(Chosen, Wish),
+    responses((status = 200, body = Comparison, description = "as JSON; or text/html, text/markdown, text/csv"),
+        (status = 404, body = ErrorBody, description = "none of the runs is here"),
+        (status = 422, body = ErrorBody, description = "no run is named, or too many are")))]
+pub async fn report(
+    _: Read,
+    State(state): State<AppState>,
+    RawQuery(query): RawQuery,
+    Asked(Wish { format }): Asked<Wish>,
+) -> Result<Response> {
+    let query = query.unwrap_or_default();
+    let comparison = match format {
+        Format::Html => compare::page_of_query(&state, &query).await?,
+        _ => compare::of_query(&state, &query).await?,
+    };
+    let comparison = comparison.outside();
+    let name = file_name(&comparison.title, format);
+    let text = match format {
+        Format::Html => html::text(&state, comparison).await?,
+        Format::Markdown => markdown::text(&comparison),
+        Format::Csv => csv::text(&comparison),
+        Format::Json => serde_json::to_string_pretty(&comparison).map_err(Error::internal)?,
+    };
+    // Never opened in place: its scripts are its own, and this site runs none but its own.
+    let headers = [
+        (header::CONTENT_TYPE, format.kind().to_owned()),
+        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
+    ];
+    Ok((headers, text).into_response())
+}

@@ -1,0 +1,111 @@
+//! A comparison as CSV: a line for each figure of each target in each setting. Pure.
+
+use crate::{
+    compare::{Comparison, cell::Stat},
+    runs::csv::line,
+};
+
+const HEAD: [&str; 21] = [
+    "setting",
+    "scenario",
+    "load",
+    "size",
+    "vcpus",
+    "memory_bytes",
+    "target",
+    "version",
+    "metric",
+    "runs",
+    "repetitions",
+    "median",
+    "min",
+    "max",
+    "baseline",
+    "change",
+    "low",
+    "high",
+    "p",
+    "standing",
+    "best",
+];
+
+/// The file. What is not known is empty.
+pub fn text(comparison: &Comparison) -> String {
+    let mut text = line(HEAD);
+    for row in &comparison.rows {
+        let setting = &row.setting;
+        let size = setting.size.as_ref();
+        for cell in &row.cells {
+            let Some(subject) = comparison.subjects.get(cell.subject) else { continue };
+            for stat in &cell.stats {
+                let before = [
+                    setting.label.clone(),
+                    word(setting.scenario.as_ref()),
+                    word(setting.load.as_ref()),
+                    word(size.map(|size| &size.name)),
+                    word(size.map(|size| &size.vcpus)),
+                    word(size.map(|size| &size.memory_bytes)),
+                    subject.target.clone(),
+                    word(subject.version.as_ref()),
+                ];
+                let after = figures(stat, cell.runs.len(), comparison.baseline.as_deref().unwrap_or_default());
+                text.push_str(&line(before.iter().chain(&after).map(String::as_str)));
+            }
+        }
+    }
+    text
+}
+
+fn figures(stat: &Stat, runs: usize, baseline: &str) -> [String; 13] {
+    let (spread, difference) = (stat.spread.as_ref(), stat.difference);
+    let interval = difference.and_then(|difference| difference.interval());
+    let standing = stat.standing.and_then(|standing| serde_json::to_value(standing).ok());
+    [
+        stat.metric.key().to_owned(),
+        runs.to_string(),
+        spread.map_or(0, |spread| spread.count).to_string(),
+        word(spread.map(|spread| &spread.median)),
+        word(spread.map(|spread| &spread.min)),
+        word(spread.map(|spread| &spread.max)),
+        difference.map_or_else(String::new, |_| baseline.to_owned()),
+        word(difference.map(|difference| difference.change()).as_ref()),
+        word(interval.map(|(low, _)| low).as_ref()),
+        word(interval.map(|(_, high)| high).as_ref()),
+        word(stat.p.as_ref()),
+        standing.and_then(|standing| standing.as_str().map(str::to_owned)).unwrap_or_default(),
+        stat.best.to_string(),
+    ]
+}
+
+fn word<T: ToString>(value: Option<&T>) -> String {
+    value.map_or_else(String::new, T::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        compare::{
+            made_up::{failed, faster, run},
+            metric::Metric,
+        },
+        web::mark::Marks,
+    };
+
+    #[test]
+    fn every_figure_is_a_line_with_a_cell_for_every_head() {
+        let mut runs = vec![run("a", 1), faster(run("b", 1), 2.0)];
+        runs.push(failed(run("c", 1), "no"));
+        let text = text(&Comparison::new(runs, &Marks::default(), None));
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+        assert_eq!(lines.len(), 1 + 3 * Metric::ALL.len());
+        assert!(lines.iter().all(|line| line.len() == HEAD.len()), "{text}");
+        let place = |head: &str| HEAD.iter().position(|known| *known == head).expect("a head");
+        let rps = |target: &str| {
+            let of = |line: &&Vec<&str>| line[place("target")] == target && line[place("metric")] == "rps";
+            lines.iter().find(of).expect("a line")
+        };
+        assert_eq!((rps("b")[place("median")], rps("b")[place("change")]), ("20000", "1"));
+        assert_eq!((rps("c")[place("median")], rps("c")[place("repetitions")]), ("", "0"));
+    }
+}

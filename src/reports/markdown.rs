@@ -1,0 +1,118 @@
+//! A comparison as Markdown for a pull request: the answer first, all else folded. Pure.
+
+use std::fmt::Write;
+
+use crate::{
+    compare::{
+        Comparison,
+        cell::{Cell, Row, Stat},
+        left_out::LeftOut,
+        metric::Metric,
+        notes::Level,
+    },
+    web::{format, markdown::plain},
+};
+
+/// So many lines of doubts are seen at once.
+const MOST_DOUBTS: usize = 3;
+
+/// The text.
+pub fn text(comparison: &Comparison) -> String {
+    let mut text = format!("### {}\n\n", plain(&comparison.title));
+    for card in &comparison.cards {
+        let _ = writeln!(text, "- **{}: {}** {}", plain(&card.label), plain(&card.value), plain(&card.detail));
+    }
+    let doubts = comparison.notes_of(&Level::Doubt);
+    if !doubts.is_empty() {
+        text.push('\n');
+    }
+    for note in doubts.iter().take(MOST_DOUBTS) {
+        let _ = writeln!(text, "> ⚠ **{}** {}\n>", plain(&note.title), plain(&note.text));
+    }
+    let _ = writeln!(text, "\n<details><summary>All figures: {}</summary>", plain(&comparison.lead));
+    for row in &comparison.rows {
+        text.push_str(&table(comparison, row));
+    }
+    let rest = doubts.into_iter().skip(MOST_DOUBTS).chain(comparison.notes_of(&Level::Info));
+    let rest = rest.map(|note| format!("- **{}** {}", plain(&note.title), plain(&note.text)));
+    let rest: Vec<String> = rest.chain(comparison.left_out_listed().iter().map(left_out)).collect();
+    if !rest.is_empty() {
+        let _ = writeln!(text, "\n{}", rest.join("\n"));
+    }
+    text.push_str(
+        "\nMedians of the repetitions that count; bold is better than all others, and not by chance.\n\n</details>\n",
+    );
+    text
+}
+
+fn left_out(left: &LeftOut) -> String {
+    let LeftOut { run: _, subject, setting, repetition, state, why } = left;
+    let (subject, setting, state, why) = (plain(subject), plain(setting), plain(state), plain(why));
+    format!("- left out: {subject}, {setting}, repetition {repetition}: {state}, {why}")
+}
+
+fn table(comparison: &Comparison, row: &Row) -> String {
+    let metrics: Vec<Metric> = Metric::ALL
+        .into_iter()
+        .filter(|metric| row.cells.iter().any(|cell| cell.stat(*metric).spread.is_some()))
+        .collect();
+    let mut text = "\n".to_owned();
+    if comparison.rows.len() > 1 {
+        let _ = writeln!(text, "**{}**\n", plain(&row.setting.label));
+    }
+    let heads: Vec<String> = metrics.iter().map(|metric| format!(" {} |", metric.head())).collect();
+    let _ = writeln!(text, "| target | runs |{}\n|---|--:|{}", heads.concat(), "--:|".repeat(metrics.len()));
+    for cell in &row.cells {
+        let name = comparison.subjects.get(cell.subject).map_or("", |subject| subject.label.as_str());
+        let figures: Vec<String> = metrics.iter().map(|metric| format!(" {} |", figure(cell.stat(*metric)))).collect();
+        let _ = writeln!(text, "| {} | {} |{}", plain(name), runs(cell), figures.concat());
+    }
+    text
+}
+
+fn runs(cell: &Cell) -> String {
+    let (counting, all) = (cell.tally.counting(), cell.runs.len());
+    if counting == all { all.to_string() } else { format!("{counting} of {all}") }
+}
+
+fn figure(stat: &Stat) -> String {
+    let value = stat.figure();
+    let value = if stat.best { format!("**{}**", value.text()) } else { value.text().to_owned() };
+    let change = stat.change();
+    if change == format::change(None) { value } else { format!("{value} ({})", change.text()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        compare::made_up::{failed, faster, run, sized},
+        web::{mark::Marks, markdown::render},
+    };
+
+    fn many(target: &str, factor: f64) -> Vec<crate::runs::Run> {
+        (1..=8).map(|n| faster(run(target, n), factor * (1.0 + 0.001 * f64::from(n)))).collect()
+    }
+
+    #[test]
+    fn the_answer_comes_first_and_is_short() {
+        let runs = [many("gosherve", 1.0), many("servy", 1.25)].concat();
+        let text = text(&Comparison::new(runs, &Marks::default(), None));
+        let (open, folded) = text.split_once("<details>").expect("something folded");
+        assert!(open.starts_with("### servy against gosherve\n\n- **Throughput: +25.0\u{a0}%** faster than"), "{open}");
+        assert!(open.lines().count() < 12, "{open}");
+        assert!(folded.contains("| servy | 8 | **12,560** (+25.0\u{a0}%) |"), "{folded}");
+        let html = render(&text).to_string();
+        assert_eq!((html.matches("<table>").count(), html.matches("<strong>12,560").count()), (1, 1), "{html}");
+    }
+
+    #[test]
+    fn each_setting_has_its_table_and_what_is_left_out_is_told() {
+        let mut runs = vec![sized("a", 1, 1.0), sized("a", 2, 4.0)];
+        runs.push(failed(sized("a", 3, 4.0), "it died | at once"));
+        let text = text(&Comparison::new(runs, &Marks::default(), None));
+        let html = render(&text).to_string();
+        assert_eq!(html.matches("<table>").count(), 2, "{text}");
+        assert!(html.contains("failed, it died | at once"), "{text}");
+    }
+}

@@ -1,0 +1,107 @@
+//! JSON of shared comparisons.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use brewbench_agent::wire::now_ms;
+use url::form_urlencoded;
+
+use super::{MadeShare, NewShare, Share, ShareList, queries};
+use crate::{
+    auth::{Caller, Read, Submit, audit::Deed, secret},
+    compare,
+    error::{Error, ErrorBody, Input, Result},
+    state::AppState,
+};
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+const MOST_LISTED: i64 = 1_000;
+
+/// Links to comparisons that need no login, without their secrets; the last first, also those that are over.
+#[utoipa::path(get, path = "/api/v1/shares", tag = "shares", responses((status = 200, body = ShareList)))]
+pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<ShareList>> {
+    Ok(Json(ShareList { shares: queries::all(&state.db.read, MOST_LISTED).await? }))
+}
+
+/// Make a link to a comparison that needs no login. It shows the runs that the comparison has now and nothing else. Its
+/// secret is in the answer and nowhere else.
+#[utoipa::path(post, path = "/api/v1/shares", tag = "shares", responses((status = 201, body = MadeShare),
+    (status = 404, body = ErrorBody, description = "none of the runs is here"), (status = 422, body = ErrorBody)))]
+pub async fn create(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Input(asked): Input<NewShare>,
+) -> Result<(StatusCode, Json<MadeShare>)> {
+    Ok((StatusCode::CREATED, Json(make(&state, &caller, &asked).await?)))
+}
+
+/// End a link for good. Who may submit may end any: it shows less then, never more.
+#[utoipa::path(delete, path = "/api/v1/shares/{id}", tag = "shares", params(("id" = String, Path)),
+    responses((status = 204), (status = 404, body = ErrorBody)))]
+pub async fn revoke(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+) -> Result<StatusCode> {
+    let share = found(&state, &id).await?;
+    revoke_one(&state, &caller, &share).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes and stores a link.
+pub async fn make(state: &AppState, caller: &Caller, asked: &NewShare) -> Result<MadeShare> {
+    let query = asked.query.trim().trim_start_matches('?');
+    let comparison = compare::of_query(state, query).await?;
+    let (secret, now) = (secret::make(secret::Kind::Share), now_ms());
+    let share = Share {
+        id: 0,
+        title: comparison.title.clone(),
+        runs: comparison.run_ids(),
+        query: without_runs(query),
+        created_by: caller.name.clone(),
+        created_at_ms: now,
+        expires_at_ms: asked.expires_in_days.map(|days| now + i64::from(days) * DAY_MS),
+        revoked_at_ms: None,
+    };
+    let act = caller.does(Deed::ShareMade, &share.title);
+    let id = queries::insert(&state.db.write, &share, &secret::hash(&secret), act).await?;
+    Ok(MadeShare { id, url: format!("{}shared/{secret}", state.public_url) })
+}
+
+/// The rest of a query: what names runs would name others tomorrow.
+fn without_runs(query: &str) -> String {
+    let kept = form_urlencoded::parse(query.as_bytes())
+        .filter(|(name, value)| !matches!(name.as_ref(), "runs" | "experiments" | "baselines") && !value.is_empty());
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).finish()
+}
+
+/// The link with this id, or a 404.
+pub async fn found(state: &AppState, id: &str) -> Result<Share> {
+    let missing = || Error::NotFound(format!("share {id:?}"));
+    let number: i64 = id.parse().map_err(|_| missing())?;
+    queries::one(&state.db.read, number).await?.ok_or_else(missing)
+}
+
+/// Ends a link; a 404 if it is revoked already.
+pub async fn revoke_one(state: &AppState, caller: &Caller, share: &Share) -> Result<()> {
+    let act = caller.does(Deed::ShareRevoked, &share.title).with(serde_json::json!({"id": share.id}));
+    if queries::revoke(&state.db.write, share.id, now_ms(), &act).await? {
+        Ok(())
+    } else {
+        Err(Error::NotFound(format!("share {} that could be revoked", share.id)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_names_runs_is_taken_out_of_a_query_and_the_rest_stays() {
+        let query = "runs=a,b&baseline=x+y&experiments=e&least=rps%3A2&baselines=main&empty=";
+        assert_eq!(without_runs(query), "baseline=x+y&least=rps%3A2");
+        assert_eq!(without_runs("runs=a"), "");
+    }
+}

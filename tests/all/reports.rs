@@ -1,0 +1,104 @@
+//! Comparisons as files.
+
+use brewbench_agent::wire::series::{Packed, Series};
+use serde_json::{Value, json};
+
+use crate::harness::{Actor, App, program::as_user, series::stretch, submit::repetitions};
+
+async fn two(user: &Actor, count: u32) -> String {
+    let ids =
+        [repetitions(user, "gosherve", "1.0", count, 0.8).await, repetitions(user, "servy", "1.0", count, 1.0).await];
+    ids.concat().join(",")
+}
+
+#[tokio::test]
+async fn a_report_is_one_file_that_asks_for_nothing_else() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let runs = two(&user, 30).await;
+    let series = Packed::pack(&Series { warm_up: None, measured: Some(stretch(30)) });
+    let store = sqlx::query("insert into run_series (run_id, body) select id, ? from run").bind(series.as_bytes());
+    store.execute(&app.state.db.write).await.expect("series");
+    let answer = user.get(&format!("/api/v1/report?runs={runs}")).await.ok();
+    assert_eq!(answer.header("content-disposition"), "attachment; filename=\"servy-against-gosherve.html\"");
+    let html = answer.text();
+    assert!(html.len() <= 2_000_000, "{} bytes", html.len());
+    assert!(
+        html.contains("default-src 'none'") && html.contains("data-chart") && html.contains("Every repetition (60)")
+    );
+    // What the library itself holds as text is no request; what stands in the page is looked at.
+    let nonce = html.split("script-src 'nonce-").nth(1).and_then(|rest| rest.split('\'').next()).expect("a nonce");
+    let mark = format!("<script nonce=\"{nonce}\">");
+    assert_eq!(html.matches(&mark).count(), 3);
+    let before = html.split(&mark).next().expect("a page");
+    for word in [" src=", "href=", "url(", "@import", "<form", "<link", "/runs/"] {
+        assert!(!before.contains(word), "{word} in {}", &before[before.find(word).unwrap_or(0)..][..120]);
+    }
+    assert_eq!(html.matches("</script>").count(), html.matches("<script").count() - stray(&html, &mark));
+}
+
+/// Script elements that the library mentions in its texts.
+fn stray(html: &str, mark: &str) -> usize {
+    html.split(mark)
+        .skip(1)
+        .map(|part| part.split("</script>").next().unwrap_or_default().matches("<script").count())
+        .sum()
+}
+
+#[tokio::test]
+async fn a_report_is_markdown_csv_or_json_too() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let runs = two(&user, 8).await;
+    let get = async |format: &str| user.get(&format!("/api/v1/report?runs={runs}&format={format}")).await.ok();
+    let markdown = get("markdown").await;
+    assert!(markdown.header("content-type").starts_with("text/markdown"));
+    assert!(markdown.text().starts_with("### servy against gosherve\n\n- **Throughput: +"), "{}", markdown.text());
+    let csv = get("csv").await;
+    assert!(csv.header("content-disposition").ends_with(".csv\"") && csv.text().starts_with("setting,scenario,"));
+    let json: Value = get("json").await.json();
+    assert_eq!(json, user.get(&format!("/api/v1/compare?runs={runs}")).await.ok().json());
+    user.get(&format!("/api/v1/report?runs={runs}&format=pdf")).await.refused(422);
+    user.get("/api/v1/report").await.refused(422);
+    user.get("/api/v1/report?runs=x").await.refused(404);
+}
+
+#[tokio::test]
+async fn hostile_names_stay_text_in_every_format() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let name = "</script><img src=x onerror=alert(1)>";
+    let runs = [repetitions(&user, name, "1", 2, 1.0).await, repetitions(&user, "=1+1", "1", 2, 1.0).await].concat();
+    let get =
+        async |format: &str| user.get(&format!("/api/v1/report?runs={}&format={format}", runs.join(","))).await.ok();
+    let html = get("html").await;
+    let page = html.text();
+    assert!(!page.contains("<img src=x"), "it stays text");
+    let name = html.header("content-disposition").to_owned();
+    assert!(name.ends_with(".html\"") && !name.contains('<'), "{name}");
+    assert!(!get("markdown").await.text().contains("<img"));
+    assert!(get("csv").await.text().contains("'=1+1"));
+}
+
+#[tokio::test]
+async fn the_command_writes_what_the_page_offers() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let runs = two(&user, 3).await;
+    let ids: Vec<&str> = runs.split(',').collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("report.html").display().to_string();
+    let arguments = [&["report"][..], &ids, &["-o", &file, "--baseline", "servy"]].concat();
+    as_user(&app, user.secret(), &arguments).await.ok();
+    let html = std::fs::read_to_string(&file).expect("a file");
+    assert!(html.starts_with("<!doctype html>") && html.contains("gosherve against servy"), "{}", &html[..300]);
+    let arguments = [&["report"][..], &ids, &["--format", "markdown"]].concat();
+    let text = as_user(&app, user.secret(), &arguments).await.ok();
+    assert!(text.starts_with("### servy against gosherve"), "{text}");
+    let json = as_user(&app, user.secret(), &[&["report"][..], &ids, &["--json"]].concat()).await.json();
+    assert_eq!(json["title"], json!("servy against gosherve"));
+    as_user(&app, user.secret(), &[&["report"][..], &ids, &["--format", "pdf"]].concat()).await.refused(2);
+    let person = app.person(brewbench::auth::Role::Viewer).await.at_pages();
+    let page = person.get(&format!("/compare?runs={runs}")).await.ok().text();
+    assert!(page.contains("/api/v1/report?") && page.contains("format=html"), "{page}");
+}

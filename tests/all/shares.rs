@@ -1,0 +1,144 @@
+//! Links to one comparison that need no login: what they show, what they don't, and how they end.
+
+use brewbench::auth::Role;
+use serde_json::json;
+
+use crate::harness::{
+    Actor, App,
+    program::as_user,
+    submit::{repetitions, text},
+};
+
+async fn two(user: &Actor) -> Vec<String> {
+    [repetitions(user, "gosherve", "1.0", 4, 0.8).await, repetitions(user, "servy", "1.0", 4, 1.0).await].concat()
+}
+
+/// The path of a new link.
+async fn shared(user: &Actor, body: &serde_json::Value) -> String {
+    let made = user.post("/api/v1/shares", body).await.ok().json();
+    let url = text(&made["url"]);
+    url[url.find("/shared/").expect("a link")..].to_owned()
+}
+
+#[tokio::test]
+async fn who_has_the_link_sees_the_comparison_and_no_way_further() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let runs = two(&user).await;
+    let down = text(&user.import(crate::harness::summaries::target_down()).await.ok().json()["runs"][0]["id"]);
+    let path = shared(&user, &json!({"query": format!("runs={},{down}&baseline=servy", runs.join(","))})).await;
+    let nobody = app.nobody().at_pages();
+    let answer = nobody.get(&path).await.ok();
+    assert_eq!(answer.header("referrer-policy"), "no-referrer");
+    assert_eq!(answer.header("x-robots-tag"), "noindex, nofollow");
+    assert_eq!(answer.header("cache-control"), "no-store");
+    let page = answer.text();
+    assert!(page.contains("gosherve") && page.contains("data-chart") && page.contains("Every repetition"), "{page}");
+    let links: Vec<&str> = page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert!(links.iter().all(|link| link.starts_with("/static/") || link.starts_with('#')), "{links:?}");
+    assert!(
+        !page.contains("<form") && !page.contains("/runs/") && !page.contains("data-on") && !page.contains("Log out")
+    );
+    for path in ["/compare", "/runs", "/shares", &format!("/runs/{}", runs[0]), "/api/v1/shares"] {
+        let status = nobody.get(path).await.status.as_u16();
+        assert!(status == 303 || status == 401, "{path}: {status}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_that_was_revoked_or_has_ended_or_never_was_shows_nothing() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let query = format!("runs={}", two(&user).await.join(","));
+    let (revoked, over) =
+        (shared(&user, &json!({"query": query})).await, json!({"query": query, "expires_in_days": 0}));
+    let over = shared(&user, &over).await;
+    user.delete("/api/v1/shares/1").await.ok();
+    user.delete("/api/v1/shares/1").await.refused(404);
+    let nobody = app.nobody();
+    let told: Vec<String> = [
+        nobody.get(&revoked).await.refused(404),
+        nobody.get(&over).await.refused(404),
+        nobody.get("/shared/bbc_0").await.refused(404),
+        nobody.get("/shared/%00").await.refused(404),
+    ]
+    .into();
+    assert!(told.iter().all(|one| *one == told[0]), "who guesses learns nothing: {told:?}");
+    let states: Vec<_> = user.get("/api/v1/shares").await.ok().json()["shares"].as_array().expect("shares").clone();
+    assert_eq!((states.len(), states[1]["revoked_at_ms"].is_number()), (2, true));
+}
+
+#[tokio::test]
+async fn a_link_shows_the_runs_that_it_was_made_of_and_never_others() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let runs = two(&user).await;
+    let path = shared(&user, &json!({"query": format!("runs={}&baseline=servy", runs.join(","))})).await;
+    let nobody = app.nobody().at_pages();
+    let page = nobody.get(&format!("{path}?runs={}&baseline=gosherve", runs[0])).await.ok().text();
+    assert!(page.contains("Every repetition (8)"), "what is added to the address changes nothing");
+    user.delete(&format!("/api/v1/runs/{}", runs[0])).await.ok();
+    assert!(nobody.get(&path).await.ok().text().contains("Every repetition (7)"));
+    for run in &runs[1..] {
+        user.delete(&format!("/api/v1/runs/{run}")).await.ok();
+    }
+    assert_eq!(nobody.get(&path).await.status.as_u16(), 404);
+}
+
+#[tokio::test]
+async fn a_secret_is_shown_once_stored_as_its_hash_and_kept_out_of_lists_and_the_log() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let query = format!("runs={}", two(&user).await.join(","));
+    let path = shared(&user, &json!({"query": query})).await;
+    let secret = path.trim_start_matches("/shared/").to_owned();
+    assert!(secret.len() > 60 && secret.starts_with("bbc_"), "{secret}");
+    let list = user.get("/api/v1/shares").await.ok().text();
+    let log = app.admin().await.get("/api/v1/audit").await.ok().text();
+    assert!(!list.contains(&secret) && !log.contains(&secret) && log.contains("comparison shared"));
+    let stored: Vec<u8> = std::fs::read(app.data().join("brewbench.db")).expect("a database");
+    let wal = std::fs::read(app.data().join("brewbench.db-wal")).unwrap_or_default();
+    let is_there = |bytes: &[u8]| bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
+    assert!(!is_there(&stored) && !is_there(&wal));
+}
+
+#[tokio::test]
+async fn nothing_is_shared_that_is_no_comparison() {
+    let app = App::start().await;
+    let user = app.user().await;
+    for (query, status) in [("", 422), ("runs=", 422), ("runs=x", 404), ("\u{0}", 422)] {
+        user.post("/api/v1/shares", &json!({"query": query})).await.refused(status);
+    }
+    user.post("/api/v1/shares", &json!({"query": "runs=x", "days": 1})).await.refused(422);
+    assert_eq!(user.get("/api/v1/shares").await.ok().json(), json!({"shares": []}));
+}
+
+#[tokio::test]
+async fn links_are_made_listed_and_revoked_by_command_and_by_form() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let runs = two(&user).await;
+    let token = user.secret();
+    let end = runs[0].rsplit('-').next().expect("an end");
+    let url = as_user(&app, token, &["share", "create", end, &runs[4], "--expires-in", "7"]).await.ok();
+    let path = url.trim().find("/shared/").map(|at| &url.trim()[at..]).expect("a link");
+    app.nobody().get(path).await.ok();
+    let list = as_user(&app, token, &["share", "list"]).await.ok();
+    assert!(list.contains("open") && list.lines().all(|line| line.chars().count() <= 80), "{list}");
+    as_user(&app, token, &["share", "revoke", "1"]).await.ok();
+    app.nobody().get(path).await.refused(404);
+
+    let member = app.person(Role::Member).await.at_pages();
+    let query = format!("runs={}", runs.join(","));
+    let page = member.get(&format!("/compare?{query}")).await.ok().text();
+    assert!(page.contains(r#"action="/shares""#), "{page}");
+    let made = member.form("/shares", &[("query", query.as_str()), ("days", "7")]).await;
+    assert_eq!(made.status.as_u16(), 201);
+    let page = made.text();
+    let at = page.find("/shared/bbc_").expect("a link");
+    let path: String = page[at..].chars().take_while(|letter| !matches!(letter, '<' | '"')).collect();
+    app.nobody().get(&path).await.ok();
+    assert!(member.get("/shares/2/revoke").await.ok().text().contains("Revoke this link?"));
+    member.form("/shares/2/revoke", &[]).await;
+    app.nobody().get(&path).await.refused(404);
+}
