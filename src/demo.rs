@@ -15,7 +15,7 @@ use crate::{
     cli::{agent::Tools, compare, duration, progress, run::judge, serve::with_agent},
     config::Config,
     db::Db,
-    experiments::{ExperimentWithRuns, Plan},
+    experiments::{ExperimentWithRuns, Plan, default_retries},
     fleet::{About, AgentList},
     owner,
     runs::{Run, load::LoadBody},
@@ -121,16 +121,20 @@ impl Demo {
             sizes: if self.sizes.is_empty() { fitting(client, db, &about).await? } else { self.sizes.clone() },
             scenario: self.scenario.clone(),
             parameters: BTreeMap::new(),
-            load: LoadBody::Vus { vus: self.vus, duration_s: self.duration }.try_into()?,
+            loads: vec![LoadBody::Vus { vus: self.vus, duration_s: self.duration }.try_into()?],
+            knee: None,
             warm_up_s: self.warm_up,
             repetitions: self.repeat,
+            until: None,
+            retries: default_retries(),
+            seed: None,
             agent: Some(AGENT.to_owned()),
         };
         let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
         let left = made.progress.left_s.map_or(String::new(), |left| format!(", about {}", duration::text(left)));
         eprintln!("{} runs{left}\n{}", made.runs.len(), made.url);
         let ended = progress::wait(client, &made.experiment.id).await?;
-        let code = judge(&ended.runs);
+        let code = judge(&ended);
         if self.json {
             let document = Document { experiment: ended.experiment.id, url: ended.url, runs: ended.runs };
             println!("{}", serde_json::to_string(&document)?);

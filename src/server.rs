@@ -124,6 +124,7 @@ impl Server {
         let Self { state, listener, presence, passkeys, .. } = self;
         state.tasks.spawn(auth::audit::keep_short(state.db.clone(), state.shutdown.clone()));
         state.tasks.spawn(dispatch::work(state.clone(), presence.clone()));
+        state.tasks.spawn(experiments::conduct::work(state.clone()));
         state.tasks.spawn(runs::api::trash::sweep(state.clone()));
         state.tasks.spawn(runs::rejudge::work(state.clone()));
         let app = router(&state, presence, &passkeys).into_make_service_with_connect_info::<SocketAddr>();

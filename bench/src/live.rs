@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 use brewbench::{
-    experiments::{ExperimentWithRuns, Plan},
+    experiments::{ExperimentWithRuns, Plan, default_retries},
     runs::{RunList, load::LoadBody, series::SeriesBody},
 };
 use brewbench_agent::client::Client;
@@ -87,9 +87,13 @@ async fn submit(client: &Client, duration_s: f64) -> anyhow::Result<String> {
         sizes: vec![ROOMY.to_owned()],
         scenario: "hash".to_owned(),
         parameters: std::collections::BTreeMap::new(),
-        load: LoadBody::Vus { vus: 10, duration_s }.try_into()?,
+        loads: vec![LoadBody::Vus { vus: 10, duration_s }.try_into()?],
+        knee: None,
         warm_up_s: 1.0,
         repetitions: 1,
+        until: None,
+        retries: default_retries(),
+        seed: None,
         agent: None,
     };
     let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;

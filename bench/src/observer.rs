@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, process::Stdio, sync::Arc, time:
 
 use anyhow::{Context, bail, ensure};
 use brewbench::{
-    experiments::{ExperimentWithRuns, Plan},
+    experiments::{ExperimentWithRuns, Plan, default_retries},
     runs::{RunList, load::LoadBody},
 };
 use brewbench_agent::{
@@ -124,9 +124,13 @@ async fn brewed(client: &Client, agent: &Apart, size: &Size) -> anyhow::Result<B
         sizes: vec![size.name.clone()],
         scenario: "hash".to_owned(),
         parameters: BTreeMap::new(),
-        load: LoadBody::Vus { vus: VUS, duration_s: MEASURED.as_secs_f64() }.try_into()?,
+        loads: vec![LoadBody::Vus { vus: VUS, duration_s: MEASURED.as_secs_f64() }.try_into()?],
+        knee: None,
         warm_up_s: WARM_UP.as_secs_f64(),
         repetitions: 1,
+        until: None,
+        retries: default_retries(),
+        seed: None,
         agent: None,
     };
     let (before, begun) = (agent.cpu_s()?, Instant::now());

@@ -105,11 +105,19 @@ pub enum Deed {
     ShareMade,
     /// For good.
     ShareRevoked,
+    /// None of its runs is begun.
+    ExperimentPaused,
+    /// They are begun again.
+    ExperimentResumed,
+    /// What was left of it.
+    ExperimentCancelled,
+    /// Of an experiment.
+    RepetitionsAdded,
 }
 
 impl Deed {
     /// All of them, for lists.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 34] = [
         Self::LoggedIn,
         Self::LoginRefused,
         Self::LoggedOut,
@@ -140,6 +148,10 @@ impl Deed {
         Self::BaselineRemoved,
         Self::ShareMade,
         Self::ShareRevoked,
+        Self::ExperimentPaused,
+        Self::ExperimentResumed,
+        Self::ExperimentCancelled,
+        Self::RepetitionsAdded,
     ];
 
     /// The words for columns, JSON and pages.
@@ -175,6 +187,10 @@ impl Deed {
             Self::BaselineRemoved => "baseline removed",
             Self::ShareMade => "comparison shared",
             Self::ShareRevoked => "share revoked",
+            Self::ExperimentPaused => "experiment paused",
+            Self::ExperimentResumed => "experiment resumed",
+            Self::ExperimentCancelled => "experiment cancelled",
+            Self::RepetitionsAdded => "repetitions added",
         }
     }
 }

@@ -1,7 +1,8 @@
 //! `brewbench experiment …`
 
-use std::process::ExitCode;
+use std::{fmt::Write, process::ExitCode};
 
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 
@@ -12,7 +13,10 @@ use super::{
     table::{self, Align, cut, table},
 };
 use crate::{
-    experiments::{ExperimentInfo, ExperimentList, ExperimentWithRuns, told::asked},
+    experiments::{
+        ExperimentInfo, ExperimentList, ExperimentWithRuns, More, knee::path::Rung, progress::Standing, told::asked,
+        until::Pair,
+    },
     runs::{Note, RunList},
 };
 
@@ -42,13 +46,37 @@ pub enum Experiment {
         /// The experiment's id
         id: String,
     },
-    /// Show the progress of an experiment until all its runs have ended
+    /// Show the progress of an experiment until it is over
     Watch {
         /// Which server, and how to print
         #[command(flatten)]
         common: Common,
         /// The experiment's id
         id: String,
+    },
+    /// Begin none of its runs until it is resumed; a run that is being done goes on to its end
+    Pause(Named),
+    /// Go on with an experiment that was paused
+    Resume(Named),
+    /// Add repetitions to an experiment, also to one that is over
+    Add {
+        /// Which server, and how to print
+        #[command(flatten)]
+        common: Common,
+        /// The experiment's id
+        id: String,
+        /// So many of every cell
+        #[arg(long, value_name = "N")]
+        repeat: u32,
+    },
+    /// Cancel all of its runs that have not ended; it gets no more
+    Cancel {
+        /// Which experiment
+        #[command(flatten)]
+        named: Named,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
     },
     /// Labels of experiments
     #[command(subcommand)]
@@ -63,6 +91,15 @@ pub enum Experiment {
         /// The note, as Markdown; `-` reads it from standard input, an empty one removes it [default: print the note]
         text: Option<String>,
     },
+}
+
+/// A command about one experiment.
+#[derive(Debug, Args)]
+pub struct Named {
+    #[command(flatten)]
+    common: Common,
+    /// The experiment's id
+    id: String,
 }
 
 /// `experiment label …`
@@ -92,6 +129,11 @@ impl Experiment {
             Self::List { common, before, label, limit } => list(&common, before, label, limit).await?,
             Self::Show { common, id } => show(&common, &id).await?,
             Self::Watch { common, id } => return watch(&common, &id).await,
+            Self::Pause(named) => named.post("pause").await?,
+            Self::Resume(named) => named.post("resume").await?,
+            Self::Add { common, id, repeat } => add(&common, &id, repeat).await?,
+            Self::Cancel { named, yes: true } => named.post("cancel").await?,
+            Self::Cancel { named, yes: false } => cancel(named).await?,
             Self::Label(Label::Add(labelled)) => labelled.run(Method::PUT).await?,
             Self::Label(Label::Remove(labelled)) => labelled.run(Method::DELETE).await?,
             Self::Note { common, id, text } => note(&common, &id, text).await?,
@@ -137,6 +179,35 @@ impl Labelled {
     }
 }
 
+impl Named {
+    async fn post(self, deed: &str) -> anyhow::Result<()> {
+        let Self { common, id } = self;
+        let client = common.connect()?.client;
+        let whole: ExperimentWithRuns = client.post(&format!("api/v1/experiments/{id}/{deed}"), &()).await?;
+        common.print(&whole, head)
+    }
+}
+
+async fn add(common: &Common, id: &str, repetitions: u32) -> anyhow::Result<()> {
+    let client = common.connect()?.client;
+    let path = format!("api/v1/experiments/{id}/repetitions");
+    let whole: ExperimentWithRuns = client.post(&path, &More { repetitions }).await?;
+    common.print(&whole, head)
+}
+
+async fn cancel(named: Named) -> anyhow::Result<()> {
+    let client = named.common.connect()?.client;
+    let whole: ExperimentWithRuns = client.get(&format!("api/v1/experiments/{}", named.id)).await?;
+    let rest = whole.progress.total - whole.progress.ended;
+    eprint!("Cancel the {rest} runs of {} that have not ended? [y/N] ", table::plain(&whole.experiment.name));
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    if !matches!(answer.trim(), "y" | "Y" | "yes") {
+        bail!("nothing was cancelled");
+    }
+    named.post("cancel").await
+}
+
 async fn note(common: &Common, id: &str, text: Option<String>) -> anyhow::Result<()> {
     let client = common.connect()?.client;
     let path = format!("api/v1/experiments/{id}");
@@ -154,10 +225,13 @@ async fn watch(common: &Common, id: &str) -> anyhow::Result<ExitCode> {
     let client = common.connect()?.client;
     // One that is not there is no reason for patience.
     let _: ExperimentWithRuns = client.get(&format!("api/v1/experiments/{id}")).await?;
-    let runs = progress::wait(&client, id).await?.runs;
-    let list = RunList { runs };
-    common.print(&list, |list| table::runs(&list.runs))?;
-    Ok(judge(&list.runs))
+    let whole = progress::wait(&client, id).await?;
+    if common.json {
+        common.print(&RunList { runs: whole.runs.clone() }, |_| String::new())?;
+    } else {
+        print!("{}{}", told(&whole), table::runs(&whole.runs));
+    }
+    Ok(judge(&whole))
 }
 
 async fn show(common: &Common, id: &str) -> anyhow::Result<()> {
@@ -166,13 +240,52 @@ async fn show(common: &Common, id: &str) -> anyhow::Result<()> {
     let ids: Vec<_> = whole.runs.iter().map(|run| run.id.clone()).collect();
     let comparison = compare::fetch(&connection.client, &ids).await?;
     common.print(&whole, |whole| {
-        let progress = &whole.progress;
-        let left = progress.left_s.filter(|left| *left > 0.0);
-        let left = left.map_or(String::new(), |left| format!(", {} left", duration::text(left)));
-        let name = table::plain(&whole.experiment.name);
-        let asked = table::plain(&asked(&whole.experiment.plan).replace('\u{a0}', " "));
-        let head =
-            format!("{name}\n{asked}\n{} of {} runs ended{left}\n{}\n\n", progress.ended, progress.total, whole.url);
-        format!("{head}{}\n{}", table::runs(&whole.runs), compare::text(&comparison))
+        format!("{}\n{}{}\n{}", head(whole), told(whole), table::runs(&whole.runs), compare::text(&comparison))
     })
+}
+
+/// What was asked for, and how far it is.
+fn head(whole: &ExperimentWithRuns) -> String {
+    let ExperimentWithRuns { experiment, progress, url, .. } = whole;
+    let left = progress.left_s.filter(|left| *left > 0.0);
+    let left = left.map_or(String::new(), |left| format!(", {} left", duration::text(left)));
+    let name = table::plain(&experiment.name);
+    let asked = table::plain(&asked(&experiment.plan).replace('\u{a0}', " "));
+    let order = experiment.plan.seed.map_or(String::new(), |seed| format!("order shuffled by seed {seed}\n"));
+    let paused = match (&experiment.paused_by, progress.standing) {
+        (Some(name), Standing::Paused) => format!("paused by {}\n", table::plain(name)),
+        _ => String::new(),
+    };
+    format!("{name}\n{asked}\n{order}{} of {} runs ended{left}\n{paused}{url}\n", progress.ended, progress.total)
+}
+
+/// What it decided by itself, and which runs were done again; nothing where there is nothing of that.
+pub fn told(whole: &ExperimentWithRuns) -> String {
+    let mut text = whole.repeated.as_ref().map_or(String::new(), |sentence| table::plain(sentence) + "\n\n");
+    if let Some(narrowing) = &whole.narrowing {
+        text += &(narrowing.told() + "\n");
+        let head = ["target", "size", "load", "difference", "width", "state"].map(|title| (title, Align::Left));
+        let row = |pair: &Pair| {
+            let difference = pair.difference().replace('\u{a0}', " ");
+            let words = [&pair.target, &pair.size, &pair.load, &difference].map(Clone::clone);
+            [words.to_vec(), vec![pair.width_text(), pair.word().to_owned()]].concat()
+        };
+        text += &(table(&head, &narrowing.pairs.iter().map(row).collect::<Vec<_>>()) + "\n");
+    }
+    for search in whole.searches.iter().flatten() {
+        let _ = writeln!(text, "{}, {}: {}", table::plain(&search.target), table::plain(&search.size), search.told);
+        let head = [
+            ("rate", Align::Right),
+            ("req/s", Align::Right),
+            ("p99 ms", Align::Right),
+            ("failed", Align::Right),
+            ("objective", Align::Left),
+        ];
+        let row = |rung: &Rung| {
+            let failed = rung.error_rate.map_or("–".to_owned(), |rate| format!("{:.2} %", rate * 100.0));
+            vec![rung.rate_text(), table::figure(rung.rps), table::figure(rung.p99_ms), failed, rung.words()]
+        };
+        text += &(table(&head, &search.path.iter().map(row).collect::<Vec<_>>()) + "\n");
+    }
+    text
 }

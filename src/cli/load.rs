@@ -1,25 +1,33 @@
 //! A load as flags.
 
-use anyhow::bail;
-use brewbench_agent::wire::load::{Closed, Form, Load, Open, Part, Stage};
+use anyhow::{anyhow, bail};
+use brewbench_agent::wire::load::{Closed, Fault, Form, Load, Open, Part, Stage};
 use clap::{ArgGroup, Args};
 
 use super::duration;
-use crate::runs::load::{constant, parse_stages};
+use crate::{
+    experiments::{
+        knee::{Knee, Objective, USUAL_PRECISION},
+        plan::share,
+        sweep::{self, Of},
+    },
+    runs::load::parse_stages,
+};
 
 /// How hard, and for how long. Without any of them the script's own options decide.
 #[derive(Clone, Debug, Args)]
-#[command(group = ArgGroup::new("level").args(["vus", "rate", "vus_stages", "rate_stages"]),
-    group = ArgGroup::new("steady").args(["vus", "rate"]).requires("duration"),
-    group = ArgGroup::new("open").args(["rate", "rate_stages"]))]
+#[command(group = ArgGroup::new("level").args(["vus", "rate", "vus_stages", "rate_stages", "knee"]),
+    group = ArgGroup::new("steady").args(["vus", "rate", "knee"]).requires("duration"),
+    group = ArgGroup::new("open").args(["rate", "rate_stages", "knee"]))]
 pub struct LoadFlags {
-    /// Constant virtual users; with --duration
-    #[arg(long, value_name = "N")]
-    vus: Option<u32>,
-    /// Iterations begun per second, however slow the target answers; with --duration
-    #[arg(long, value_name = "N")]
-    rate: Option<u32>,
-    /// How long a constant load lasts, e.g. 10s; with --vus or --rate
+    /// Constant virtual users; with --duration. Several levels: 1,2,4 or 1..256x2
+    #[arg(long, value_name = "LEVELS", num_args = 1..=2)]
+    vus: Vec<String>,
+    /// Iterations begun per second, however slow the target answers; with --duration. Several levels: 500,1000 or
+    /// 1000..20000+1000
+    #[arg(long, value_name = "LEVELS", num_args = 1..=2)]
+    rate: Vec<String>,
+    /// How long a constant load lasts, e.g. 10s; with --vus, --rate or --knee
     #[arg(long, requires = "steady", value_parser = duration::seconds)]
     duration: Option<f64>,
     /// Virtual users in stages from zero, each how long it takes and where it leads, e.g. 5s:10,10s:50
@@ -28,6 +36,16 @@ pub struct LoadFlags {
     /// Iterations per second in stages from zero, e.g. 5s:500,10s:2000,5s:0
     #[arg(long, value_name = "STAGES", value_parser = stages)]
     rate_stages: Option<Stages>,
+    /// Search for the highest rate between these at which the objective holds, e.g. 1000..20000; with --objective and
+    /// --duration
+    #[arg(long, value_name = "FROM..TO", value_parser = sweep::bounds, requires = "objective")]
+    knee: Option<(u32, u32)>,
+    /// What must hold below the knee, e.g. 'p99<50ms, failures<0.1%'
+    #[arg(long, value_name = "CONDITIONS", requires = "knee")]
+    objective: Option<Objective>,
+    /// How far the rates around the knee may be apart [default: 5%]
+    #[arg(long, value_name = "SHARE", value_parser = share, requires = "knee")]
+    precision: Option<f64>,
     /// Virtual users that keep a rate up [default: a tenth of the rate, 10 to 1,000]
     #[arg(long, value_name = "N", requires = "open")]
     max_vus: Option<u32>,
@@ -42,23 +60,32 @@ fn stages(text: &str) -> Result<Stages, String> {
 }
 
 impl LoadFlags {
-    /// The load that they say. Fails with a sentence that names the flag.
-    pub fn load(self) -> anyhow::Result<Load> {
-        let Self { vus, rate, duration, vus_stages, rate_stages, max_vus } = self;
+    /// The loads that they say, or the search. Fails with a sentence that names the flag.
+    pub fn how_hard(self) -> anyhow::Result<(Vec<Load>, Option<Knee>)> {
+        let Self { vus, rate, duration, vus_stages, rate_stages, knee, objective, precision, max_vus } = self;
         let lasts = duration.unwrap_or_default();
-        let (load, stages_flag) = match (vus, rate, vus_stages, rate_stages) {
-            (Some(vus), ..) => (constant(vus, lasts).and_then(Closed::new).map(Load::Closed), ""),
-            (_, Some(rate), ..) => {
-                (constant(rate, lasts).and_then(|form| Open::new(form, max_vus)).map(Load::Open), "")
+        if let (Some((from, to)), Some(objective)) = (knee, objective) {
+            let precision = precision.unwrap_or(USUAL_PRECISION);
+            let knee = Knee { objective, from, to, duration_s: lasts, precision, max_vus };
+            return match knee.fault() {
+                Some(fault) => bail!("--knee: {fault}"),
+                None => Ok((Vec::new(), Some(knee))),
+            };
+        }
+        let one = |load: Result<Load, Fault>| load.map(|load| vec![load]);
+        let (loads, stages_flag) = match (vus.as_slice(), rate.as_slice(), vus_stages, rate_stages) {
+            ([], [], None, None) => return Ok((vec![Load::Script], None)),
+            ([], [], Some(Stages(stages)), _) => {
+                (one(Closed::new(Form::Stages(stages)).map(Load::Closed)), "--vus-stages")
             }
-            (_, _, Some(Stages(stages)), _) => (Closed::new(Form::Stages(stages)).map(Load::Closed), "--vus-stages"),
-            (_, _, _, Some(Stages(stages))) => {
-                (Open::new(Form::Stages(stages), max_vus).map(Load::Open), "--rate-stages")
+            ([], [], None, Some(Stages(stages))) => {
+                (one(Open::new(Form::Stages(stages), max_vus).map(Load::Open)), "--rate-stages")
             }
-            (None, None, None, None) => return Ok(Load::Script),
+            ([], rates, ..) => (sweep::loads(Of::Rate, &levels("--rate", rates)?, lasts, max_vus), ""),
+            (vus, ..) => (sweep::loads(Of::Vus, &levels("--vus", vus)?, lasts, None), ""),
         };
-        match load {
-            Ok(load) => Ok(load),
+        match loads {
+            Ok(loads) => Ok((loads, None)),
             Err(fault) => {
                 let flag = match fault.part {
                     Part::Vus => "--vus",
@@ -71,6 +98,11 @@ impl LoadFlags {
             }
         }
     }
+}
+
+/// A range and its step may be two words.
+fn levels(flag: &str, words: &[String]) -> anyhow::Result<Vec<u32>> {
+    sweep::levels(&words.join(" ")).map_err(|sentence| anyhow!("{flag}: {sentence}"))
 }
 
 #[cfg(test)]
@@ -92,20 +124,44 @@ mod tests {
         load: LoadFlags,
     }
 
-    fn said(line: &str) -> Result<Load, String> {
+    fn said(line: &str) -> Result<(Vec<Load>, Option<Knee>), String> {
         let line = Line::try_parse_from(["x"].into_iter().chain(line.split_whitespace()));
-        line.map_err(|fault| fault.to_string())?.load.load().map_err(|fault| fault.to_string())
+        line.map_err(|fault| fault.to_string())?.load.how_hard().map_err(|fault| fault.to_string())
     }
 
     #[test]
     fn the_flags_that_the_site_shows_say_the_load_that_was_meant() {
         let few = LoadBody::Rate { rate: 20, duration_s: 1.0, max_vus: Some(7) }.try_into().expect("a load");
-        for load in [Load::Script, vus(10, 90.0), rate(2_000, 1.5), few, vus_stages("5s:10,500ms:0")] {
-            let line = command(&crate::experiments::Plan { load: load.clone(), ..plan() });
+        let sweep = vec![vus(1, 5.0), vus(2, 5.0), vus(7, 5.0)];
+        let single = [Load::Script, vus(10, 90.0), rate(2_000, 1.5), few, vus_stages("5s:10,500ms:0")];
+        for loads in single.into_iter().map(|load| vec![load]).chain([sweep]) {
+            let line = command(&crate::experiments::Plan { loads: loads.clone(), ..plan() });
             let (_, flags) = line.split_once("--scenario hash").expect("a scenario");
             let (flags, _) = flags.split_once("--warm-up").expect("a warm-up");
-            assert_eq!(said(flags), Ok(load), "{flags}");
+            assert_eq!(said(flags), Ok((loads, None)), "{flags}");
         }
+    }
+
+    #[test]
+    fn a_range_and_its_step_may_be_two_words() {
+        let loads = |levels: &[u32]| levels.iter().map(|level| vus(*level, 1.0)).collect::<Vec<_>>();
+        for line in ["--vus 1..8x2 --duration 1s", "--vus 1..8 x2 --duration 1s", "--duration 1s --vus 1,2,4,8"] {
+            assert_eq!(said(line), Ok((loads(&[1, 2, 4, 8]), None)), "{line}");
+        }
+        let (rates, _) = said("--rate 10..30 +10 --max-vus 5 --duration 1s").expect("rates");
+        assert!(rates.iter().all(|load| matches!(load, Load::Open(open) if open.max_vus() == 5)) && rates.len() == 3);
+    }
+
+    #[test]
+    fn a_search_has_a_range_an_objective_and_a_length() {
+        let line = "--knee 1000..9000 --objective p99<50ms,failures<0.1% --duration 5s --precision 10%";
+        let (loads, knee) = said(line).expect("a search");
+        let knee = knee.expect("a search");
+        assert_eq!(
+            (loads.len(), knee.from, knee.to, knee.objective.to_string().as_str()),
+            (0, 1_000, 9_000, "p99<50ms, failures<0.1%")
+        );
+        assert!((knee.precision - 0.1).abs() < 1e-9);
     }
 
     #[test]
@@ -120,9 +176,15 @@ mod tests {
             ("--vus 3 --duration 3s --max-vus 9", "--max-vus"),
             ("--vus-stages 5s", "stage 1 is \"5s\": write it as 10s:50"),
             ("--vus 0 --duration 3s", "--vus: between 1 and 100000"),
+            ("--vus 1..8 --duration 3s", "--vus: a range needs a step: 1..8x2 doubles"),
             ("--rate 5 --duration 100ms", "--duration: between 1 and 86400 seconds"),
             ("--rate-stages 5s:0", "--rate-stages: none of them goes above 0"),
             ("--rate 5 --duration 1s --max-vus 0", "--max-vus: between 1 and 100000"),
+            ("--knee 5..9 --duration 3s", "--objective"),
+            ("--knee 5..9 --objective p99<1s", "--duration"),
+            ("--knee 9..5 --objective p99<1s --duration 3s", "write the lower one first"),
+            ("--knee 5..9 --objective p9<1s --duration 3s", "there is no figure \"p9\""),
+            ("--knee 0..9 --objective p99<1s --duration 3s", "--knee: rate: between 1 and 1000000"),
         ] {
             let fault = said(line).expect_err(line);
             assert!(fault.contains(words), "{line}: {fault}");

@@ -8,13 +8,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 use reqwest::Method;
 
 use super::{duration, events::Events};
-use crate::experiments::{ExperimentWithRuns, Progress};
+use crate::experiments::{ExperimentWithRuns, Progress, progress::Standing};
 
 const STEPS: u64 = 1_000;
 /// A server that starts anew takes this long at most before it is asked again.
 const PATIENCE: u32 = 60;
 
-/// Shows how far an experiment is until all its runs have ended; gives them.
+/// Shows how far an experiment is until it is over; gives it with its runs.
 pub async fn wait(client: &Client, experiment: &str) -> anyhow::Result<ExperimentWithRuns> {
     let bar = ProgressBar::new(STEPS);
     let style = ProgressStyle::with_template("{bar:40} {prefix}\n{wide_msg}")?.progress_chars("━╸─");
@@ -38,14 +38,14 @@ pub async fn wait(client: &Client, experiment: &str) -> anyhow::Result<Experimen
     Ok(client.get(&format!("api/v1/experiments/{experiment}")).await?)
 }
 
-/// Follows the events of one connection; true when all runs have ended.
+/// Follows the events of one connection; true when it is over.
 async fn follow(client: &Client, experiment: &str, bar: &ProgressBar) -> anyhow::Result<bool> {
     let request = client.request(Method::GET, &format!("api/v1/experiments/{experiment}/events"));
     let mut events = Events::of(client.send(request).await?);
     while let Some(event) = events.next().await? {
         let progress: Progress = serde_json::from_str(&event.data)?;
         show(&progress, bar);
-        if progress.ended == progress.total {
+        if progress.is_over() {
             return Ok(true);
         }
     }
@@ -57,8 +57,12 @@ fn show(progress: &Progress, bar: &ProgressBar) {
     bar.set_position((progress.share.clamp(0.0, 1.0) * STEPS as f64) as u64);
     let left = progress.left_s.map_or(String::new(), |left| format!(" · {} left", duration::text(left)));
     bar.set_prefix(format!("{}/{}{left}", progress.ended, progress.total));
-    let idle =
-        if progress.ended == progress.total { "all runs have ended" } else { "no agent has taken the next run yet" };
+    let idle = match progress.standing {
+        Standing::Over => "all runs have ended",
+        Standing::Paused => "paused; `experiment resume` lets it go on",
+        Standing::UnderWay if progress.ended == progress.total => "deciding what to measure next",
+        Standing::UnderWay => "no agent has taken the next run yet",
+    };
     let now = progress.now.clone().unwrap_or_else(|| idle.to_owned());
     if bar.is_hidden() && bar.message() != now {
         // No terminal: a line a step instead of a bar.

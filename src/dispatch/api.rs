@@ -33,6 +33,8 @@ pub async fn result(
     if let Some(why) = &settled.why {
         tracing::info!(run = id, why, "a result that does not count");
     }
+    // It may be done again.
+    state.work.notify_one();
     runs::api::tell(&state, &runs::api::found(&state, &id).await?);
     Ok(Json(settled))
 }

@@ -1,8 +1,9 @@
 //! Who does which run, and what happens when they fall silent.
 //!
 //! Connected agents take the first queued run that they can do, one at a time. A run is *leased*: each sign of life of
-//! its agent prolongs the lease, silence past it makes the run `lost` and queues the cell anew, once. What a late result
-//! counts for is settled by the rule in [`crate::runs::ingest`].
+//! its agent prolongs the lease, silence past it makes the run `lost` and queues its repetition anew, as often as its plan
+//! says. What a late result counts for is settled by the rule in [`crate::runs::ingest`]. Runs of an experiment that is
+//! paused are not handed out.
 
 pub mod api;
 pub mod assign;
@@ -91,7 +92,7 @@ async fn give_up_expired(state: &AppState) -> Result<()> {
     Ok(())
 }
 
-/// Gives a run up; its cell is queued anew if that is its first loss.
+/// Gives a run up; its repetition is queued anew if it may be tried once more.
 async fn lose(state: &AppState, held: &HeldRun, why: &str) -> Result<()> {
     if leases::lose(&state.db.write, &held.id, &RunId::now().to_string(), why, now_ms()).await? {
         tracing::warn!(run = held.id, why, "run lost");

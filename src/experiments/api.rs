@@ -18,16 +18,20 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::{
-    ExperimentInfo, ExperimentList, ExperimentWithRuns, Plan, list,
+    Experiment, ExperimentInfo, ExperimentList, ExperimentWithRuns, Plan,
+    knee::path::searches,
+    list,
     progress::progress,
     queries,
     submission::{check, make},
+    told,
+    until::narrowing,
 };
 use crate::{
     auth::{Read, Submit},
     error::{Asked, Error, ErrorBody, Input, Result},
     fleet::Presence,
-    runs::{self, queries::endings},
+    runs,
     state::{AppState, RunChanged},
 };
 
@@ -83,39 +87,31 @@ pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<String>
     Ok(Json(whole(&state, &id).await?))
 }
 
+/// The experiment with this id, or a 404.
+pub async fn found(state: &AppState, id: &str) -> Result<Experiment> {
+    let experiment = queries::one(&state.db.read, id).await?;
+    experiment.ok_or_else(|| Error::NotFound(format!("experiment {id:?}")))
+}
+
 /// The experiment with this id and everything of it, or a 404.
 pub async fn whole(state: &AppState, id: &str) -> Result<ExperimentWithRuns> {
-    let experiment = queries::one(&state.db.read, id).await?;
-    let experiment = experiment.ok_or_else(|| Error::NotFound(format!("experiment {id:?}")))?;
+    let experiment = found(state, id).await?;
     let runs = runs::queries::of_experiment(&state.db.read, id).await?;
     let url = state.public_url.join(&format!("experiments/{id}")).map_err(Error::internal)?;
-    Ok(ExperimentWithRuns { experiment, url: url.into(), progress: progress(&runs, now_ms()), runs })
-}
-
-/// Cancel all runs of an experiment that have not ended.
-#[utoipa::path(post, path = "/api/v1/experiments/{id}/cancel", tag = "experiments", params(("id" = String, Path)),
-    responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody)))]
-pub async fn cancel(
-    Submit(caller): Submit,
-    State(state): State<AppState>,
-    Path(id): Path<String>,
-) -> Result<Json<ExperimentWithRuns>> {
-    cancel_all(&state, &id, &caller.name).await?;
-    Ok(Json(whole(&state, &id).await?))
-}
-
-/// Cancels what has not ended: last queued first, so that nothing new starts meanwhile.
-pub async fn cancel_all(state: &AppState, id: &str, by: &str) -> Result<()> {
-    for run in whole(state, id).await?.runs.iter().rev() {
-        if endings::cancel(&state.db.write, &run.id, &format!("cancelled by {by}"), now_ms()).await? {
-            runs::api::tell(state, run);
-        }
-    }
-    Ok(())
+    let plan = &experiment.plan;
+    Ok(ExperimentWithRuns {
+        url: url.into(),
+        progress: progress(&experiment, &runs, now_ms()),
+        repeated: told::repeated(&runs),
+        narrowing: plan.until.map(|until| narrowing(plan, until, &runs)),
+        searches: plan.knee.as_ref().map(|knee| searches(&experiment, knee, &runs)),
+        experiment,
+        runs,
+    })
 }
 
 /// Watch an experiment: an event `progress` at once and whenever something changes (at least every second while it
-/// runs), the last one when all runs have ended.
+/// runs), the last one when it is over.
 #[utoipa::path(get, path = "/api/v1/experiments/{id}/events", tag = "experiments", params(("id" = String, Path)),
     responses((status = 200, content_type = "text/event-stream"), (status = 404, body = ErrorBody)))]
 pub async fn watch(
@@ -123,7 +119,7 @@ pub async fn watch(
     State(state): State<AppState>,
     Path(id): Path<String>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
-    whole(&state, &id).await?;
+    found(&state, &id).await?;
     Ok(Sse::new(changes(state, id)).keep_alive(KeepAlive::default()))
 }
 
@@ -142,8 +138,10 @@ fn changes(state: AppState, id: String) -> impl Stream<Item = Result<Event, Infa
                 () = state.shutdown.cancelled() => return None,
             }
         }
-        let progress = whole(&state, &id).await.ok()?.progress;
-        let next = if progress.ended == progress.total { Next::End } else { Next::Change };
+        let experiment = found(&state, &id).await.ok()?;
+        let runs = runs::queries::of_experiment(&state.db.read, &id).await.ok()?;
+        let progress = progress(&experiment, &runs, now_ms());
+        let next = if progress.is_over() { Next::End } else { Next::Change };
         let event = Event::default().event("progress").json_data(&progress).ok()?;
         Some((Ok(event), (state, id, listener, next)))
     })

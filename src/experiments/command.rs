@@ -2,22 +2,37 @@
 
 use std::fmt::Write;
 
-use brewbench_agent::wire::load::{Form, Load, Open};
+use brewbench_agent::wire::load::{Form, Load, Open, Shape};
 
-use super::{Plan, draft::written};
+use super::{
+    Plan, default_retries,
+    draft::written,
+    knee::{Knee, USUAL_PRECISION},
+    plan::share_text,
+    sweep::{self, Of, Sweep},
+};
 use crate::runs::load::stages_text;
 
 /// `brewbench run new …`, to be pasted into a shell.
 pub fn command(plan: &Plan) -> String {
-    let Plan { name, targets, sizes, scenario, parameters, load, warm_up_s, repetitions, agent } = plan;
+    let Plan { name, targets, sizes, scenario, parameters, loads, knee, .. } = plan;
+    let Plan { warm_up_s, repetitions, until, retries, seed, agent, .. } = plan;
     let mut flags: Vec<(&str, String)> = Vec::new();
     flags.extend(targets.iter().map(|target| ("target", target.clone())));
     flags.extend(sizes.iter().map(|size| ("size", size.clone())));
     flags.push(("scenario", scenario.clone()));
     flags.extend(parameters.iter().map(|(name, value)| ("set", format!("{name}={value}"))));
-    flags.extend(load_flags(load));
+    flags.extend(knee.as_ref().map_or_else(|| load_flags(loads), knee_flags));
     flags.push(("warm-up", written(*warm_up_s)));
     flags.push(("repeat", repetitions.to_string()));
+    if let Some(until) = until {
+        flags.push(("until", share_text(until.narrower_than)));
+        flags.push(("at-most", until.at_most.to_string()));
+    }
+    if *retries != default_retries() {
+        flags.push(("retries", retries.to_string()));
+    }
+    flags.extend(seed.map(|seed| ("seed", seed.to_string())));
     flags.extend(agent.clone().map(|agent| ("agent", agent)));
     flags.extend(name.clone().map(|name| ("name", name)));
     flags.iter().fold("brewbench run new".to_owned(), |mut line, (flag, value)| {
@@ -28,22 +43,44 @@ pub fn command(plan: &Plan) -> String {
     })
 }
 
-fn load_flags(load: &Load) -> Vec<(&'static str, String)> {
-    let (Load::Closed(_) | Load::Open(_), Some(shape)) = (load, load.shape()) else { return Vec::new() };
-    let is_open = matches!(load, Load::Open(_));
-    let mut flags = match shape.form() {
-        Form::Constant { level, duration_ms } => vec![
-            (if is_open { "rate" } else { "vus" }, level.to_string()),
-            ("duration", written(*duration_ms as f64 / 1_000.0)),
-        ],
-        Form::Stages(stages) => vec![(if is_open { "rate-stages" } else { "vus-stages" }, stages_text(stages))],
-    };
-    if let Load::Open(open) = load
-        && open.max_vus() != Open::usual_vus(shape)
-    {
-        flags.push(("max-vus", open.max_vus().to_string()));
+fn knee_flags(knee: &Knee) -> Vec<(&'static str, String)> {
+    let Knee { objective, from, to, duration_s, precision, max_vus } = knee;
+    let mut flags = vec![
+        ("knee", format!("{from}..{to}")),
+        ("objective", objective.to_string()),
+        ("duration", written(*duration_s)),
+    ];
+    if (precision - USUAL_PRECISION).abs() > f64::EPSILON {
+        flags.push(("precision", share_text(*precision)));
     }
+    flags.extend(max_vus.map(|count| ("max-vus", count.to_string())));
     flags
+}
+
+fn load_flags(loads: &[Load]) -> Vec<(&'static str, String)> {
+    if let Some(Sweep { of, levels, duration_ms, max_vus }) = Sweep::of(loads) {
+        let flag = match of {
+            Of::Vus => "vus",
+            Of::Rate => "rate",
+        };
+        let mut flags = vec![(flag, sweep::text(&levels)), ("duration", written(duration_ms as f64 / 1_000.0))];
+        flags.extend(max_vus.map(|count| ("max-vus", count.to_string())));
+        return flags;
+    }
+    let Some(load) = loads.first() else { return Vec::new() };
+    let Some(Form::Stages(stages)) = load.shape().map(Shape::form) else {
+        return Vec::new();
+    };
+    match load {
+        Load::Open(open) => {
+            let mut flags = vec![("rate-stages", stages_text(stages))];
+            if open.max_vus() != Open::usual_vus(open.rate()) {
+                flags.push(("max-vus", open.max_vus().to_string()));
+            }
+            flags
+        }
+        Load::Closed(_) | Load::Script => vec![("vus-stages", stages_text(stages))],
+    }
 }
 
 /// A word that a shell takes as it is, whatever is in it.
@@ -75,7 +112,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        experiments::told::tests::plan,
+        experiments::{knee::tests::knee, told::tests::plan, until::Until},
         runs::load::{LoadBody, tests::rate, tests::vus_stages},
     };
 
@@ -86,13 +123,13 @@ mod tests {
             "brewbench run new --target gosherve --target servy --size 2/4GiB --scenario hash --vus 10 --duration 10s \
              --warm-up 2s --repeat 3"
         );
-        let script = Plan { load: Load::Script, agent: Some("-x".to_owned()), ..plan() };
+        let script = Plan { loads: vec![Load::Script], agent: Some("-x".to_owned()), ..plan() };
         assert!(command(&script).ends_with("--warm-up 2s --repeat 3 --agent=-x"), "{}", command(&script));
     }
 
     #[test]
     fn each_load_has_its_flags() {
-        let line = |load| command(&Plan { load, ..plan() });
+        let line = |load| command(&Plan { loads: vec![load], ..plan() });
         assert!(
             line(rate(2_000, 1.5)).contains(" --rate 2000 --duration 1.5s --warm-up"),
             "{}",
@@ -102,6 +139,19 @@ mod tests {
         assert!(stages.contains(" --vus-stages 5s:10,500ms:0 --warm-up"), "{stages}");
         let open = LoadBody::Rate { rate: 20, duration_s: 1.0, max_vus: Some(7) }.try_into().expect("a load");
         assert!(line(open).contains(" --rate 20 --duration 1s --max-vus 7 --warm-up"));
+    }
+
+    #[test]
+    fn sweeps_searches_and_repetitions_until_something_is_known_have_their_flags() {
+        let sweep = Plan { loads: vec![rate(500, 2.0), rate(1_000, 2.0)], seed: Some(7), retries: 0, ..plan() };
+        let line = command(&sweep);
+        assert!(line.contains(" --rate 500,1000 --duration 2s --warm-up 2s --repeat 3 --retries 0 --seed 7"), "{line}");
+        let until = Some(Until { narrower_than: 0.02, at_most: 20 });
+        let line = command(&Plan { until, ..plan() });
+        assert!(line.ends_with("--repeat 3 --until 2% --at-most 20"), "{line}");
+        let line = command(&Plan { loads: Vec::new(), knee: Some(knee()), ..plan() });
+        let expected = " --knee 1000..20000 --objective 'p99<50ms, failures<0.1%' --duration 10s --warm-up";
+        assert!(line.contains(expected), "{line}");
     }
 
     #[test]

@@ -1,13 +1,20 @@
 //! What somebody has typed into the form of a new run, whether it makes sense or not. Pure.
 
 mod load;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
 pub use load::LoadBy;
 use url::form_urlencoded;
 
-use super::{Plan, default_repetitions, default_warm_up_s};
+use super::{
+    Plan, default_repetitions, default_retries, default_warm_up_s,
+    knee::USUAL_PRECISION,
+    plan::{share, share_text},
+    until::Until,
+};
 
 /// The form as it was filled in. Fields are called as the flags of `brewbench run new` are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +31,9 @@ pub struct Draft {
     pub parameters: BTreeMap<String, String>,
     /// By what the load is given.
     pub load: LoadBy,
-    /// Virtual users.
+    /// Virtual users, one level or several.
     pub vus: String,
-    /// Iterations per second.
+    /// Iterations per second, one level or several.
     pub rate: String,
     /// How long a constant load lasts.
     pub duration: String,
@@ -36,10 +43,24 @@ pub struct Draft {
     pub rate_stages: String,
     /// Virtual users that keep a rate up; empty for as many as are usual.
     pub max_vus: String,
+    /// Between which rates a knee is searched for.
+    pub knee: String,
+    /// What must hold below it.
+    pub objective: String,
+    /// How far the rates around it may be apart.
+    pub precision: String,
     /// Warm-up.
     pub warm_up: String,
     /// Repetitions.
     pub repeat: String,
+    /// More of them until intervals are narrower than this; empty for as many as are said.
+    pub until: String,
+    /// But so many at most.
+    pub at_most: String,
+    /// How many times a repetition is done again that came to nothing.
+    pub retries: String,
+    /// What the order is shuffled by; empty for chance.
+    pub seed: String,
     /// An agent's name; empty for any that can.
     pub agent: String,
 }
@@ -49,7 +70,7 @@ pub struct Draft {
 pub struct Faults(BTreeMap<&'static str, String>);
 
 /// The fields of the form, and what a refusal of the API calls them.
-const FIELDS: [(&str, &str); 9] = [
+const FIELDS: [(&str, &str); 13] = [
     ("target", "target"),
     ("targets", "target"),
     ("size", "size"),
@@ -58,6 +79,10 @@ const FIELDS: [(&str, &str); 9] = [
     ("parameters", "set"),
     ("warm_up_s", "warm-up"),
     ("repetitions", "repeat"),
+    ("until", "until"),
+    ("retries", "retries"),
+    ("knee", "knee"),
+    ("loads", "load"),
     ("agent", "agent"),
 ];
 
@@ -112,8 +137,15 @@ impl Default for Draft {
             vus_stages: "5s:10,10s:50,5s:0".to_owned(),
             rate_stages: "5s:500,10s:2000,5s:0".to_owned(),
             max_vus: String::new(),
+            knee: "1000..20000".to_owned(),
+            objective: "p99<50ms, failures<0.1%".to_owned(),
+            precision: share_text(USUAL_PRECISION),
             warm_up: written(default_warm_up_s()),
             repeat: default_repetitions().to_string(),
+            until: String::new(),
+            at_most: "20".to_owned(),
+            retries: default_retries().to_string(),
+            seed: String::new(),
             agent: String::new(),
         }
     }
@@ -137,8 +169,15 @@ impl Draft {
                 "vus-stages" => draft.vus_stages = value,
                 "rate-stages" => draft.rate_stages = value,
                 "max-vus" => draft.max_vus = value,
+                "knee" => draft.knee = value,
+                "objective" => draft.objective = value,
+                "precision" => draft.precision = value,
                 "warm-up" => draft.warm_up = value,
                 "repeat" => draft.repeat = value,
+                "until" => draft.until = value,
+                "at-most" => draft.at_most = value,
+                "retries" => draft.retries = value,
+                "seed" => draft.seed = value,
                 "agent" => draft.agent = value,
                 other => {
                     if let Some(name) = other.strip_prefix("set.") {
@@ -150,8 +189,9 @@ impl Draft {
         draft
     }
 
-    /// What would make this plan.
+    /// What would make this plan, in another order.
     pub fn of(plan: &Plan) -> Self {
+        let usual = Self::default();
         Self {
             name: plan.name.clone().unwrap_or_default(),
             targets: plan.targets.clone(),
@@ -160,8 +200,14 @@ impl Draft {
             parameters: plan.parameters.clone(),
             warm_up: written(plan.warm_up_s),
             repeat: plan.repetitions.to_string(),
+            until: plan.until.map(|until| share_text(until.narrower_than)).unwrap_or_default(),
+            at_most: plan.until.map_or_else(|| usual.at_most.clone(), |until| until.at_most.to_string()),
+            retries: plan.retries.to_string(),
             agent: plan.agent.clone().unwrap_or_default(),
-            ..Self::default().with_load(&plan.load)
+            ..match &plan.knee {
+                Some(knee) => usual.with_knee(knee),
+                None => usual.with_loads(&plan.loads),
+            }
         }
     }
 
@@ -178,26 +224,40 @@ impl Draft {
             LoadBy::VusStages => query.append_pair("vus-stages", &self.vus_stages),
             LoadBy::Rate => query.append_pair("rate", &self.rate).append_pair("duration", &self.duration),
             LoadBy::RateStages => query.append_pair("rate-stages", &self.rate_stages),
+            LoadBy::Knee => query
+                .append_pair("knee", &self.knee)
+                .append_pair("objective", &self.objective)
+                .append_pair("precision", &self.precision)
+                .append_pair("duration", &self.duration),
             LoadBy::Script => &mut query,
         };
-        if matches!(self.load, LoadBy::Rate | LoadBy::RateStages) && !self.max_vus.is_empty() {
+        if self.load.is_open() && !self.max_vus.is_empty() {
             query.append_pair("max-vus", &self.max_vus);
         }
         query.append_pair("warm-up", &self.warm_up).append_pair("repeat", &self.repeat);
-        let named = [("agent", &self.agent), ("name", &self.name)];
+        if !self.until.is_empty() {
+            query.append_pair("until", &self.until).append_pair("at-most", &self.at_most);
+        }
+        query.append_pair("retries", &self.retries);
+        let named = [("seed", &self.seed), ("agent", &self.agent), ("name", &self.name)];
         query.extend_pairs(named.into_iter().filter(|(_, value)| !value.is_empty()));
         query.finish()
     }
 
     /// The plan that it says, for a scenario with these defaults; else what is wrong, all of it.
     pub fn plan(&self, defaults: &BTreeMap<String, String>) -> Result<Plan, Faults> {
-        let (load, mut faults) = match self.load() {
+        let (load, mut faults) = match self.how_hard() {
             Ok(load) => (Some(load), Faults::default()),
             Err(faults) => (None, faults),
         };
         let repetitions = number("repeat", &self.repeat, &mut faults);
         let warm_up = time("warm-up", &self.warm_up, &mut faults);
-        let (Some(load), Some(repetitions), Some(warm_up_s)) = (load, repetitions, warm_up) else {
+        let until = self.until(&mut faults);
+        let retries = number("retries", &self.retries, &mut faults);
+        let seed = if self.seed.is_empty() { Some(None) } else { number("seed", &self.seed, &mut faults).map(Some) };
+        let (Some((loads, knee)), Some(repetitions), Some(warm_up_s), Some(until), Some(retries), Some(seed)) =
+            (load, repetitions, warm_up, until, retries, seed)
+        else {
             return Err(faults);
         };
         let differs = |(name, value): &(&String, &String)| defaults.get(*name).is_some_and(|usual| usual != *value);
@@ -213,11 +273,26 @@ impl Draft {
                 .filter(differs)
                 .map(|(name, value)| (name.clone(), value.clone()))
                 .collect(),
-            load,
+            loads,
+            knee,
             warm_up_s,
             repetitions,
+            until,
+            retries,
+            seed,
             agent: text(&self.agent),
         })
+    }
+
+    /// Until when it is repeated; none outside where that can't be read.
+    #[expect(clippy::option_option, reason = "none inside: as often as is said")]
+    fn until(&self, faults: &mut Faults) -> Option<Option<Until>> {
+        if self.until.is_empty() || self.load == LoadBy::Knee {
+            return Some(None);
+        }
+        let narrower_than = share(&self.until).map_err(|sentence| faults.add("until", &sentence)).ok();
+        let at_most = number("at-most", &self.at_most, faults);
+        Some(Some(Until { narrower_than: narrower_than?, at_most: at_most? }))
     }
 }
 
@@ -247,78 +322,4 @@ fn seconds(text: &str) -> Option<f64> {
 /// Seconds as `run new` reads them.
 pub fn written(seconds: f64) -> String {
     format!("{seconds}s")
-}
-
-#[cfg(test)]
-mod tests {
-    use brewbench_agent::wire::load::Load;
-
-    use super::*;
-    use crate::runs::load::{
-        LoadBody,
-        tests::{rate, vus, vus_stages},
-    };
-
-    fn draft(query: &str) -> Draft {
-        Draft::read(query.as_bytes())
-    }
-
-    #[test]
-    fn what_is_typed_becomes_a_plan_and_a_plan_the_same_form() {
-        let query = "target=a&target=b+c&size=2%2F4GiB&scenario=single-file&set.PAYLOAD=10k&vus=20&duration=1m30s&\
-                     warm-up=0.5&repeat=5&agent=rack&name=x";
-        let defaults = BTreeMap::from([("PAYLOAD".to_owned(), "1k".to_owned())]);
-        let plan = draft(query).plan(&defaults).expect("a plan");
-        assert_eq!((plan.targets.as_slice(), &plan.load), (&["a".to_owned(), "b c".to_owned()][..], &vus(20, 90.0)));
-        assert_eq!((plan.warm_up_s, plan.repetitions), (0.5, 5));
-        assert_eq!(plan.parameters.get("PAYLOAD").map(String::as_str), Some("10k"));
-        let again = draft(&Draft::of(&plan).query());
-        assert_eq!(again.plan(&defaults).expect("a plan"), plan);
-        let few = LoadBody::Rate { rate: 50, duration_s: 1.5, max_vus: Some(7) }.try_into().expect("a load");
-        let stages = draft("load=rate-stages&rate-stages=500ms:10,2s:0&max-vus=3").load().expect("a load");
-        for load in [Load::Script, rate(2_000, 5.0), few, vus_stages("5s:10,500ms:50"), stages] {
-            let plan = Plan { load, agent: None, ..plan.clone() };
-            assert_eq!(draft(&Draft::of(&plan).query()).plan(&defaults).expect("a plan"), plan);
-        }
-    }
-
-    #[test]
-    fn parameters_that_say_the_default_or_belong_to_another_scenario_are_left_out() {
-        let defaults = BTreeMap::from([("N".to_owned(), "1".to_owned())]);
-        let plan = draft("set.N=1&set.OTHER=2").plan(&defaults).expect("a plan");
-        assert_eq!(plan.parameters, BTreeMap::new());
-    }
-
-    #[test]
-    fn everything_that_can_not_be_read_is_told_at_once_by_its_field() {
-        let faults = draft("vus=many&duration=soon&warm-up=-1s&repeat=").plan(&BTreeMap::new()).expect_err("faults");
-        for field in ["vus", "duration", "warm-up", "repeat"] {
-            assert!(faults.of(field).is_some(), "{field}: {faults:?}");
-        }
-        let script = draft("load=script&vus=many&duration=soon").plan(&BTreeMap::new());
-        assert!(script.is_ok(), "nobody asks for them: {script:?}");
-        assert!(draft("duration=inf").plan(&BTreeMap::new()).is_err());
-        let table = [
-            ("vus=0", "vus", "between 1 and 100000"),
-            ("duration=0.5s", "duration", "between 1 and 86400 seconds"),
-            ("load=rate&rate=0", "rate", "between 1 and 1000000"),
-            ("load=rate&rate=5&max-vus=0", "max-vus", "between 1 and 100000"),
-            ("load=rate&rate=5&max-vus=few", "max-vus", "a whole number, such as 10"),
-            ("load=vus-stages&vus-stages=5s", "vus-stages", "stage 1 is \"5s\": write it as 10s:50"),
-            ("load=rate-stages&rate-stages=5s:0", "rate-stages", "none of them goes above 0"),
-        ];
-        for (query, field, sentence) in table {
-            let faults = draft(query).load().expect_err(query);
-            assert_eq!(faults.of(field), Some(sentence), "{query}: {faults:?}");
-        }
-    }
-
-    #[test]
-    fn a_refusal_stands_at_its_field_and_what_has_none_at_the_top() {
-        let mut faults = Faults::default();
-        faults.refused("warm_up_s: between 0 and 86400 seconds");
-        faults.refused("this makes 90000 runs; at most 10000 go into one experiment");
-        assert_eq!(faults.of("warm-up"), Some("between 0 and 86400 seconds"));
-        assert_eq!(faults.general(), Some("this makes 90000 runs; at most 10000 go into one experiment"));
-    }
 }

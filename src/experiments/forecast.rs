@@ -1,6 +1,6 @@
 //! What a submission would come to, said before it is made. Pure.
 
-use super::{Plan, command::command};
+use super::{Plan, command::command, told::cells};
 use crate::{
     runs::{
         Run,
@@ -12,11 +12,11 @@ use crate::{
 /// What a plan would come to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
-    /// E.g. `12 runs`.
+    /// E.g. `12 runs`, `12 to 80 runs`.
     pub runs: String,
     /// E.g. `2 targets × 2 sizes × 3 repetitions`.
     pub cells: String,
-    /// E.g. `about 3 min`.
+    /// E.g. `about 3 min`, `about 3 min to 20 min`.
     pub takes: String,
     /// Where in the queue it would stand.
     pub place: String,
@@ -27,19 +27,18 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// What a plan would come to behind these runs, of which there may be more than are listed.
-    pub fn new(plan: &Plan, runs: usize, ahead: &[Run], ahead_in_all: usize, now_ms: i64) -> Self {
-        let takes = plan.load.duration().map(|lasts| planned_s(lasts.as_secs_f64(), plan.warm_up_s) * runs as f64);
-        let repetitions = usize::try_from(plan.repetitions).unwrap_or(usize::MAX);
-        let cells = [
-            format::plural(plan.targets.len(), "target"),
-            format::plural(plan.sizes.len(), "size"),
-            format::plural(repetitions, "repetition"),
-        ];
+    /// What a plan would come to that makes so many runs, the fewest and the most, behind these ones, of which there may
+    /// be more than are listed.
+    pub fn new(plan: &Plan, (fewest, most): (usize, usize), ahead: &[Run], ahead_in_all: usize, now_ms: i64) -> Self {
+        let takes = |runs: usize| Some(planned_s(lasts_s(plan)?, plan.warm_up_s) * runs as f64);
+        let takes = takes(fewest).zip(takes(most)).map(|(least, longest)| {
+            if fewest == most { about(least) } else { format!("{} to {}", about(least), in_words(longest)) }
+        });
+        let runs = format::plural(most, "run");
         Self {
-            runs: format::plural(runs, "run"),
-            cells: cells.join(" × "),
-            takes: takes.map_or_else(|| "as long as its script takes".to_owned(), about),
+            runs: if fewest == most { runs } else { format!("{fewest} to {runs}") },
+            cells: cells(plan),
+            takes: takes.unwrap_or_else(|| "as long as its script takes".to_owned()),
             place: place(ahead, ahead_in_all, now_ms),
             command: command(plan),
             json: serde_json::to_string_pretty(plan).unwrap_or_default(),
@@ -47,8 +46,20 @@ impl Forecast {
     }
 }
 
+/// How long one run is measured, seconds: several loads are equally long.
+fn lasts_s(plan: &Plan) -> Option<f64> {
+    match &plan.knee {
+        Some(knee) => Some(knee.duration_s),
+        None => Some(plan.loads.first()?.duration()?.as_secs_f64()),
+    }
+}
+
 fn about(seconds: f64) -> String {
-    format!("about {}", format::duration(Some(seconds.ceil())).text())
+    format!("about {}", in_words(seconds))
+}
+
+fn in_words(seconds: f64) -> String {
+    format::duration(Some(seconds.ceil())).text().to_owned()
 }
 
 fn place(ahead: &[Run], in_all: usize, now_ms: i64) -> String {
@@ -82,7 +93,7 @@ mod tests {
     #[test]
     fn it_counts_runs_takes_the_time_of_the_progress_and_stands_at_the_end_of_the_queue() {
         let ahead = [queued("servy"), queued("servy")];
-        let forecast = Forecast::new(&plan(), 6, &ahead, 2, 0);
+        let forecast = Forecast::new(&plan(), (6, 6), &ahead, 2, 0);
         assert_eq!(forecast.runs, "6 runs");
         assert_eq!(forecast.cells, "2 targets × 1 size × 3 repetitions");
         assert_eq!(plain(&forecast.takes), "about 1 min 21 s");
@@ -91,11 +102,18 @@ mod tests {
     }
 
     #[test]
+    fn what_decides_by_itself_has_a_least_and_a_most() {
+        let forecast = Forecast::new(&plan(), (6, 40), &[], 0, 0);
+        assert_eq!(forecast.runs, "6 to 40 runs");
+        assert_eq!(plain(&forecast.takes), "about 1 min 21 s to 9 min");
+    }
+
+    #[test]
     fn what_can_not_be_known_is_not_guessed() {
-        let script = Plan { load: Load::Script, ..plan() };
-        let forecast = Forecast::new(&script, 6, &[], 0, 0);
+        let script = Plan { loads: vec![Load::Script], ..plan() };
+        let forecast = Forecast::new(&script, (6, 6), &[], 0, 0);
         assert_eq!(forecast.takes, "as long as its script takes");
         assert_eq!(forecast.place, "at once: nothing else runs or waits");
-        assert_eq!(Forecast::new(&script, 6, &[queued("x")], 900, 0).place, "behind 900 runs that have not ended");
+        assert_eq!(Forecast::new(&script, (6, 6), &[queued("x")], 900, 0).place, "behind 900 runs that have not ended");
     }
 }

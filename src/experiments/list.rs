@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{
     Experiment, Progress,
-    progress::{progress, repeated},
+    progress::{Standing, counted, progress},
     queries,
     told::{asked, with_versions},
 };
@@ -72,16 +72,16 @@ pub struct Line {
 
 impl Line {
     fn new(experiment: Experiment, runs: Vec<Run>, marks: &Marks, now: i64) -> Self {
-        let progress = progress(&runs, now);
+        let progress = progress(&experiment, &runs, now);
         let runs = with_versions(runs);
-        let compared: Vec<Run> = runs.iter().filter(|run| !repeated(run, &runs)).cloned().collect();
-        let something = progress.ended == progress.total || compared.iter().any(Run::counts);
+        let compared: Vec<Run> = counted(&runs).cloned().collect();
+        let something = progress.is_over() || compared.iter().any(Run::counts);
         let comparison = something.then(|| Comparison::new(compared, marks, None));
         Self { asked: asked(&experiment.plan), experiment, progress, answer: comparison.and_then(answer) }
     }
 
     fn is_over(&self) -> bool {
-        self.progress.ended == self.progress.total
+        self.progress.is_over()
     }
 
     /// When it was asked for.
@@ -91,6 +91,7 @@ impl Line {
 
     fn left(&self) -> String {
         match self.progress.left_s {
+            _ if self.progress.standing == Standing::Paused => "paused".to_owned(),
             _ if self.progress.now.is_none() && self.progress.ended == 0 => "waits for an agent".to_owned(),
             Some(seconds) => format!("{} left", format::duration(Some(seconds.ceil())).text()),
             None => "as long as its script takes".to_owned(),
@@ -194,21 +195,12 @@ impl View for LiveList {
 mod tests {
     use super::*;
     use crate::{
-        experiments::told::tests::{plan, queued},
+        experiments::told::tests::{experiment, plan, queued},
         runs::made_up::finished,
     };
 
     fn line(name: &str, runs: Vec<Run>) -> Line {
-        let experiment = Experiment {
-            id: "0199".to_owned(),
-            name: name.to_owned(),
-            plan: plan(),
-            created_by: "ada".to_owned(),
-            created_at_ms: 1_772_626_394_000,
-            labels: Vec::new(),
-            note: None,
-        };
-        Line::new(experiment, runs, &Marks::default(), 1_772_626_400_000)
+        Line::new(experiment(name, plan()), runs, &Marks::default(), 1_772_626_400_000)
     }
 
     fn page(lines: Vec<Line>) -> String {

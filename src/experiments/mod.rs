@@ -1,85 +1,41 @@
-//! A submission: targets × sizes × repetitions of one scenario under one load, and its progress.
+//! A submission: targets × sizes × loads × repetitions of one scenario, and its progress.
+//!
+//! [`plan`] is what was asked for, [`order`] the order of its runs; [`until`] and [`knee`] decide from their figures
+//! whether there are to be more, and [`conduct`] queues those.
 
+pub mod acts;
 pub mod api;
 pub mod command;
+pub mod conduct;
 pub mod draft;
 pub mod drawing;
 pub mod fits;
 pub mod forecast;
+pub mod knee;
 pub mod list;
 pub mod new;
 pub mod offer;
 pub mod order;
 pub mod pages;
+pub mod plan;
 pub mod progress;
 pub mod queries;
 pub mod remarks;
+pub mod steps;
 pub mod submission;
+pub mod sweep;
 pub mod told;
-
-use std::collections::BTreeMap;
+pub mod until;
 
 use axum::{Extension, Router};
-use brewbench_agent::wire::load::Load;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub use plan::{Plan, default_repetitions, default_retries, default_warm_up_s};
 pub use progress::Progress;
 
-use crate::{
-    fleet::Presence,
-    runs::{
-        Run,
-        load::{self, LoadBody},
-    },
-    state::AppState,
-};
-
-/// What a user asks for. Durations are seconds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Plan {
-    /// What to call it; made up from the rest if absent.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// Names of targets.
-    pub targets: Vec<String>,
-    /// Names of machine sizes, or short as `2/4GiB`.
-    pub sizes: Vec<String>,
-    /// Name of a scenario; its newest revision is taken.
-    pub scenario: String,
-    /// Parameters of the scenario that differ from its defaults.
-    #[serde(default)]
-    pub parameters: BTreeMap<String, String>,
-    /// How hard, and for how long; as the script says, if absent.
-    #[serde(default = "default_load", with = "load::json")]
-    #[schema(value_type = LoadBody)]
-    pub load: Load,
-    /// Warm-up before each run: the load's highest level all the time.
-    #[serde(default = "default_warm_up_s")]
-    pub warm_up_s: f64,
-    /// Runs of each target at each size.
-    #[serde(default = "default_repetitions")]
-    pub repetitions: u32,
-    /// Only this agent; any that can, if absent.
-    #[serde(default)]
-    pub agent: Option<String>,
-}
-
-fn default_load() -> Load {
-    Load::Script
-}
-
-/// Long enough for the caches and the allocator of a small server.
-pub fn default_warm_up_s() -> f64 {
-    2.0
-}
-
-/// The least with which two targets at one size can be told apart in all figures that are judged.
-pub fn default_repetitions() -> u32 {
-    5
-}
+use crate::{fleet::Presence, runs::Run, state::AppState};
 
 /// An experiment as stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -100,6 +56,15 @@ pub struct Experiment {
     /// What people say of it, as Markdown.
     #[serde(default)]
     pub note: Option<String>,
+    /// Whether it may still get runs of its own accord: until its differences are known, or its knee is found.
+    #[serde(default)]
+    pub is_open: bool,
+    /// Since when none of its runs is begun, unix ms; null where nobody has paused it.
+    #[serde(default)]
+    pub paused_at_ms: Option<i64>,
+    /// Who paused it.
+    #[serde(default)]
+    pub paused_by: Option<String>,
 }
 
 /// An experiment with all its runs.
@@ -111,6 +76,15 @@ pub struct ExperimentWithRuns {
     pub url: String,
     /// How far it is.
     pub progress: Progress,
+    /// Which runs were done again, and why the first; null where none was.
+    #[serde(default)]
+    pub repeated: Option<String>,
+    /// How far the differences are known; null where the number of repetitions is fixed.
+    #[serde(default)]
+    pub narrowing: Option<until::Narrowing>,
+    /// The search for the knee of each target at each size; null where none is searched for.
+    #[serde(default)]
+    pub searches: Option<Vec<knee::Search>>,
     /// In the order of submission.
     pub runs: Vec<Run>,
 }
@@ -135,6 +109,14 @@ pub struct ExperimentList {
     pub experiments: Vec<ExperimentInfo>,
 }
 
+/// How many repetitions more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct More {
+    /// Of every cell, at least 1.
+    pub repetitions: u32,
+}
+
 /// Pages.
 pub fn pages(presence: Presence) -> Router<AppState> {
     pages::router().layer(Extension(presence))
@@ -145,7 +127,10 @@ pub fn api(presence: Presence) -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::list, api::submit))
         .routes(routes!(api::show))
-        .routes(routes!(api::cancel))
+        .routes(routes!(acts::cancel))
+        .routes(routes!(acts::pause))
+        .routes(routes!(acts::resume))
+        .routes(routes!(acts::add))
         .routes(routes!(remarks::add_label, remarks::remove_label))
         .routes(routes!(remarks::set_note))
         .routes(routes!(api::watch))

@@ -10,7 +10,7 @@ use axum::{
     http::StatusCode,
     response::{Html, IntoResponse, Redirect, Response},
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_agent::wire::{load::Shape, now_ms};
 
 use super::{
     Plan, api,
@@ -90,22 +90,43 @@ impl Form {
         self.scope >= Scope::Submit
     }
 
-    /// The load over time, where it can be told.
+    /// The load over time, where it can be told; of several the highest.
     fn drawing(&self) -> Option<Drawing> {
-        Drawing::new(&self.draft.load().ok()?)
+        let (loads, _) = self.draft.how_hard().ok()?;
+        // Of a sweep the highest: the others are as long and lower.
+        let highest = loads.iter().max_by_key(|load| load.shape().map(Shape::peak))?;
+        Drawing::new(highest)
     }
 
     /// Fields that say a load: for which choices, name, label and value.
-    fn levels(&self) -> [(&'static str, &'static str, &'static str, &str); 6] {
+    fn levels(&self) -> [(&'static str, &'static str, &'static str, &str); 9] {
         let Draft { vus, rate, duration, vus_stages, rate_stages, max_vus, .. } = &self.draft;
+        let Draft { knee, objective, precision, .. } = &self.draft;
         [
             ("by-vus", "vus", "Virtual users", vus),
             ("by-vus-stages", "vus-stages", "Stages, to virtual users", vus_stages),
             ("by-rate", "rate", "Iterations per second", rate),
             ("by-rate-stages", "rate-stages", "Stages, to iterations per second", rate_stages),
-            ("by-vus by-rate", "duration", "Measured time", duration),
-            ("by-rate by-rate-stages", "max-vus", "Virtual users at most", max_vus),
+            ("by-knee", "knee", "Between these rates", knee),
+            ("by-knee", "objective", "Objective", objective),
+            ("by-vus by-rate by-knee", "duration", "Measured time", duration),
+            ("by-rate by-rate-stages by-knee", "max-vus", "Virtual users at most", max_vus),
+            ("by-knee", "precision", "As exact as", precision),
         ]
+    }
+
+    /// What is said below a field of the load.
+    fn hint(name: &str) -> &'static str {
+        match name {
+            "vus" => "one, or several: 1,2,4 or 1..256x2",
+            "rate" => "one, or several: 500,1000 or 1000..20000+1000",
+            "vus-stages" | "rate-stages" => "how long, and where it leads: 5s:10,10s:50",
+            "max-vus" => "empty: a tenth of the rate, 10 to 1,000; all are made before the clock starts",
+            "knee" => "the lowest and the highest, iterations/s: 1000..20000",
+            "objective" => "what must hold: p99<50ms, failures<0.1%",
+            "precision" => "how far the rates around the knee may be apart",
+            _ => "",
+        }
     }
 
     /// What keeps it from being submitted, in one sentence.

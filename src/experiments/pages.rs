@@ -5,7 +5,7 @@ use askama_web::WebTemplate;
 use axum::{
     Router,
     extract::{Path, State},
-    response::{IntoResponse, Redirect},
+    response::IntoResponse,
     routing::{get, post},
 };
 use brewbench_agent::wire::now_ms;
@@ -13,13 +13,16 @@ use serde::Deserialize;
 use url::form_urlencoded;
 
 use super::{
-    Experiment, ExperimentWithRuns, Progress, api, list, new,
-    progress::{progress, repeated},
+    Experiment, ExperimentWithRuns, Progress, acts, api,
+    knee::Search,
+    list, new,
+    progress::{Standing, counted, progress},
     remarks,
     told::{asked, with_versions},
+    until::Narrowing,
 };
 use crate::{
-    auth::{Read, Scope, Submit},
+    auth::{Read, Scope},
     catalog,
     compare::Comparison,
     error::{Asked, Error, Result},
@@ -29,7 +32,6 @@ use crate::{
     },
     state::AppState,
     web::{
-        confirm::Confirm,
         format,
         live::{self, Beat, Concerns, Frame, Pace, View},
         mark::Marks,
@@ -53,7 +55,10 @@ pub fn router() -> Router<AppState> {
         .route("/experiments/{id}/note", post(remarks::post_note))
         .route("/experiments/{id}/labels", post(remarks::post_label))
         .route("/experiments/{id}/labels/remove", post(remarks::post_removal))
-        .route("/experiments/{id}/cancel", get(ask_cancel).post(cancel))
+        .route("/experiments/{id}/pause", post(acts::post_pause))
+        .route("/experiments/{id}/resume", post(acts::post_resume))
+        .route("/experiments/{id}/repetitions", get(acts::ask_add).post(acts::post_add))
+        .route("/experiments/{id}/cancel", get(acts::ask_cancel).post(acts::post_cancel))
 }
 
 /// The page.
@@ -68,6 +73,13 @@ pub struct ExperimentPage {
 #[derive(Debug, Template)]
 #[template(path = "experiments/_progress.html")]
 struct ProgressPart<'a> {
+    view: &'a ExperimentView,
+}
+
+/// What it decides by itself, and how far that is. Its root is `#steps`.
+#[derive(Debug, Template)]
+#[template(path = "experiments/_steps.html")]
+struct StepsPart<'a> {
     view: &'a ExperimentView,
 }
 
@@ -92,6 +104,9 @@ pub struct ExperimentView {
     remarks: Remarks,
     asked: String,
     progress: Progress,
+    repeated: Option<String>,
+    narrowing: Option<Narrowing>,
+    searches: Vec<Search>,
     /// Once there is something to compare.
     comparison: Option<Comparison>,
     lines: Vec<Line>,
@@ -103,11 +118,10 @@ pub struct ExperimentView {
 
 impl ExperimentView {
     fn new(whole: ExperimentWithRuns, marks: &Marks, baseline: Option<String>, scope: Scope) -> Self {
-        let ExperimentWithRuns { experiment, url: _, progress, runs } = whole;
+        let ExperimentWithRuns { experiment, url: _, progress, repeated, narrowing, searches, runs } = whole;
         let runs = with_versions(runs);
-        let compared: Vec<Run> = runs.iter().filter(|run| !repeated(run, &runs)).cloned().collect();
-        let is_over = progress.ended == progress.total;
-        let something = is_over || compared.iter().any(Run::counts);
+        let compared: Vec<Run> = counted(&runs).cloned().collect();
+        let something = progress.is_over() || compared.iter().any(Run::counts);
         Self {
             asked: asked(&experiment.plan),
             remarks: remarks::shown(&experiment, scope),
@@ -116,21 +130,44 @@ impl ExperimentView {
             lines: runs.into_iter().take(MOST_LISTED).map(|run| Line::new(run, marks)).collect(),
             experiment,
             progress,
+            repeated,
+            narrowing,
+            searches: searches.unwrap_or_default(),
             baseline,
             scope,
         }
     }
 
     fn is_over(&self) -> bool {
-        self.progress.ended == self.progress.total
+        self.progress.is_over()
+    }
+
+    fn is_paused(&self) -> bool {
+        self.progress.standing == Standing::Paused
+    }
+
+    /// Whether somebody may add repetitions: not where it decides by itself.
+    fn may_add(&self) -> bool {
+        self.may_submit() && !self.experiment.is_open && self.experiment.plan.knee.is_none()
+    }
+
+    /// By what the order of the runs is given.
+    fn seed(&self) -> Option<u32> {
+        self.experiment.plan.seed
+    }
+
+    /// Which target the others are held against where it repeats until that is known.
+    fn first_target(&self) -> &str {
+        self.experiment.plan.targets.first().map_or("", String::as_str)
+    }
+
+    /// Whether runs differ in their loads.
+    fn loads_differ(&self) -> bool {
+        self.experiment.plan.loads.len() > 1 || self.experiment.plan.knee.is_some()
     }
 
     fn may_submit(&self) -> bool {
         self.scope >= Scope::Submit
-    }
-
-    fn may_cancel(&self) -> bool {
-        self.scope >= Scope::Submit && !self.is_over()
     }
 
     fn submitted(&self) -> Moment {
@@ -146,7 +183,10 @@ impl ExperimentView {
     }
 
     fn now(&self) -> &str {
-        self.progress.now.as_deref().unwrap_or("waiting for an agent")
+        let all_ended = self.progress.ended == self.progress.total;
+        let idle = if all_ended { "deciding what to measure next" } else { "waiting for an agent" };
+        let idle = if self.is_paused() { "paused" } else { idle };
+        self.progress.now.as_deref().unwrap_or(idle)
     }
 
     /// Where the page follows it: encoded so that it may stand in an expression.
@@ -224,7 +264,7 @@ struct LiveExperiment {
 impl View for LiveExperiment {
     async fn frame(&mut self, beat: Beat) -> Result<Frame> {
         if beat == Beat::Time {
-            self.whole.progress = progress(&self.whole.runs, now_ms());
+            self.whole.progress = progress(&self.whole.experiment, &self.whole.runs, now_ms());
         } else {
             self.whole = api::whole(&self.state, &self.whole.experiment.id).await?;
         }
@@ -233,6 +273,7 @@ impl View for LiveExperiment {
         let mut patches = Vec::new();
         if beat != Beat::Time {
             patches.push(live::patch(&RunsPart { view: &view })?);
+            patches.push(live::patch(&StepsPart { view: &view })?);
         }
         if self.compared != ended {
             patches.push(live::patch(&ComparisonPart { view: &view })?);
@@ -249,52 +290,23 @@ impl View for LiveExperiment {
     }
 }
 
-/// `GET /experiments/{id}/cancel`
-async fn ask_cancel(Submit(caller): Submit, State(state): State<AppState>, Path(id): Path<String>) -> Result<Confirm> {
-    let whole = api::whole(&state, &id).await?;
-    let rest = whole.progress.total - whole.progress.ended;
-    if rest == 0 {
-        return Err(Error::Conflict("all runs of the experiment have ended already".to_owned()));
-    }
-    let deed = "Cancel the rest";
-    Ok(Confirm {
-        shell: Shell::signed_in(deed, Section::Experiments, &caller.name),
-        deed,
-        what: whole.experiment.name,
-        consequences: vec![
-            format!("{} will not be done, or not to the end.", format::plural(rest, "run")),
-            format!("The {} that ended and their figures stay.", format::plural(whole.progress.ended, "run")),
-        ],
-        back: format!("/experiments/{id}"),
-    })
-}
-
-/// `POST /experiments/{id}/cancel`
-async fn cancel(Submit(caller): Submit, State(state): State<AppState>, Path(id): Path<String>) -> Result<Redirect> {
-    api::cancel_all(&state, &id, &caller.name).await?;
-    Ok(Redirect::to(&format!("/experiments/{id}")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        experiments::told::tests::{plan, queued},
+        experiments::told::{
+            repeated,
+            tests::{experiment, plan, queued},
+        },
         runs::made_up::{failed, finished},
     };
 
     fn view(name: &str, runs: Vec<Run>, scope: Scope) -> ExperimentView {
-        let experiment = Experiment {
-            id: "0199".to_owned(),
-            name: name.to_owned(),
-            plan: plan(),
-            created_by: "ada".to_owned(),
-            created_at_ms: 1_772_626_394_000,
-            labels: Vec::new(),
-            note: None,
-        };
-        let progress = progress(&runs, 1_772_626_400_000);
-        let whole = ExperimentWithRuns { experiment, url: String::new(), progress, runs };
+        let experiment = experiment(name, plan());
+        let progress = progress(&experiment, &runs, 1_772_626_400_000);
+        let repeated = repeated(&runs);
+        let url = String::new();
+        let whole = ExperimentWithRuns { experiment, url, progress, repeated, narrowing: None, searches: None, runs };
         ExperimentView::new(whole, &Marks::default(), Some("servy".to_owned()), scope)
     }
 

@@ -7,7 +7,11 @@ use axum::{
     response::Response,
 };
 
-use super::{Experiment, ExperimentWithRuns, api::whole, queries};
+use super::{
+    Experiment, ExperimentWithRuns,
+    api::{found, whole},
+    queries,
+};
 use crate::{
     auth::{Caller, Scope, Submit},
     error::{Error, ErrorBody, Input, Result},
@@ -104,11 +108,6 @@ pub fn shown(experiment: &Experiment, scope: Scope) -> Remarks {
 
 async fn again(caller: &Caller, state: &AppState, id: &str, headers: &HeaderMap) -> Result<Response> {
     answer(headers, shown(&found(state, id).await?, caller.scope))
-}
-
-async fn found(state: &AppState, id: &str) -> Result<Experiment> {
-    let experiment = queries::one(&state.db.read, id).await?;
-    experiment.ok_or_else(|| Error::NotFound(format!("experiment {id:?}")))
 }
 
 async fn add(state: &AppState, id: &str, label: &str) -> Result<()> {

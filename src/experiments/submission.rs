@@ -2,15 +2,17 @@
 
 use brewbench_agent::{
     scenarios,
-    wire::{RunId, job::Scenario, now_ms},
+    wire::{RunId, job::Scenario, load::Load, now_ms},
 };
+use sqlx::SqliteConnection;
 use uuid::Uuid;
 
 use super::{
     Experiment, ExperimentWithRuns, Plan, api,
     fits::{Needs, Source, obstacle},
-    order::order,
-    queries,
+    queries::{self, Grounds},
+    steps::{self, Wanted},
+    sweep::{MOST_LEVELS, Sweep},
 };
 use crate::{
     auth::api::checked_name,
@@ -23,6 +25,8 @@ use crate::{
 
 /// More than this is a mistake, or a job for several experiments.
 pub const MOST_RUNS: usize = 10_000;
+/// What fails so many times will fail the next time too.
+pub const MOST_RETRIES: u32 = 10;
 const LONGEST_S: f64 = 24.0 * 3_600.0;
 
 /// A plan that makes sense and that somebody connected can do.
@@ -34,8 +38,8 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// How many runs it makes.
-    pub fn runs(&self) -> usize {
+    /// How many runs it makes: of those that decide by themselves the fewest and about the most.
+    pub fn runs(&self) -> (usize, usize) {
         runs_of(&self.plan)
     }
 
@@ -78,11 +82,20 @@ fn known_parameters(plan: &Plan, scenario: &Scenario) -> Result<()> {
 /// Queues the runs of a plan.
 pub async fn make(state: &AppState, checked: Checked, by: String) -> Result<ExperimentWithRuns> {
     let Checked { plan, sizes, scenario_sha256 } = checked;
-    let id = Uuid::now_v7().to_string();
-    let name = plan.name.clone().unwrap_or_else(|| format!("{}: {}", plan.scenario, plan.targets.join(", ")));
-    let experiment =
-        Experiment { id, name, plan, created_by: by, created_at_ms: now_ms(), labels: Vec::new(), note: None };
-    store(state, &experiment, &sizes, &scenario_sha256).await?;
+    let plan = Plan { seed: Some(plan.seed.unwrap_or_else(rand::random)), ..plan };
+    let experiment = Experiment {
+        id: Uuid::now_v7().to_string(),
+        name: plan.name.clone().unwrap_or_else(|| format!("{}: {}", plan.scenario, plan.targets.join(", "))),
+        is_open: plan.until.is_some() || plan.knee.is_some(),
+        plan,
+        created_by: by,
+        created_at_ms: now_ms(),
+        labels: Vec::new(),
+        note: None,
+        paused_at_ms: None,
+        paused_by: None,
+    };
+    store(state, &experiment, &grounds(&sizes, scenario_sha256)).await?;
     state.work.notify_one();
     let whole = api::whole(state, &experiment.id).await?;
     for run in &whole.runs {
@@ -91,11 +104,22 @@ pub async fn make(state: &AppState, checked: Checked, by: String) -> Result<Expe
     Ok(whole)
 }
 
-fn runs_of(plan: &Plan) -> usize {
-    plan.targets.len().saturating_mul(plan.sizes.len()).saturating_mul(plan.repetitions as usize)
+/// The fewest and the most.
+fn runs_of(plan: &Plan) -> (usize, usize) {
+    let cells = plan.targets.len().saturating_mul(plan.sizes.len()).saturating_mul(plan.loads.len().max(1));
+    let times = |repetitions: u32| cells.saturating_mul(usize::try_from(repetitions).unwrap_or(usize::MAX));
+    match (&plan.knee, plan.until) {
+        (Some(knee), _) => {
+            // Both ends, and what confirms one of them.
+            let fewest = plan.repetitions.saturating_add(1);
+            (times(fewest), cells.saturating_mul(knee.rules(plan).usual_runs()))
+        }
+        (None, Some(until)) => (times(plan.repetitions), times(until.at_most)),
+        (None, None) => (times(plan.repetitions), times(plan.repetitions)),
+    }
 }
 
-fn checked(plan: Plan) -> Result<Plan> {
+fn checked(mut plan: Plan) -> Result<Plan> {
     let invalid = |sentence: &str| Err(Error::Invalid(sentence.to_owned()));
     if plan.targets.is_empty() {
         return invalid("targets: name at least one");
@@ -112,14 +136,48 @@ fn checked(plan: Plan) -> Result<Plan> {
     if !(0.0..=LONGEST_S).contains(&plan.warm_up_s) {
         return invalid("warm_up_s: between 0 and 86400 seconds");
     }
+    if plan.retries > MOST_RETRIES {
+        return Err(Error::Invalid(format!("retries: at most {MOST_RETRIES}")));
+    }
     if let Some(name) = &plan.name {
         checked_name(name)?;
     }
-    let runs = runs_of(&plan);
+    if plan.knee.is_none() && plan.loads.is_empty() {
+        plan.loads.push(Load::Script);
+    }
+    if let Some(sentence) = load_fault(&plan) {
+        return Err(Error::Invalid(sentence));
+    }
+    let (_, runs) = runs_of(&plan);
     if runs > MOST_RUNS {
         return Err(Error::Invalid(format!("this makes {runs} runs; at most {MOST_RUNS} go into one experiment")));
     }
     Ok(plan)
+}
+
+/// What is wrong with how hard it is, and how long it goes on.
+fn load_fault(plan: &Plan) -> Option<String> {
+    let Plan { loads, knee, until, .. } = plan;
+    if loads.len() > MOST_LEVELS {
+        return Some(format!("loads: there are {}; at most {MOST_LEVELS}", loads.len()));
+    }
+    if loads.iter().enumerate().any(|(index, load)| loads[..index].contains(load)) {
+        return Some("loads: one is named twice".to_owned());
+    }
+    if loads.len() > 1 && Sweep::of(loads).is_none() {
+        let sentence =
+            "loads: several are constant, of one kind and as long as each other, and differ in their level only";
+        return Some(sentence.to_owned());
+    }
+    if let Some(knee) = knee {
+        let fault = knee.fault();
+        return match (loads.is_empty(), until.is_none()) {
+            (true, true) => fault.map(|fault| format!("knee: {fault}")),
+            (false, _) => Some("knee: it decides by itself about its loads; name none".to_owned()),
+            (_, false) => Some("knee: it decides by itself how long it goes on; leave until out".to_owned()),
+        };
+    }
+    until.as_ref()?.fault(plan).map(|fault| format!("until: {fault}"))
 }
 
 async fn meant_sizes(state: &AppState, plan: &Plan) -> Result<Vec<MachineSize>> {
@@ -137,34 +195,52 @@ async fn meant_sizes(state: &AppState, plan: &Plan) -> Result<Vec<MachineSize>> 
     Ok(sizes)
 }
 
-async fn store(state: &AppState, experiment: &Experiment, sizes: &[MachineSize], scenario_sha256: &str) -> Result<()> {
+fn grounds(sizes: &[MachineSize], scenario_sha256: String) -> Grounds {
+    let size =
+        |size: &MachineSize| RunSize { name: size.name.clone(), vcpus: size.vcpus, memory_bytes: size.memory_bytes };
+    Grounds { sizes: sizes.iter().map(size).collect(), scenario_sha256 }
+}
+
+async fn store(state: &AppState, experiment: &Experiment, grounds: &Grounds) -> Result<()> {
+    let wanted = steps::first(&experiment.plan, &grounds.sizes);
+    let mut transaction = state.db.write.begin().await?;
+    queries::insert(&mut transaction, experiment, grounds).await?;
+    let by = (experiment.created_by.as_str(), experiment.created_at_ms);
+    queue(&mut transaction, experiment, grounds, &wanted, by).await?;
+    Ok(transaction.commit().await?)
+}
+
+/// Queues runs of an experiment in this order, for somebody at a time.
+pub async fn queue(
+    connection: &mut SqliteConnection,
+    experiment: &Experiment,
+    grounds: &Grounds,
+    wanted: &[Wanted],
+    (created_by, now): (&str, i64),
+) -> Result<()> {
     let plan = &experiment.plan;
     let parameters = serde_json::to_string(&plan.parameters).map_err(Error::internal)?;
-    let sizes: Vec<_> = sizes
-        .iter()
-        .map(|size| RunSize { name: size.name.clone(), vcpus: size.vcpus, memory_bytes: size.memory_bytes })
-        .collect();
-    let mut transaction = state.db.write.begin().await?;
-    queries::insert(&mut transaction, experiment).await?;
-    for cell in order(plan.targets.len(), sizes.len(), plan.repetitions) {
+    for Wanted { target, size, load, repetition } in wanted {
         let run = NewRun {
             id: RunId::now().to_string(),
             experiment: Some(&experiment.id),
-            target: &plan.targets[cell.target],
-            size: Some(&sizes[cell.size]),
+            target,
+            size: Some(size),
             scenario: Some(&plan.scenario),
-            scenario_sha256: Some(scenario_sha256),
+            scenario_sha256: Some(&grounds.scenario_sha256),
             parameters: &parameters,
-            load: &plan.load,
+            load,
             warm_up_ms: Some(milliseconds(plan.warm_up_s)),
-            repetition: cell.repetition,
+            repetition: *repetition,
+            // A search counts by itself what came to nothing, and for it a run that fails may say a lot.
+            retries: if plan.knee.is_some() { 0 } else { plan.retries },
             wanted_agent: plan.agent.as_deref(),
-            created_by: &experiment.created_by,
-            now: experiment.created_at_ms,
+            created_by,
+            now,
         };
-        runs::queries::queue(&mut transaction, &run).await?;
+        runs::queries::queue(connection, &run).await?;
     }
-    Ok(transaction.commit().await?)
+    Ok(())
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "checked to be less than a day")]

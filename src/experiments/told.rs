@@ -1,10 +1,12 @@
 //! An experiment in other words than it was asked for. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use super::Plan;
+use brewbench_agent::wire::load::Load;
+
+use super::{Plan, knee::Knee, sweep::Sweep, until::Until};
 use crate::{
-    runs::{Run, load},
+    runs::{Run, RunSize, load},
     web::format,
 };
 
@@ -29,30 +31,88 @@ pub fn with_versions(mut runs: Vec<Run>) -> Vec<Run> {
 pub fn asked(plan: &Plan) -> String {
     let mut parts = vec![plan.scenario.clone()];
     parts.extend(plan.parameters.iter().map(|(name, value)| format!("{name}={value}")));
-    let seconds = |value| format::duration(Some(value)).text().to_owned();
-    parts.push(match plan.load.duration() {
-        Some(duration) => format!("{}, {} measured", load::words(&plan.load), seconds(duration.as_secs_f64())),
-        None => load::words(&plan.load),
-    });
+    parts.push(how_hard(plan));
     parts.push(format!("{} warm-up", seconds(plan.warm_up_s)));
-    let repetitions = usize::try_from(plan.repetitions).unwrap_or(usize::MAX);
-    let cells = [
-        format::plural(plan.targets.len(), "target"),
-        format::plural(plan.sizes.len(), "size"),
-        format::plural(repetitions, "repetition"),
-    ];
-    parts.push(cells.join(" × "));
+    parts.push(cells(plan));
+    parts.extend(plan.until.as_ref().map(Until::words));
     parts.join(" · ")
+}
+
+/// How hard, and for how long.
+fn how_hard(plan: &Plan) -> String {
+    if let Some(Knee { objective, from, to, duration_s, .. }) = &plan.knee {
+        let [from, to] = [from, to].map(|rate| format::count(Some(u64::from(*rate))).text().to_owned());
+        let each = seconds(*duration_s);
+        return format!("the knee of {objective} from {from} to {to}\u{a0}iterations/s, {each} measured");
+    }
+    let (one, several) = match plan.loads.as_slice() {
+        [] => (Some(&Load::Script), None),
+        [one] => (Some(one), None),
+        several => (several.first(), Sweep::of(several)),
+    };
+    let words = several.map(|sweep| sweep.words()).or_else(|| one.map(load::words)).unwrap_or_default();
+    match one.and_then(Load::duration) {
+        Some(duration) => format!("{words}, {} measured", seconds(duration.as_secs_f64())),
+        None => words,
+    }
+}
+
+fn seconds(value: f64) -> String {
+    format::duration(Some(value)).text().to_owned()
+}
+
+/// How many runs there are of what: `2 targets × 2 sizes × 3 repetitions`, with the loads where there are several.
+pub fn cells(plan: &Plan) -> String {
+    let repetitions = usize::try_from(plan.repetitions).unwrap_or(usize::MAX);
+    let mut parts = vec![format::plural(plan.targets.len(), "target"), format::plural(plan.sizes.len(), "size")];
+    if plan.loads.len() > 1 {
+        parts.push(format::plural(plan.loads.len(), "load"));
+    }
+    parts.push(match plan.knee {
+        Some(_) => format!("{} to confirm a rate", format::plural(repetitions, "run")),
+        None => format::plural(repetitions, "repetition"),
+    });
+    parts.join(" × ")
+}
+
+/// The machine sizes of runs, the smallest first.
+pub fn sizes(runs: &[Run]) -> Vec<RunSize> {
+    let mut sizes: Vec<RunSize> = Vec::new();
+    for size in runs.iter().filter_map(|run| run.size.as_ref()) {
+        if !sizes.contains(size) {
+            sizes.push(size.clone());
+        }
+    }
+    sizes.sort_by(|a, b| a.vcpus.total_cmp(&b.vcpus).then(a.memory_bytes.cmp(&b.memory_bytes)));
+    sizes
+}
+
+/// Which runs were done again, and why: a sentence; none where none was.
+pub fn repeated(runs: &[Run]) -> Option<String> {
+    let again: HashSet<&str> = runs.iter().filter_map(|run| run.retry_of.as_deref()).collect();
+    let lost: Vec<&Run> = runs.iter().filter(|run| again.contains(run.id.as_str())).collect();
+    let first = lost.first()?;
+    let why = first.error.as_deref().or_else(|| first.reasons.first().map(|reason| reason.text.as_str()));
+    let what = if first.phase == "finished" { "is invalid" } else { &first.phase };
+    let why = why.and_then(|why| why.lines().next()).map_or_else(String::new, |why| format!(" ({why})"));
+    Some(match lost.len() {
+        1 => format!("1 run was done again: {}, repetition {} {what}{why}", first.target, first.repetition),
+        count => format!(
+            "{count} runs were done again; the first: {}, repetition {} {what}{why}",
+            first.target, first.repetition
+        ),
+    })
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use brewbench_agent::wire::load::Load;
-
     use super::*;
-    use crate::runs::{
-        load::tests::{rate, vus},
-        made_up::{finished, measuring},
+    use crate::{
+        experiments::{Experiment, knee::tests::knee},
+        runs::{
+            load::tests::{rate, vus},
+            made_up::{failed, finished, measuring},
+        },
     };
 
     pub fn plan() -> Plan {
@@ -62,10 +122,29 @@ pub(crate) mod tests {
             sizes: vec!["2/4GiB".to_owned()],
             scenario: "hash".to_owned(),
             parameters: BTreeMap::new(),
-            load: vus(10, 10.0),
+            loads: vec![vus(10, 10.0)],
+            knee: None,
             warm_up_s: 2.0,
             repetitions: 3,
+            until: None,
+            retries: 1,
+            seed: None,
             agent: None,
+        }
+    }
+
+    pub fn experiment(name: &str, plan: Plan) -> Experiment {
+        Experiment {
+            id: "0199".to_owned(),
+            name: name.to_owned(),
+            plan,
+            created_by: "ada".to_owned(),
+            created_at_ms: 1_772_626_394_000,
+            labels: Vec::new(),
+            note: None,
+            is_open: false,
+            paused_at_ms: None,
+            paused_by: None,
         }
     }
 
@@ -77,10 +156,31 @@ pub(crate) mod tests {
     fn what_was_asked_for_is_one_line() {
         let text = asked(&plan()).replace('\u{a0}', " ");
         assert_eq!(text, "hash · 10 VUs, 10 s measured · 2 s warm-up · 2 targets × 1 size × 3 repetitions");
-        let script = asked(&Plan { load: Load::Script, ..plan() });
+        let said = |plan| asked(&plan).replace('\u{a0}', " ");
+        let script = said(Plan { loads: vec![Load::Script], ..plan() });
         assert!(script.contains("load of the script"), "{script}");
-        let open = asked(&Plan { load: rate(2_000, 5.0), ..plan() }).replace('\u{a0}', " ");
+        let open = said(Plan { loads: vec![rate(2_000, 5.0)], ..plan() });
         assert!(open.contains("2,000 iterations/s, 5 s measured"), "{open}");
+        let sweep = said(Plan { loads: vec![vus(1, 10.0), vus(8, 10.0)], ..plan() });
+        assert!(sweep.contains("1, 8 VUs, 10 s measured") && sweep.contains("1 size × 2 loads × 3"), "{sweep}");
+        let until = Some(Until { narrower_than: 0.02, at_most: 20 });
+        let until = said(Plan { until, ..plan() });
+        assert!(until.ends_with("3 repetitions · until intervals are narrower than 2%, at most 20"), "{until}");
+        let knee = said(Plan { loads: Vec::new(), knee: Some(knee()), ..plan() });
+        let expected = "the knee of p99<50ms, failures<0.1% from 1,000 to 20,000 iterations/s, 10 s measured";
+        assert!(knee.contains(expected) && knee.ends_with("× 3 runs to confirm a rate"), "{knee}");
+    }
+
+    #[test]
+    fn runs_that_were_done_again_are_told_with_the_reason_of_the_first() {
+        assert_eq!(repeated(&[finished("servy", 1)]), None);
+        let lost = failed("servy", "failed", "the port was taken\nby somebody");
+        let again = Run { id: "b".to_owned(), retry_of: Some(lost.id.clone()), ..finished("servy", 1) };
+        let told = repeated(&[lost.clone(), again.clone()]).expect("a sentence");
+        assert_eq!(told, "1 run was done again: servy, repetition 1 failed (the port was taken)");
+        let twice = Run { id: "c".to_owned(), retry_of: Some("b".to_owned()), ..finished("servy", 1) };
+        let told = repeated(&[lost, again, twice]).expect("a sentence");
+        assert!(told.starts_with("2 runs were done again; the first: servy"), "{told}");
     }
 
     #[test]

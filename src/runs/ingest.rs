@@ -126,6 +126,7 @@ pub async fn settle(db: &Db, agent: &str, outcome: &Outcome) -> Result<Settled> 
         now,
     };
     endings::end(&mut transaction, &id, &ending).await?;
+    leases::repeat(&mut transaction, &id, &RunId::now().to_string(), now).await?;
     if let Some(cost) = end.material.as_ref().and_then(Material::cost) {
         costs::note(&mut transaction, &id, cost).await?;
     }

@@ -40,7 +40,7 @@ pub struct Run {
     pub id: String,
     /// The experiment that asked for it.
     pub experiment: Option<String>,
-    /// The lost run that this one repeats.
+    /// The run that this one is done in place of: it failed, was lost or is invalid.
     pub retry_of: Option<String>,
     /// What people call it, by the alphabet.
     pub labels: Vec<String>,

@@ -137,7 +137,7 @@ async fn the_dashboard_says_what_to_do_first_then_what_runs_and_what_is_broken()
     let mut agent = Agent::start(&app, "rack").await;
     let ready = page().await;
     assert!(ready.contains("Submit the first run") && ready.contains("An agent is connected"), "{ready}");
-    let (experiment, _) = submit(&user, &plan_with(&json!({"repetitions": 3, "name": "night"}))).await;
+    let (experiment, _) = submit(&user, &plan_with(&json!({"repetitions": 3, "retries": 0, "name": "night"}))).await;
     let job = agent.job().await;
     agent.finish(&job, &good()).await;
     let job = agent.job().await;

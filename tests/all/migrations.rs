@@ -79,7 +79,7 @@ async fn a_server_goes_on_with_the_runs_of_the_first_version() {
     ];
     assert_eq!(kept, expected);
     let experiment = &reader.get("/api/v1/experiments").await.ok().json()["experiments"][0]["experiment"];
-    assert_eq!(experiment["plan"]["load"], vus(2, 1.0), "{experiment}");
+    assert_eq!(experiment["plan"]["loads"], json!([vus(2, 1.0)]), "{experiment}");
     let id = experiment["id"].as_str().expect("an id");
     reader.clone().at_pages().get(&format!("/experiments/{id}")).await.ok();
     // Imported in this order before the agent came.

@@ -123,7 +123,7 @@ impl Stage {
         self.user.post("/api/v1/scenarios", &scenario).await.ok();
         let usual = json!({"kind": "vus", "vus": asked.vus, "duration_s": asked.duration_s});
         let plan = plan_with(&json!({"targets": ["it"], "sizes": [asked.size], "scenario": "provoked",
-            "load": load.unwrap_or(usual), "warm_up_s": 0.3}));
+            "load": load.unwrap_or(usual), "warm_up_s": 0.3, "retries": 0}));
         let id = submit(&self.user, &plan).await.1.remove(0);
         (id, self.agent.job().await)
     }

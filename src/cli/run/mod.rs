@@ -28,12 +28,19 @@ use self::{
     remarks::{Label, NoteOf},
 };
 use super::{Common, NOT_ALL_WELL, table};
-use crate::runs::{Run as RunData, RunList, Verdict};
+use crate::{
+    experiments::{
+        ExperimentWithRuns,
+        knee::{Search, path::State},
+        progress::counted,
+    },
+    runs::{Run as RunData, RunList, Verdict},
+};
 
 /// Commands about runs.
 #[derive(Debug, Subcommand)]
 pub enum Run {
-    /// Submit runs: targets × sizes × repetitions of a scenario
+    /// Submit runs: targets × sizes × loads × repetitions of a scenario
     New(Box<New>),
     /// List runs, newest first unless sorted otherwise
     List(Box<List>),
@@ -122,10 +129,21 @@ pub async fn full_id(connection: &super::Connection, id: &str) -> anyhow::Result
     }
 }
 
-/// How a command that waited ends.
-pub fn judge(runs: &[RunData]) -> ExitCode {
-    let retried = |run: &RunData| runs.iter().any(|other| other.retry_of.as_deref() == Some(&run.id));
-    let bad: Vec<_> = runs.iter().filter(|run| !(run.counts() || run.phase == "lost" && retried(run))).collect();
+/// How a command that waited for an experiment ends: well, if each repetition has figures that count. A search for the
+/// knee has what it needs once it has come to an end of its own: that runs fail above the knee is what it looks for.
+pub fn judge(whole: &ExperimentWithRuns) -> ExitCode {
+    let Some(searches) = &whole.searches else { return judge_runs(&whole.runs) };
+    let vain = |search: &&Search| matches!(search.state, State::NoFigures | State::Unsteady | State::Cancelled);
+    let bad: Vec<_> = searches.iter().filter(vain).collect();
+    for Search { target, size, told, .. } in &bad {
+        eprintln!("{target}, {size}: {}", table::plain(told));
+    }
+    if bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NOT_ALL_WELL) }
+}
+
+/// The same for runs of which no more is known.
+pub fn judge_runs(runs: &[RunData]) -> ExitCode {
+    let bad: Vec<_> = counted(runs).filter(|run| !run.counts()).collect();
     for run in &bad {
         let why = run.error.clone().or_else(|| run.reasons.first().map(|reason| reason.text.clone()));
         let word = if run.phase == "finished" { run.verdict.map_or("finished", Verdict::as_str) } else { &run.phase };

@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::judge;
 use crate::{
-    cli::{Common, duration, load::LoadFlags, progress, table},
-    experiments::{ExperimentWithRuns, Plan, default_repetitions},
+    cli::{Common, duration, experiment, load::LoadFlags, progress, table},
+    experiments::{ExperimentWithRuns, Plan, default_repetitions, default_retries, plan::share, until::Until},
 };
 
 /// `run new`
@@ -32,9 +32,21 @@ pub struct New {
     /// Warm-up before each run: the load's highest level all the time
     #[arg(long, default_value = "2s", value_parser = duration::seconds)]
     warm_up: f64,
-    /// Runs of each target at each size
+    /// Runs of each target at each size under each load; with --knee: runs that confirm a rate
     #[arg(long, default_value_t = default_repetitions())]
     repeat: u32,
+    /// More repetitions until the 95 % interval of each difference in throughput to the first target is narrower, e.g. 2%
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "knee")]
+    until: Option<f64>,
+    /// But so many repetitions at most
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "until")]
+    at_most: u32,
+    /// How many times a repetition is done again whose run failed, was lost or is invalid
+    #[arg(long, value_name = "N", default_value_t = default_retries())]
+    retries: u32,
+    /// What the order of the runs is shuffled by, a number [default: by chance; the experiment tells]
+    #[arg(long, value_name = "N")]
+    seed: Option<u32>,
     /// Only this agent [default: any that can]
     #[arg(long)]
     agent: Option<String>,
@@ -55,27 +67,33 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
 impl New {
     /// Does what was asked for.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let Self { common, targets, sizes, scenario, parameters, load, warm_up, repeat, agent, name, wait } = self;
+        let Self { common, targets, sizes, scenario, parameters, load, warm_up, repeat, agent, name, wait, .. } = self;
+        let (loads, knee) = load.how_hard()?;
         let plan = Plan {
             name,
             targets,
             sizes,
             scenario,
             parameters: parameters.into_iter().collect::<BTreeMap<_, _>>(),
-            load: load.load()?,
+            loads,
+            knee,
             warm_up_s: warm_up,
             repetitions: repeat,
+            until: self.until.map(|narrower_than| Until { narrower_than, at_most: self.at_most }),
+            retries: self.retries,
+            seed: self.seed,
             agent,
         };
         let connection = common.connect()?;
         let made: ExperimentWithRuns = connection.client.post("api/v1/experiments", &plan).await?;
-        eprintln!("{} runs queued: {}", made.runs.len(), made.url);
+        let seed = made.experiment.plan.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
+        eprintln!("{} runs queued{seed}: {}", made.runs.len(), made.url);
         if !wait {
             common.print(&made, |made| table::runs(&made.runs))?;
             return Ok(ExitCode::SUCCESS);
         }
         let ended = progress::wait(&connection.client, &made.experiment.id).await?;
-        common.print(&ended, |ended| table::runs(&ended.runs))?;
-        Ok(judge(&ended.runs))
+        common.print(&ended, |ended| experiment::told(ended) + &table::runs(&ended.runs))?;
+        Ok(judge(&ended))
     }
 }

@@ -10,7 +10,7 @@ use reqwest::{Method, header::HeaderName};
 use serde::Serialize;
 
 use self::screen::Screen;
-use super::{One, full_id, judge};
+use super::{One, full_id, judge_runs};
 use crate::{
     cli::{
         events::{Event, Events},
@@ -57,7 +57,7 @@ impl One {
         } else {
             print!("{}", table::runs(std::slice::from_ref(&run)));
         }
-        Ok(judge(&[run]))
+        Ok(judge_runs(&[run]))
     }
 }
 

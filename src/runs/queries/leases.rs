@@ -33,7 +33,7 @@ pub struct QueuedRun {
     pub wanted_agent: Option<String>,
 }
 
-/// All queued runs in their order.
+/// All queued runs in their order, but for those of experiments that are paused.
 pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
     sqlx::query_as!(
         QueuedRun,
@@ -42,18 +42,20 @@ pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
                   parameters, load as "load!", warm_up_ms as "warm_up_ms!", wanted_agent
            from run
            where phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost') -- as its index has it
+               and not exists (select 1 from experiment where id = run.experiment_id and paused_at is not null)
            order by seq"#
     )
     .fetch_all(pool)
     .await
 }
 
-/// Gives a queued run to an agent; false if somebody was faster.
+/// Gives a queued run to an agent; false if somebody was faster, also to pause its experiment.
 pub async fn lease(pool: &SqlitePool, id: &str, agent: &str, now: i64, expires: i64) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update run set phase = 'leased', agent = ?2, phase_at = ?3, started_at = ?3, lease_expires_at = ?4
-         where id = ?1 and phase = 'queued'",
+         where id = ?1 and phase = 'queued'
+             and not exists (select 1 from experiment where id = run.experiment_id and paused_at is not null)",
         id,
         agent,
         now,
@@ -158,7 +160,7 @@ pub async fn expired(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<HeldRun>> 
     .await
 }
 
-/// Gives a run up and queues it anew, once: the second loss of the same cell is left to people. False if it had ended.
+/// Gives a run up and does its repetition again where that is due. False if it had ended.
 pub async fn lose(pool: &SqlitePool, id: &str, new_id: &str, error: &str, now: i64) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
@@ -174,31 +176,36 @@ pub async fn lose(pool: &SqlitePool, id: &str, new_id: &str, error: &str, now: i
         > 0;
     if done {
         enter(&mut transaction, id, "lost", now).await?;
-        queue_anew(&mut transaction, id, new_id, now).await?;
+        repeat(&mut transaction, id, new_id, now).await?;
     }
     transaction.commit().await?;
     Ok(done)
 }
 
-async fn queue_anew(connection: &mut SqliteConnection, id: &str, new_id: &str, now: i64) -> sqlx::Result<()> {
+/// Queues a run's repetition anew if the run came to nothing and is not the last try: once for each such run, whoever
+/// asks how often. What is still wrong after that is left to people. True if it did.
+pub async fn repeat(connection: &mut SqliteConnection, id: &str, new_id: &str, now: i64) -> sqlx::Result<bool> {
     let queued = sqlx::query!(
         "insert into run (id, experiment_id, retry_of, origin, target, version, size_name, vcpus, memory_bytes, scenario,
              scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at,
-             phase_at, load)
+             phase_at, load, retries)
          select ?2, experiment_id, id, origin, target, version, size_name, vcpus, memory_bytes, scenario,
              scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, 'queued', ?3, ?3,
-             load
-         from run where id = ?1 and retry_of is null",
+             load, retries - 1
+         from run
+         where id = ?1 and origin = 'agent' and retries > 0 and (phase in ('lost', 'failed') or verdict = 'invalid')
+             and not exists (select 1 from run other where other.retry_of = ?1)",
         id,
         new_id,
         now
     )
     .execute(&mut *connection)
     .await?;
-    if queued.rows_affected() > 0 {
-        enter(connection, new_id, "queued", now).await?;
+    if queued.rows_affected() == 0 {
+        return Ok(false);
     }
-    Ok(())
+    enter(connection, new_id, "queued", now).await?;
+    Ok(true)
 }
 
 /// The run that was queued in place of a lost one.

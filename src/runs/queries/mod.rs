@@ -87,6 +87,8 @@ pub struct RunRow {
     #[expect(dead_code, reason = "only the way back asks for it; here all columns come along")]
     deleted_by: Option<String>,
     load: Option<String>,
+    #[expect(dead_code, reason = "only what repeats a run asks for it; here all columns come along")]
+    retries: i64,
     target_cpu_us: Option<i64>,
     target_memory_bytes: Option<i64>,
 }
@@ -165,6 +167,7 @@ impl TryFrom<RunRow> for Run {
             deleted_at: _,
             deleted_by: _,
             load,
+            retries: _,
             target_cpu_us,
             target_memory_bytes,
         } = row;
@@ -280,18 +283,17 @@ pub async fn of_experiment(pool: &SqlitePool, experiment: &str) -> sqlx::Result<
 /// All repetitions of a run's cell, itself among them, in the order of submission; none of a run without an experiment.
 pub async fn cell_of(pool: &SqlitePool, run: &Run) -> sqlx::Result<Vec<Run>> {
     let Some(experiment) = &run.experiment else { return Ok(Vec::new()) };
-    of_cell(pool, experiment, &run.target, run.size.as_ref().map(|size| size.name.as_str())).await
-}
-
-/// The repetitions of one cell of an experiment, in the order of submission.
-async fn of_cell(pool: &SqlitePool, experiment: &str, target: &str, size: Option<&str>) -> sqlx::Result<Vec<Run>> {
+    let size = run.size.as_ref().map(|size| size.name.as_str());
     let rows = sqlx::query_as!(
         RunRow,
         "select * from run indexed by run_experiment
-         where experiment_id = ? and target = ? and size_name is ? and deleted_at is null order by seq",
+         where experiment_id = ?1 and target = ?2 and size_name is ?3 and load is (select load from run where id = ?4)
+             and deleted_at is null
+         order by seq",
         experiment,
-        target,
-        size
+        run.target,
+        size,
+        run.id
     )
     .fetch_all(pool)
     .await?;
@@ -391,6 +393,8 @@ pub struct NewRun<'a> {
     pub warm_up_ms: Option<i64>,
     /// From 1.
     pub repetition: u32,
+    /// How many more times that repetition is done, should this run fail, be lost or be invalid.
+    pub retries: u32,
     /// Only this agent may do it.
     pub wanted_agent: Option<&'a str>,
     /// Who submitted it.
@@ -409,8 +413,8 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
     sqlx::query!(
         "insert into run (id, experiment_id, origin, target, size_name, vcpus, memory_bytes, scenario, scenario_sha256,
              parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at, phase_at,
-             load)
-         values (?1, ?2, 'agent', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'queued', ?16, ?16, ?17)",
+             load, retries)
+         values (?1, ?2, 'agent', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'queued', ?16, ?16, ?17, ?18)",
         run.id,
         run.experiment,
         run.target,
@@ -427,7 +431,8 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
         run.wanted_agent,
         run.created_by,
         run.now,
-        load
+        load,
+        run.retries
     )
     .execute(&mut *connection)
     .await?;

@@ -37,7 +37,7 @@ async fn an_agent_is_added_and_does_a_run_from_the_form_to_its_result() {
     let locked: bool = tab.eval("document.querySelector('input[value=\"16 vCPU / 16 GiB\"]').disabled").await;
     assert!(locked, "nobody can give it");
     tab.click("input[name=size]").await;
-    tab.says("#forecast", "3 runs, about 41").await;
+    tab.says("#forecast", "5 runs, about 1").await;
     tab.click("#repeat").await;
     tab.press("Backspace").await;
     tab.write("x").await;
@@ -103,11 +103,11 @@ async fn without_javascript_the_form_is_checked_corrected_and_submitted() {
     tab.says("#fields .fault", "name at least one").await;
     tab.click("input[name=size]").await;
     tab.click("#forecast button[formmethod=get]").await;
-    tab.says("#forecast", "3 runs, about 41").await;
+    tab.says("#forecast", "5 runs, about 1").await;
     tab.click("input[name=load][value=vus-stages]").await;
     tab.click("#forecast button[formmethod=get]").await;
     tab.says("figure.shape", "0 → 50 → 0").await;
-    tab.says("#forecast", "3 runs, about 1").await;
+    tab.says("#forecast", "5 runs, about 1").await;
     tab.click("#forecast .go").await;
     tab.until("location.pathname.startsWith('/experiments/')").await;
     tab.says("h1", "hash: slow").await;

@@ -143,8 +143,9 @@ impl World {
             work(&mut agent, Some(1.0)).await;
         }
         let (doubted, doubtful) = doubts(&user, &mut agent).await;
+        let deciding = deciding(&user, &mut agent).await;
         let plan = plan_with(&json!({"targets": ["slow", "fast"], "sizes": ["4/8GiB"], "repetitions": 4,
-            "name": "after the new parser"}));
+            "name": "after the new parser", "seed": 1}));
         let (going, others) = submit(&user, &plan).await;
         work(&mut agent, Some(0.8)).await;
         work(&mut agent, None).await;
@@ -180,6 +181,10 @@ impl World {
                 ("run-suspect", &format!("/runs/{}", doubtful[0])),
                 ("run-invalid", &format!("/runs/{}", doubtful[1])),
                 ("experiment-doubted", &format!("/experiments/{doubted}")),
+                ("experiment-until", &format!("/experiments/{}", deciding[0])),
+                ("experiment-knee", &format!("/experiments/{}", deciding[1])),
+                ("experiment-add", &format!("/experiments/{done}/repetitions")),
+                ("new-run-knee", "/runs/new?target=fast&size=1%2F256MiB&load=knee&until=2%25"),
                 ("run-environment", &format!("/runs/{}/environment", runs[0])),
                 ("run-environments", &format!("/runs/{}/environment?with={}", runs[0], runs[2])),
                 ("run-environment-unknown", &format!("/runs/{}/environment?with={}", imports[0], runs[0])),
@@ -371,7 +376,7 @@ async fn work(agent: &mut Agent, faster: Option<f64>) {
 
 /// An experiment of a suspect and of an invalid run: its id and theirs. Their scenario has limits of its own.
 async fn doubts(user: &Actor, agent: &mut Agent) -> (String, Vec<String>) {
-    let (experiment, runs) = submit(user, &plan_with(&json!({"repetitions": 2}))).await;
+    let (experiment, runs) = submit(user, &plan_with(&json!({"repetitions": 2, "retries": 0}))).await;
     for change in [doubt, ruin] {
         let job = agent.job().await;
         let mut outcome = outcome(&job, &scaled(1.0));
@@ -381,6 +386,26 @@ async fn doubts(user: &Actor, agent: &mut Agent) -> (String, Vec<String>) {
     let limits = json!({"limits": {"too_short": 5, "generator_busy": 0.95}});
     user.put("/api/v1/scenarios/mine/limits", &limits).await.ok();
     (experiment, runs)
+}
+
+/// Experiments that decide by themselves how long they go on, both at their end: until the difference is known, and
+/// until the knee is found.
+async fn deciding(user: &Actor, agent: &mut Agent) -> [String; 2] {
+    let until = json!({"targets": ["fast", "slow"], "repetitions": 4, "name": "until it is known",
+        "until": {"narrower_than": 0.5, "at_most": 6}});
+    let (until, runs) = submit(user, &plan_with(&until)).await;
+    for _ in &runs {
+        work(agent, Some(1.0)).await;
+    }
+    let knee = json!({"objective": "p99<1s, failures<0.1%", "from": 10_000, "to": 40_000, "duration_s": 1.0,
+        "precision": 0.5});
+    let mut plan = plan_with(&json!({"knee": knee, "name": "the knee of fast"}));
+    plan.as_object_mut().expect("fields").remove("load");
+    let (knee, runs) = submit(user, &plan).await;
+    for _ in &runs {
+        work(agent, Some(1.0)).await;
+    }
+    [until, knee]
 }
 
 /// k6 had no room, and a neighbour worked.

@@ -1,0 +1,176 @@
+//! What a user asks for. Pure.
+
+use std::{collections::BTreeMap, fmt};
+
+use brewbench_agent::wire::load::Load;
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
+};
+use utoipa::ToSchema;
+
+use super::{knee::Knee, until::Until};
+use crate::runs::load::LoadBody;
+
+/// What a user asks for. Durations are seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What to call it; made up from the rest if absent.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Names of targets.
+    pub targets: Vec<String>,
+    /// Names of machine sizes, or short as `2/4GiB`.
+    pub sizes: Vec<String>,
+    /// Name of a scenario; its newest revision is taken.
+    pub scenario: String,
+    /// Parameters of the scenario that differ from its defaults.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, String>,
+    /// How hard, and for how long: one load, or several constant ones that differ in their level only. A single one may
+    /// be given as `load` too. As the script says, if absent.
+    #[serde(default, alias = "load", serialize_with = "write_loads", deserialize_with = "read_loads")]
+    #[schema(value_type = Vec<LoadBody>)]
+    pub loads: Vec<Load>,
+    /// Instead of loads: the highest rate at which an objective holds is searched for.
+    #[serde(default)]
+    pub knee: Option<Knee>,
+    /// Warm-up before each run: the load's highest level all the time.
+    #[serde(default = "default_warm_up_s")]
+    pub warm_up_s: f64,
+    /// Runs of each target at each size under each load; in a search for the knee, runs that confirm a rate.
+    #[serde(default = "default_repetitions")]
+    pub repetitions: u32,
+    /// More repetitions than that, until the differences are known well enough.
+    #[serde(default)]
+    pub until: Option<Until>,
+    /// How many times a repetition is done again whose run failed, was lost or is invalid, 0 to 10.
+    #[serde(default = "default_retries")]
+    pub retries: u32,
+    /// What the order of the runs is shuffled by; by chance, if absent.
+    #[serde(default)]
+    pub seed: Option<u32>,
+    /// Only this agent; any that can, if absent.
+    #[serde(default)]
+    pub agent: Option<String>,
+}
+
+/// Long enough for the caches and the allocator of a small server.
+pub fn default_warm_up_s() -> f64 {
+    2.0
+}
+
+/// The least with which two targets at one size can be told apart in all figures that are judged.
+pub fn default_repetitions() -> u32 {
+    5
+}
+
+/// What fails twice fails for a reason that a third time would not mend.
+pub fn default_retries() -> u32 {
+    1
+}
+
+fn write_loads<S: Serializer>(loads: &[Load], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(loads.iter().map(LoadBody::from))
+}
+
+/// One load, or a list of them.
+fn read_loads<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Vec<Load>, D::Error> {
+    struct Loads;
+
+    impl<'a> Visitor<'a> for Loads {
+        type Value = Vec<Load>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a load or a list of loads")
+        }
+
+        fn visit_map<A: MapAccess<'a>>(self, map: A) -> Result<Vec<Load>, A::Error> {
+            let body = LoadBody::deserialize(MapAccessDeserializer::new(map))?;
+            let load = body.try_into().map_err(|fault| A::Error::custom(format!("load: {fault}")))?;
+            Ok(vec![load])
+        }
+
+        fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<Vec<Load>, A::Error> {
+            let mut loads = Vec::new();
+            while let Some(body) = list.next_element::<LoadBody>()? {
+                let place = loads.len() + 1;
+                let load = body.try_into().map_err(|fault| A::Error::custom(format!("load {place}: {fault}")))?;
+                loads.push(load);
+            }
+            Ok(loads)
+        }
+    }
+
+    deserializer.deserialize_any(Loads)
+}
+
+/// A share from text such as `2%` or `0.5 %`: more than nothing, and less than all.
+pub fn share(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    match number {
+        Some(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
+        Some(_) => Err("more than 0% and less than 100%".to_owned()),
+        None => Err("a share, such as 2%".to_owned()),
+    }
+}
+
+/// What [`share`] reads.
+pub fn share_text(share: f64) -> String {
+    // Percent of a share that was read as percent: the last digits are those of the division.
+    let text = format!("{:.4}", share * 100.0);
+    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::load::tests::{rate, vus};
+
+    fn read(changes: &str) -> Result<Plan, String> {
+        let text = format!(r#"{{"targets": ["a"], "sizes": ["2/4GiB"], "scenario": "hash"{changes}}}"#);
+        serde_json::from_str(&text).map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn a_plan_has_one_load_or_several_and_those_that_were_stored_with_one_are_still_read() {
+        let body = r#"{"kind": "vus", "vus": 3, "duration_s": 1}"#;
+        assert_eq!(read(&format!(r#", "load": {body}"#)).expect("a plan").loads, [vus(3, 1.0)]);
+        let rates = r#", "loads": [{"kind": "rate", "rate": 5, "duration_s": 1}, {"kind": "rate", "rate": 9, "duration_s": 1}]"#;
+        assert_eq!(read(rates).expect("a plan").loads, [rate(5, 1.0), rate(9, 1.0)]);
+        assert_eq!(read("").expect("a plan").loads, []);
+        for (changes, why) in [
+            (r#", "load": {"kind": "vus", "vus": 0, "duration_s": 1}"#.to_owned(), "load: vus: between 1 and 100000"),
+            (
+                format!(r#", "loads": [{body}, {{"kind": "vus", "vus": 0, "duration_s": 1}}]"#),
+                "load 2: vus: between 1 and 100000",
+            ),
+            (format!(r#", "load": {body}, "loads": []"#), "duplicate field"),
+            (r#", "load": 3"#.to_owned(), "a load or a list of loads"),
+        ] {
+            let fault = read(&changes).expect_err(why);
+            assert!(fault.contains(why), "{fault}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let plan = read(r#", "loads": [{"kind": "vus", "vus": 3, "duration_s": 1}], "seed": 7, "retries": 0"#);
+        let plan = plan.expect("a plan");
+        let text = serde_json::to_string(&plan).expect("JSON");
+        assert_eq!(serde_json::from_str::<Plan>(&text).expect("a plan"), plan);
+    }
+
+    #[test]
+    fn a_share_is_written_with_a_percent_sign() {
+        for (text, value) in [("2%", 0.02), (" 0.5 %", 0.005), ("33.3%", 0.333)] {
+            let read = share(text).expect("a share");
+            assert!((read - value).abs() < 1e-12, "{read}");
+            assert_eq!(share_text(read), text.replace(' ', ""));
+        }
+        for text in ["2", "", "%", "x%", "0%", "100%", "-1%", "NaN%", "inf%"] {
+            assert!(share(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! What becomes of an experiment after its submission: runs that are done again, a pause, more repetitions, and what it
+//! decides by itself.
+
+use brewbench_agent::wire::{
+    job::Job,
+    outcome::{Cause, Ended, Outcome},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    harness::{
+        Actor, Agent, App,
+        agent::outcome,
+        program::as_user,
+        submit::{plan_with, reaches, retry_of, submit, text},
+        summaries::{good, good_with, scaled, target_down},
+    },
+    new_run::fill_in,
+};
+
+async fn whole(user: &Actor, id: &str) -> Value {
+    user.get(&format!("/api/v1/experiments/{id}")).await.ok().json()
+}
+
+/// Waits until there is nothing left of an experiment to be done; gives it.
+async fn over(app: &App, user: &Actor, id: &str) -> Value {
+    let is_over = |whole: &Value| whole["progress"]["standing"] == "over";
+    app.until("the end of an experiment", async || Some(whole(user, id).await).filter(is_over)).await
+}
+
+/// A job that came to nothing.
+async fn fail(agent: &Agent, job: &Job) {
+    let ended = Ended::Failed { reason: "the port was taken".to_owned(), cause: Cause::Other };
+    agent.end(Outcome { ended, summary: None, ..outcome(job, "") }).await;
+}
+
+#[tokio::test]
+async fn failed_and_invalid_runs_are_done_again_up_to_a_limit_and_that_is_said() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let (experiment, runs) = submit(&user, &plan_with(&json!({"retries": 2}))).await;
+    let first = agent.job().await;
+    fail(&agent, &first).await;
+    let second = agent.job().await;
+    let retry = user.run(&second.run.to_string()).await;
+    assert_eq!((text(&retry["retry_of"]), &retry["repetition"]), (runs[0].clone(), &json!(1)));
+    agent.finish(&second, &target_down()).await;
+    assert_eq!(user.run(&second.run.to_string()).await["verdict"], "invalid");
+    let third = agent.job().await;
+    assert_eq!(text(&user.run(&third.run.to_string()).await["retry_of"]), second.run.to_string());
+    fail(&agent, &third).await;
+    let whole = over(&app, &user, &experiment).await;
+    assert_eq!(retry_of(&user, &third.run.to_string()).await, None, "two tries more, and no third");
+    assert_eq!((&whole["progress"]["total"], &whole["progress"]["ended"]), (&json!(1), &json!(1)));
+    let sentence = "2 runs were done again; the first: fast, repetition 1 failed (the port was taken)";
+    assert_eq!(whole["repeated"], sentence);
+    let page = user.clone().at_pages().get(&format!("/experiments/{experiment}")).await.ok().text();
+    assert!(page.contains(sentence), "{page}");
+    let shown = as_user(&app, user.secret(), &["experiment", "show", &experiment]).await.ok();
+    assert!(shown.contains(sentence), "{shown}");
+}
+
+#[tokio::test]
+async fn what_a_person_cancelled_or_nobody_wants_again_is_not_done_again() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let (_, once) = submit(&user, &plan_with(&json!({"retries": 0}))).await;
+    let job = agent.job().await;
+    fail(&agent, &job).await;
+    reaches(&app, &user, &once[0], "failed").await;
+    let (_, cancelled) = submit(&user, &plan_with(&json!({}))).await;
+    let job = agent.job().await;
+    user.post(&format!("/api/v1/runs/{}/cancel", cancelled[0]), &()).await.ok();
+    agent.end_cancelled(&job).await;
+    assert_eq!(user.count_runs().await, 2);
+}
+
+#[tokio::test]
+async fn none_of_the_runs_of_a_paused_experiment_is_begun_and_the_one_that_runs_ends_in_peace() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let (experiment, runs) = submit(&user, &plan_with(&json!({"repetitions": 3}))).await;
+    let first = agent.job().await;
+    let path = format!("/api/v1/experiments/{experiment}");
+    let paused = user.post(&format!("{path}/pause"), &()).await.ok().json();
+    assert_eq!(
+        (&paused["progress"]["standing"], paused["experiment"]["paused_by"].is_string()),
+        (&json!("paused"), true)
+    );
+    assert_eq!(user.post(&format!("{path}/pause"), &()).await.refused(409), "the experiment is paused already");
+    agent.finish(&first, &good()).await;
+    assert_eq!(user.run(&runs[0]).await["phase"], "finished");
+    // Another experiment goes past it.
+    let (other, _) = submit(&user, &plan_with(&json!({}))).await;
+    let job = agent.job().await;
+    assert_eq!(text(&user.run(&job.run.to_string()).await["experiment"]), other);
+    let page = user.clone().at_pages().get(&format!("/experiments/{experiment}")).await.ok().text();
+    assert!(page.contains("none is begun until it is resumed") && page.contains("/resume"), "{page}");
+    user.post(&format!("{path}/resume"), &()).await.ok();
+    assert_eq!(user.post(&format!("{path}/resume"), &()).await.refused(409), "the experiment is not paused");
+    agent.finish(&job, &good()).await;
+    assert_eq!(agent.job().await.run.to_string(), runs[1]);
+}
+
+#[tokio::test]
+async fn pages_and_commands_pause_resume_add_and_cancel_and_the_log_has_it() {
+    let app = App::start().await;
+    let (user, admin) = (app.user().await, app.admin().await);
+    let mut agent = Agent::start(&app, "rack").await;
+    let (experiment, _) = submit(&user, &plan_with(&json!({}))).await;
+    let command = async |deed: &[&str]| as_user(&app, user.secret(), &[&["experiment"], deed].concat()).await;
+    assert!(command(&["pause", &experiment]).await.ok().contains("paused by"));
+    command(&["resume", &experiment]).await.ok();
+    let pages = user.clone().at_pages();
+    let place = format!("/experiments/{experiment}");
+    assert_eq!(fill_in(&pages, &format!("{place}/pause"), "").await.header("location"), place);
+    fill_in(&pages, &format!("{place}/resume"), "").await;
+    let job = agent.job().await;
+    agent.finish(&job, &good()).await;
+    let path = format!("/api/v1{place}");
+    assert_eq!(
+        user.post(&format!("{path}/pause"), &()).await.refused(409),
+        "the experiment is over: there is nothing to pause"
+    );
+    let added = command(&["add", &experiment, "--repeat", "2", "--json"]).await.json();
+    assert_eq!((&added["progress"]["total"], &added["experiment"]["plan"]["repetitions"]), (&json!(3), &json!(3)));
+    assert!(pages.get(&format!("{place}/repetitions")).await.ok().text().contains("Each is 1 run more"));
+    fill_in(&pages, &format!("{place}/repetitions"), "repetitions=1").await;
+    let repetitions: Vec<_> = whole(&user, &experiment).await["runs"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .map(|run| run["repetition"].clone())
+        .collect();
+    assert_eq!(repetitions, [1, 2, 3, 4]);
+    for wrong in ["repetitions=0", "repetitions=many", "repetitions=99999"] {
+        assert_eq!(fill_in(&pages, &format!("{place}/repetitions"), wrong).await.status.as_u16(), 422, "{wrong}");
+    }
+    let asked = pages.get(&format!("{place}/cancel")).await.ok().text();
+    assert!(asked.contains("3 runs will not be done"), "{asked}");
+    command(&["cancel", &experiment, "--yes"]).await.ok();
+    assert_eq!(whole(&user, &experiment).await["progress"]["standing"], "over");
+    let log = admin.get("/api/v1/audit").await.ok().json();
+    let deeds: Vec<_> = log["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["what"])).collect();
+    for deed in ["experiment paused", "experiment resumed", "repetitions added", "experiment cancelled"] {
+        assert!(deeds.iter().any(|known| known == deed), "{deed}: {deeds:?}");
+    }
+}
+
+/// Waits until an experiment whose runs have all ended has more of them, or is over.
+async fn decision(app: &App, user: &Actor, before: &Value) {
+    let id = text(&before["experiment"]["id"]);
+    app.until("a decision", async || {
+        let now = whole(user, &id).await["progress"].clone();
+        (now["standing"] == "over" || now["total"] != before["progress"]["total"]).then_some(())
+    })
+    .await;
+}
+
+/// Does jobs as long as there are any: `fast` is 20 % faster, and figures scatter by so much.
+async fn work(app: &App, user: &Actor, agent: &mut Agent, id: &str, scatter: f64) -> Value {
+    let mut done = 0_u32;
+    loop {
+        let now = whole(user, id).await;
+        if now["progress"]["standing"] == "over" {
+            return now;
+        }
+        if now["progress"]["ended"] == now["progress"]["total"] {
+            decision(app, user, &now).await;
+            continue;
+        }
+        let job = agent.job().await;
+        done += 1;
+        let faster = if job.target == "fast" { 1.2 } else { 1.0 };
+        let noise = 1.0 + scatter * f64::from(done * 7 % 5);
+        agent.finish(&job, &scaled(faster * noise)).await;
+    }
+}
+
+#[tokio::test]
+async fn an_experiment_goes_on_until_its_differences_are_known() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let until = json!({"narrower_than": 0.05, "at_most": 7});
+    let plan = plan_with(&json!({"targets": ["slow", "fast"], "repetitions": 2, "until": until}));
+    let (experiment, runs) = submit(&user, &plan).await;
+    assert_eq!(runs.len(), 4);
+    let whole = work(&app, &user, &mut agent, &experiment, 0.001).await;
+    let narrowing = &whole["narrowing"];
+    assert_eq!(
+        (&narrowing["repetitions"], whole["runs"].as_array().map(Vec::len)),
+        (&json!(4), Some(8)),
+        "{narrowing}"
+    );
+    let pair = &narrowing["pairs"][0];
+    assert_eq!((&pair["target"], &pair["against"], &pair["state"]), (&json!("fast"), &json!("slow"), &json!("narrow")));
+    assert!((pair["ratio"].as_f64().expect("a ratio") - 1.2).abs() < 0.02, "{pair}");
+    let page = user.clone().at_pages().get(&format!("/experiments/{experiment}")).await.ok().text();
+    assert!(page.contains("Until the differences are known") && page.contains("narrow enough"), "{page}");
+    let shown = as_user(&app, user.secret(), &["experiment", "show", &experiment]).await.ok();
+    assert!(shown.contains("1 of 1 interval narrower than 5%, after 4 of at most 7 repetitions"), "{shown}");
+
+    let (experiment, _) = submit(&user, &plan).await;
+    let whole = work(&app, &user, &mut agent, &experiment, 0.2).await;
+    assert_eq!(
+        (&whole["narrowing"]["repetitions"], &whole["narrowing"]["pairs"][0]["state"]),
+        (&json!(7), &json!("wide"))
+    );
+    user.post(&format!("/api/v1/experiments/{experiment}/repetitions"), &json!({"repetitions": 1})).await.ok();
+}
+
+#[tokio::test]
+async fn whoever_cancels_an_experiment_that_decides_by_itself_has_the_last_word() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let until = json!({"narrower_than": 0.0001, "at_most": 9});
+    let plan = plan_with(&json!({"targets": ["slow", "fast"], "until": until}));
+    let (experiment, _) = submit(&user, &plan).await;
+    let add = format!("/api/v1/experiments/{experiment}/repetitions");
+    let refused = user.post(&add, &json!({"repetitions": 1})).await.refused(409);
+    assert!(refused.starts_with("the experiment gets its repetitions by itself"), "{refused}");
+    let first = agent.job().await;
+    agent.finish(&first, &good()).await;
+    let second = agent.job().await;
+    user.post(&format!("/api/v1/experiments/{experiment}/cancel"), &()).await.ok();
+    agent.end_cancelled(&second).await;
+    let whole = over(&app, &user, &experiment).await;
+    assert_eq!(whole["progress"]["total"], 2, "no further block");
+}
+
+/// A good summary with this p99, ms.
+fn with_p99(p99: f64) -> String {
+    let mut summary: Value = serde_json::from_str(&good_with("http_req_duration", "max", &json!(100.0))).expect("JSON");
+    summary["metrics"]["http_req_duration"]["values"]["p(99)"] = json!(p99);
+    summary.to_string()
+}
+
+/// A search for the knee of `fast`, whose p99 is 10 ms up to a rate and 90 ms beyond.
+async fn search(app: &App, user: &Actor, agent: &mut Agent, knee: f64, changes: &Value) -> Value {
+    let objective = json!({"objective": "p99<50ms, failures<1%", "from": 1_000, "to": 16_000, "duration_s": 1.0});
+    let mut plan = plan_with(&json!({"knee": objective, "repetitions": 2}));
+    for (name, value) in changes.as_object().expect("fields") {
+        plan[name] = value.clone();
+    }
+    plan.as_object_mut().expect("fields").remove("load");
+    let (experiment, _) = submit(user, &plan).await;
+    loop {
+        let now = whole(user, &experiment).await;
+        if now["progress"]["standing"] == "over" {
+            return now;
+        }
+        if now["progress"]["ended"] == now["progress"]["total"] {
+            decision(app, user, &now).await;
+            continue;
+        }
+        let job = agent.job().await;
+        let rate = f64::from(job.load.shape().expect("a shape").peak());
+        agent.finish(&job, &with_p99(if rate <= knee { 10.0 } else { 90.0 })).await;
+    }
+}
+
+#[tokio::test]
+async fn a_search_finds_the_highest_rate_at_which_the_objective_holds_and_shows_its_path() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let whole = search(&app, &user, &mut agent, 5_000.0, &json!({})).await;
+    let found = &whole["searches"][0];
+    assert_eq!((&found["state"], &found["target"]), (&json!("found"), &json!("fast")));
+    let knee = found["knee"].as_f64().expect("a rate");
+    assert!((4_700.0..=5_000.0).contains(&knee), "{found}");
+    let path = found["path"].as_array().expect("a path");
+    assert!(path.len() > 4 && path.iter().filter(|rung| rung["confirmed"] == true).count() >= 2, "{found}");
+    let id = text(&whole["experiment"]["id"]);
+    let page = user.clone().at_pages().get(&format!("/experiments/{id}")).await.ok().text();
+    assert!(page.contains("The knee is at") && page.contains("Path of the search") && page.contains("held"), "{page}");
+    let shown = as_user(&app, user.secret(), &["experiment", "watch", &id]).await.ok();
+    assert!(shown.contains("the knee is at") && shown.contains("confirmed"), "{shown}");
+    let refused =
+        user.post(&format!("/api/v1/experiments/{id}/repetitions"), &json!({"repetitions": 1})).await.refused(409);
+    assert_eq!(refused, "a search for the knee decides by itself how often it measures");
+}
+
+#[tokio::test]
+async fn a_search_without_a_knee_in_its_range_says_so() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let above = search(&app, &user, &mut agent, 90_000.0, &json!({})).await;
+    assert_eq!((&above["searches"][0]["state"], &above["searches"][0]["knee"]), (&json!("above_range"), &Value::Null));
+    let below = search(&app, &user, &mut agent, 10.0, &json!({})).await;
+    assert_eq!(below["searches"][0]["state"], "below_range");
+    // The summary has 51,230 iterations: k6 makes no higher rate than that.
+    let wide = json!({"knee": {"objective": "p99<50ms", "from": 1_000, "to": 200_000, "duration_s": 1.0}});
+    let saturated = search(&app, &user, &mut agent, 1e9, &wide).await;
+    let found = &saturated["searches"][0];
+    assert_eq!((&found["state"], &found["knee"]), (&json!("saturated"), &Value::Null), "{found}");
+    assert!(text(&found["told"]).contains("the generator is at its limit, not the target"), "{found}");
+}

@@ -1,0 +1,131 @@
+//! Experiments of several loads: as plans, as flags, in the form, and on their page.
+
+use brewbench::runs::queries;
+use serde_json::{Value, json};
+
+use crate::{
+    harness::{
+        Agent, App,
+        program::as_user,
+        submit::{plan_with, submit, text, vus},
+        summaries::good,
+    },
+    new_run::fill_in,
+};
+
+fn levels(runs: &Value) -> Vec<u64> {
+    let mut levels: Vec<_> =
+        runs.as_array().expect("runs").iter().map(|run| run["vus"].as_u64().expect("a number")).collect();
+    levels.sort_unstable();
+    levels
+}
+
+/// A plan without the load of all others.
+fn without_load(changes: &Value) -> Value {
+    let mut plan = plan_with(changes);
+    plan.as_object_mut().expect("fields").remove("load");
+    plan
+}
+
+#[tokio::test]
+async fn a_plan_of_several_loads_has_a_run_of_each_and_its_page_tells_them_apart() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let plan = without_load(&json!({"loads": [vus(1, 1.0), vus(2, 1.0)], "repetitions": 2}));
+    let (experiment, runs) = submit(&user, &plan).await;
+    let mut seen = Vec::new();
+    for id in &runs {
+        let job = agent.job().await;
+        assert_eq!(&job.run.to_string(), id);
+        seen.push(job.load.shape().expect("a shape").peak());
+        agent.finish(&job, &good()).await;
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, [1, 1, 2, 2]);
+    let whole = user.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json();
+    assert_eq!(levels(&whole["runs"]), [1, 1, 2, 2]);
+    assert_eq!(whole["experiment"]["plan"]["loads"], json!([vus(1, 1.0), vus(2, 1.0)]));
+    assert_eq!(whole["progress"]["standing"], "over");
+    let page = user.clone().at_pages().get(&format!("/experiments/{experiment}")).await.ok().text();
+    let page = page.replace('\u{a0}', " ");
+    assert!(page.contains("1, 2 VUs, 1 s measured") && page.contains("1 size × 2 loads × 2 repetitions"), "{page}");
+    assert!(page.contains("<th scope=\"col\">Load</th>") && page.contains("order shuffled by seed"), "{page}");
+    let run = queries::one(&app.state.db.read, &runs[0]).await.expect("a run").expect("a run");
+    let cell = queries::cell_of(&app.state.db.read, &run).await.expect("runs");
+    assert!(cell.len() == 2 && cell.iter().all(|other| other.load == run.load), "another load is another cell");
+}
+
+#[tokio::test]
+async fn loads_that_are_no_sweep_are_refused_with_the_reason() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let _agent = Agent::start(&app, "rack").await;
+    let rate = json!({"kind": "rate", "rate": 5, "duration_s": 1.0});
+    let search = json!({"objective": "p99<50ms", "from": 10, "to": 100, "duration_s": 1.0});
+    let many: Vec<_> = (1..=51).map(|level| vus(level, 1.0)).collect();
+    let unlike = "loads: several are constant, of one kind and as long as each other, and differ in their level only";
+    for (changes, sentence) in [
+        (json!({"loads": [vus(1, 1.0), vus(2, 2.0)]}), unlike),
+        (json!({"loads": [vus(1, 1.0), rate]}), unlike),
+        (json!({"loads": [vus(1, 1.0), {"kind": "script"}]}), unlike),
+        (json!({"loads": [vus(1, 1.0), vus(1, 1.0)]}), "loads: one is named twice"),
+        (json!({"loads": many}), "loads: there are 51; at most 50"),
+        (json!({"retries": 11}), "retries: at most 10"),
+        (
+            json!({"until": {"narrower_than": 0.02, "at_most": 9}}),
+            "until: there is no second target to tell a difference from the first",
+        ),
+        (
+            json!({"targets": ["fast", "slow"], "until": {"narrower_than": 0.02, "at_most": 3}}),
+            "until: at most between 4 and 100 repetitions",
+        ),
+        (json!({"loads": [vus(1, 1.0)], "knee": search}), "knee: it decides by itself about its loads; name none"),
+        (
+            json!({"knee": {"objective": "p99<50ms", "from": 100, "to": 10, "duration_s": 1.0}}),
+            "knee: it leads from 100 to 10: write the lower one first",
+        ),
+    ] {
+        let answer = user.post("/api/v1/experiments", &without_load(&changes)).await;
+        assert_eq!(answer.refused(422), sentence, "{changes}");
+    }
+    let nonsense = json!({"knee": {"objective": "p99>50ms", "from": 10, "to": 100, "duration_s": 1.0}});
+    let sentence = user.post("/api/v1/experiments", &without_load(&nonsense)).await.refused(422);
+    assert!(sentence.contains("condition 1 is \"p99>50ms\""), "{sentence}");
+    assert_eq!(user.count_runs().await, 0);
+}
+
+#[tokio::test]
+async fn the_command_and_the_form_take_lists_and_ranges() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let _agent = Agent::start(&app, "rack").await;
+    let flags = ["run", "new", "--target", "fast", "--size", "1/256MiB", "--duration", "1s", "--repeat", "1", "--json"];
+    let sweep = [&flags[..], &["--seed", "7", "--vus", "1..8", "x2"]].concat();
+    let made = as_user(&app, user.secret(), &sweep).await.json();
+    assert_eq!(levels(&made["runs"]), [1, 2, 4, 8]);
+    assert_eq!(made["experiment"]["plan"]["seed"], 7);
+    let again = as_user(&app, user.secret(), &sweep).await.json();
+    let order = |made: &Value| -> Vec<_> {
+        made["runs"].as_array().expect("runs").iter().map(|run| run["vus"].clone()).collect()
+    };
+    assert_eq!(order(&again), order(&made), "the seed gives the order");
+    let refused = as_user(&app, user.secret(), &[&flags[..], &["--vus", "1..8"]].concat()).await.refused(1);
+    assert_eq!(refused, "brewbench: --vus: a range needs a step: 1..8x2 doubles, 1..8+10 adds 10\n");
+
+    let pages = user.clone().at_pages();
+    let form = "target=fast&size=1%2F256MiB&load=rate&rate=100..300%2B100&duration=1s&warm-up=0s&repeat=2&seed=9";
+    let shown = pages.get(&format!("/runs/new?{form}")).await.ok().text();
+    assert!(shown.contains("6 runs, about 15") && shown.contains("1 target × 1 size × 3 loads × 2"), "{shown}");
+    assert!(shown.contains("--rate 100,200,300 --duration 1s") && shown.contains("--seed 9"), "{shown}");
+    let made = fill_in(&pages, "/runs/new", form).await;
+    let place = made.header("location").to_owned();
+    let whole = user.get(&format!("/api/v1{place}")).await.ok().json();
+    assert_eq!(whole["progress"]["total"], 6);
+    let again = pages.get(&format!("/runs/new?experiment={}", text(&whole["experiment"]["id"]))).await;
+    assert!(again.header("location").contains("rate=100%2C200%2C300"), "{}", again.header("location"));
+    assert!(!again.header("location").contains("seed="), "another order each time");
+    let wrong = pages.get(&format!("/runs/new?{form}&rate=9..1x2&until=5")).await.ok().text();
+    assert!(wrong.contains("Iterations per second: it leads from 9 to 1: write the lower one first"), "{wrong}");
+    assert!(wrong.contains("Narrower than: a share, such as 2%"), "{wrong}");
+}
