@@ -1,4 +1,7 @@
-//! `brewbench demo`: server, agent and a finished comparison in one process, with nothing to configure.
+//! `brewbench demo`: server, agent and a finished comparison in one process, with nothing to configure. Results that
+//! others published are there from the start, for who doesn't want to wait.
+
+mod sample;
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, process::ExitCode};
 
@@ -95,6 +98,11 @@ impl Demo {
         let site = server.state.public_url.clone();
         let serving = tokio::spawn(with_agent(server, options, shutdown.clone()));
 
+        if !self.once
+            && let Some(page) = sample::offer(&client, &site).await?
+        {
+            eprintln!("a sample, imported from what others published, is there already:\n{page}");
+        }
         let done = tokio::select! {
             done = self.compare(&client, events, &db) => done,
             () = shutdown.cancelled() => Err(anyhow::anyhow!("stopped")),

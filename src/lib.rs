@@ -6,7 +6,7 @@
 //! - [`catalog`]: targets, machine sizes, scenarios; [`fleet`]: agents.
 //! - [`runs`]: stored runs, how they get in, what they are worth; [`baselines`]: some of them under a name.
 //! - [`experiments`]: submissions; [`dispatch`]: who does which run.
-//! - [`compare`]: runs side by side; [`gate`]: whether that is a regression; [`reports`] and [`shares`]: comparisons for
+//! - [`compare`]: runs side by side; [`trends`]: a cell over versions and time; [`gate`]: whether that is a regression; [`reports`] and [`shares`]: comparisons for
 //!   people elsewhere; [`dashboard`]: the pages that look at all of it.
 //! - [`server`] puts the slices together; [`owner`] acts on a data folder without it.
 //! - [`cli`]: the commands; [`demo`]: all of it in one process; [`signal`]: how it ends.
@@ -36,5 +36,6 @@ pub mod server;
 pub mod shares;
 pub mod signal;
 pub mod state;
+pub mod trends;
 pub mod underway;
 pub mod web;

@@ -27,6 +27,7 @@ use crate::{
     limits::Limits,
     owner, reports, runs, shares,
     state::{AppState, Events},
+    trends,
     underway::Underway,
     web,
 };
@@ -187,6 +188,7 @@ fn api(state: &AppState, presence: &Presence, passkeys: &Passkeys) -> (Router<Ap
         .merge(gate::api())
         .merge(reports::api())
         .merge(shares::api())
+        .merge(trends::api())
         .merge(dispatch::api(presence.clone(), state.config.max_summary_bytes))
         .split_for_parts()
 }
@@ -201,12 +203,13 @@ pub fn router(state: &AppState, presence: Presence, passkeys: &Passkeys) -> Rout
         .route("/api/v1/openapi.json", get(openapi))
         .merge(api)
         .merge(auth::pages())
-        .merge(runs::pages())
+        .merge(runs::pages(state.config.max_summary_bytes))
         .merge(experiments::pages(presence.clone()))
         .merge(baselines::pages())
         .merge(compare::router())
         .merge(gate::pages())
         .merge(shares::pages())
+        .merge(trends::pages())
         .merge(dashboard::pages(presence.clone()))
         .merge(dispatch::channel(presence))
         .fallback(web::errors::not_found)

@@ -82,9 +82,13 @@ async fn made(client: &Client) -> anyhow::Result<Vec<Run>> {
         sizes: vec![ROOMY.to_owned()],
         scenario: "hash".to_owned(),
         parameters: BTreeMap::new(),
-        load: LoadBody::Vus { vus: 10, duration_s: 3.0 }.try_into()?,
+        loads: vec![LoadBody::Vus { vus: 10, duration_s: 3.0 }.try_into()?],
+        knee: None,
         warm_up_s: 1.0,
         repetitions: REPETITIONS,
+        until: None,
+        retries: 0,
+        seed: None,
         agent: None,
     };
     let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;

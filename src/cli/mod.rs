@@ -25,6 +25,7 @@ pub mod size;
 pub mod table;
 pub mod target;
 pub mod token;
+pub mod trend;
 pub mod user;
 mod view;
 
@@ -86,6 +87,9 @@ enum Command {
     /// Links to a comparison that need no login
     #[command(subcommand)]
     Share(share::Share),
+    /// Cells over versions and time: list, show, confirm or dismiss a change
+    #[command(subcommand)]
+    Trend(trend::Trend),
     /// Server implementations that agents can start
     #[command(subcommand)]
     Target(target::Target),
@@ -162,6 +166,7 @@ impl Cli {
             Command::Report(report) => report.run().await?,
             Command::Share(share) => share.run().await?,
             Command::View(view) => view.run().await?,
+            Command::Trend(trend) => trend.run().await?,
             Command::Target(target) => target.run().await?,
             Command::Size(size) => size.run().await?,
             Command::Scenario(scenario) => scenario.run().await?,

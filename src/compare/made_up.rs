@@ -8,6 +8,7 @@ pub fn run(target: &str, repetition: u32) -> Run {
     Run {
         experiment: None,
         data_received_bytes: Some(2e7),
+        received_per_s: Some(2e6),
         target_sha256: Some(format!("{target}-sum")),
         ..made_up::finished(target, repetition)
     }
@@ -24,7 +25,7 @@ pub fn sized(target: &str, repetition: u32, vcpus: f64) -> Run {
 
 /// Throughput times a factor, latency by the same factor less.
 pub fn faster(mut run: Run, factor: f64) -> Run {
-    for more in [&mut run.rps, &mut run.data_received_bytes] {
+    for more in [&mut run.rps, &mut run.data_received_bytes, &mut run.received_per_s] {
         *more = more.map(|value| value * factor);
     }
     for less in [&mut run.avg_ms, &mut run.p50_ms, &mut run.p90_ms, &mut run.p95_ms, &mut run.p99_ms, &mut run.max_ms] {

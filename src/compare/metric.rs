@@ -94,7 +94,7 @@ impl Metric {
             Self::P999Ms => "p99.9 ms",
             Self::MaxMs => "max ms",
             Self::ErrorRate => "failed",
-            Self::CpuMs => "CPU ms/request",
+            Self::CpuMs => "CPU ms",
             Self::Memory => "memory",
             Self::ReceivedPerS => "received",
         }
@@ -201,9 +201,7 @@ impl Metric {
             Self::ErrorRate => run.error_rate,
             Self::CpuMs => run.cpu_ms_per_request,
             Self::Memory => run.target_memory_bytes.map(|bytes| bytes as f64),
-            Self::ReceivedPerS => {
-                run.data_received_bytes.zip(run.measured_s.filter(|s| *s > 0.0)).map(|(bytes, s)| bytes / s)
-            }
+            Self::ReceivedPerS => run.received_per_s,
         }
     }
 

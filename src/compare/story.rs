@@ -100,6 +100,9 @@ impl CellStory {
         for (number, moment) in &mut moments {
             moment.at_s = f64::from((number + 1) * step_s);
         }
+        // k6 ends a little after the last whole second: what is left of it is no point of its own.
+        let whole = f64::from(step_s) * stretches.len() as f64;
+        moments.retain(|number, moment| *number == 0 || moment.elapsed_s >= 0.3 * whole);
         Self { subject, repetitions: stretches.len(), moments: moments.into_values().collect(), latencies: all }
     }
 }
@@ -117,7 +120,9 @@ fn add_seconds(moments: &mut BTreeMap<u32, Moment>, stretch: &Stretch, step_s: u
 }
 
 fn add_usage(moments: &mut BTreeMap<u32, Moment>, stretch: &Stretch, step_s: u32) {
-    for pair in stretch.usage.windows(2) {
+    // The last sample was taken when k6 had gone, so it is partly idle.
+    let usage = stretch.usage.split_last().map_or(&[][..], |(_, but_last)| but_last);
+    for pair in usage.windows(2) {
         let (from_ms, until_ms) = (pair[0].at_ms, pair[1].at_ms);
         let Ok(at_ms) = u32::try_from(until_ms.saturating_sub(1)) else { continue };
         let Some(moment) = moments.get_mut(&(at_ms / 1_000 / step_s)) else { continue };

@@ -1,6 +1,6 @@
 //! A sweep: the same under rising load. Throughput against load, latency against throughput, and the knee. Pure.
 //!
-//! The knee of a target is the least load at which its throughput is within [`KNEE`] of the most that it reaches: from
+//! The knee of a target is the least load at which its throughput is within 5 % of the most that it reaches: from
 //! there on more load brings waiting and no more answers. Where k6 was the bottleneck at that load, or at the highest,
 //! nobody knows where the target's knee is, and none is told; nor where throughput still rises at the highest load.
 

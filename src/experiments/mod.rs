@@ -11,6 +11,7 @@ pub mod draft;
 pub mod drawing;
 pub mod fits;
 pub mod forecast;
+pub mod gather;
 pub mod knee;
 pub mod list;
 pub mod new;
@@ -126,6 +127,7 @@ pub fn pages(presence: Presence) -> Router<AppState> {
 pub fn api(presence: Presence) -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::list, api::submit))
+        .routes(routes!(gather::gather))
         .routes(routes!(api::show))
         .routes(routes!(acts::cancel))
         .routes(routes!(acts::pause))

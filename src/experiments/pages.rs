@@ -13,7 +13,7 @@ use serde::Deserialize;
 use url::form_urlencoded;
 
 use super::{
-    Experiment, ExperimentWithRuns, Progress, acts, api,
+    Experiment, ExperimentWithRuns, Progress, acts, api, gather,
     knee::Search,
     list, new,
     progress::{Standing, counted, progress},
@@ -50,6 +50,7 @@ pub fn router() -> Router<AppState> {
         .route("/runs/new/check", get(new::recheck))
         .route("/experiments", get(list::index))
         .route("/experiments/live", get(list::live))
+        .route("/experiments/gathered", post(gather::post))
         .route("/experiments/{id}", get(show))
         .route("/experiments/{id}/live", get(follow))
         .route("/experiments/{id}/note", post(remarks::post_note))
@@ -168,6 +169,11 @@ impl ExperimentView {
 
     fn may_submit(&self) -> bool {
         self.scope >= Scope::Submit
+    }
+
+    /// Whether somebody may submit it again: not what was measured somewhere else.
+    fn may_repeat(&self) -> bool {
+        self.may_submit() && !self.experiment.plan.scenario.is_empty()
     }
 
     fn submitted(&self) -> Moment {

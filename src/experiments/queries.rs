@@ -243,3 +243,26 @@ pub async fn replan(
     }
     Ok(done.rows_affected() > 0)
 }
+
+/// Stores an experiment whose runs were made somewhere else.
+pub async fn insert_gathered(
+    connection: &mut SqliteConnection,
+    id: &str,
+    name: &str,
+    plan: &Plan,
+    by: &str,
+    now: i64,
+) -> sqlx::Result<()> {
+    let plan = serde_json::to_string(plan).map_err(decode)?;
+    sqlx::query!(
+        "insert into experiment (id, name, plan, created_by, created_at) values (?, ?, ?, ?, ?)",
+        id,
+        name,
+        plan,
+        by,
+        now
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

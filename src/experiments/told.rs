@@ -29,6 +29,9 @@ pub fn with_versions(mut runs: Vec<Run>) -> Vec<Run> {
 
 /// What was asked for, in one line.
 pub fn asked(plan: &Plan) -> String {
+    if plan.scenario.is_empty() {
+        return "imported: measured somewhere else".to_owned();
+    }
     let mut parts = vec![plan.scenario.clone()];
     parts.extend(plan.parameters.iter().map(|(name, value)| format!("{name}={value}")));
     parts.push(how_hard(plan));

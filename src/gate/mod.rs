@@ -3,7 +3,7 @@
 //! It closes only on a difference that is real, by the same statistics as the compare page, and beyond a rule's limit.
 //! Where it can't say, it says why: too few repetitions, invalid runs, unlike surroundings. [`rule`] reads the rules,
 //! [`cells`] finds what can be held against what, [`unlike`] what forbids it, [`decide`] decides; [`markdown`] and
-//! [`junit`] tell. All of that is pure; [`api`] reads and answers, [`pages`] shows.
+//! [`junit`] tell. All of that is pure; [`mod@api`] reads and answers, [`mod@pages`] shows.
 
 pub mod api;
 pub mod cells;

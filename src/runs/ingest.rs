@@ -1,4 +1,4 @@
-//! How figures get into the store: results of agents, and summaries that somebody brought.
+//! How the results of agents get into the store.
 //!
 //! **The rule for results.** A run takes the first whole result that arrives for it from the agent that it was given to.
 //! A result that comes twice, or after the run was cancelled, is acknowledged (so that the agent can forget it) and
@@ -17,12 +17,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    Run, RunSize, blob,
+    blob,
     material::{self, Made, Material, Seen},
     queries::{
         self, costs,
         endings::{self, Ending},
-        imports::{self, NewImport},
         judgements::{self, Asked},
         leases,
     },
@@ -206,40 +205,4 @@ impl End {
             (None, _) => None,
         }
     }
-}
-
-/// What is known of an imported summary besides itself.
-#[derive(Clone, Debug, Default)]
-pub struct ImportAbout {
-    /// Name of the target.
-    pub target: String,
-    /// Its version.
-    pub version: Option<String>,
-    /// The machine size that it had.
-    pub size: Option<RunSize>,
-    /// What was run.
-    pub scenario: Option<String>,
-    /// Which repetition, from 1.
-    pub repetition: u32,
-}
-
-/// Stores a summary as a run of its own. Committed when this returns; nothing is stored on error.
-pub async fn import(db: &Db, about: ImportAbout, bytes: &[u8], by: &str) -> Result<Run> {
-    let parsed = summary::parse(bytes).map_err(|fault| Error::Invalid(fault.to_string()))?;
-    let limits = judgements::limits(&db.read, about.scenario.as_deref()).await?.limits;
-    let material = Material { figures: parsed.figures(), made: None };
-    let Judgement { verdict, reasons } = material.judge(&limits);
-    let import = NewImport {
-        id: RunId::now().to_string(),
-        about,
-        created_by: by.to_owned(),
-        figures: material.figures,
-        verdict,
-        reasons,
-        limits,
-        k6_version: parsed.k6_version,
-        summary: blob::pack(bytes),
-        now: now_ms(),
-    };
-    Ok(imports::insert(&db.write, import).await?)
 }

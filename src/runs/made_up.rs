@@ -88,6 +88,7 @@ fn begun(target: &str, repetition: u32, phase: &str) -> Run {
         target_memory_bytes: None,
         data_received_bytes: None,
         data_sent_bytes: None,
+        received_per_s: None,
         iterations: None,
         dropped_iterations: None,
         checks_passed: None,

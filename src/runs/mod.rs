@@ -1,4 +1,4 @@
-//! Stored runs: history, one run, import, results. A [`Run`] is the same in JSON, on pages and in commands.
+//! Stored runs: history, one run, imports, results. A [`Run`] is the same in JSON, on pages and in commands.
 
 pub mod api;
 pub mod blob;
@@ -7,6 +7,8 @@ pub mod cost;
 pub mod csv;
 pub mod environment;
 pub mod filter;
+pub mod folder;
+pub mod import;
 pub mod ingest;
 pub mod load;
 #[cfg(test)]
@@ -110,6 +112,9 @@ pub struct Run {
     pub data_received_bytes: Option<f64>,
     /// Bytes sent in the measured phase.
     pub data_sent_bytes: Option<f64>,
+    /// Bytes received per second of the measured phase; where the summary is a text, as it says.
+    #[serde(default)]
+    pub received_per_s: Option<f64>,
     /// Iterations of the script.
     pub iterations: Option<u64>,
     /// Iterations that k6 could not start in time.
@@ -154,7 +159,7 @@ pub struct Run {
 pub enum Origin {
     /// Measured by an agent.
     Agent,
-    /// Brought as a summary.
+    /// Brought by somebody: k6's summary or text report, or wrk's output.
     Import,
 }
 
@@ -205,14 +210,17 @@ impl Run {
     }
 }
 
-/// Pages.
-pub fn pages() -> Router<AppState> {
-    pages::router()
+/// Pages. A form of files may be as large as said.
+pub fn pages(max_summary_bytes: usize) -> Router<AppState> {
+    pages::router(max_summary_bytes)
 }
 
 /// JSON. Imports may be as large as said, everything else stays small.
 pub fn api(max_summary_bytes: usize) -> OpenApiRouter<AppState> {
-    let import = OpenApiRouter::new().routes(routes!(api::import)).layer(DefaultBodyLimit::max(max_summary_bytes));
+    let import = OpenApiRouter::new()
+        .routes(routes!(api::import::one))
+        .routes(routes!(api::import::folder))
+        .layer(DefaultBodyLimit::max(max_summary_bytes));
     OpenApiRouter::new()
         .routes(routes!(api::list))
         .routes(routes!(api::export::export))

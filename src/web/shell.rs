@@ -29,6 +29,8 @@ pub enum Section {
     Experiments,
     /// Runs side by side.
     Compare,
+    /// Cells over versions and time.
+    Trends,
     /// Server implementations.
     Targets,
     /// k6 scripts.
@@ -53,11 +55,12 @@ pub struct NavEntry {
     section: Section,
 }
 
-const NAVIGATION: [NavEntry; 9] = [
+const NAVIGATION: [NavEntry; 10] = [
     NavEntry { label: "Dashboard", href: "/", section: Section::Dashboard },
     NavEntry { label: "Runs", href: "/runs", section: Section::Runs },
     NavEntry { label: "Experiments", href: "/experiments", section: Section::Experiments },
     NavEntry { label: "Compare", href: "/compare", section: Section::Compare },
+    NavEntry { label: "Trends", href: "/trends", section: Section::Trends },
     NavEntry { label: "Targets", href: "/targets", section: Section::Targets },
     NavEntry { label: "Scenarios", href: "/scenarios", section: Section::Scenarios },
     NavEntry { label: "Sizes", href: "/sizes", section: Section::Sizes },

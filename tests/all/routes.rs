@@ -57,6 +57,9 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/audit", Admin),
     ("GET", "/runs", Read),
     ("GET", "/runs/live", Read),
+    ("GET", "/runs/import", Submit),
+    ("POST", "/runs/import", Submit),
+    ("GET", "/runs/imported", Read),
     ("GET", "/runs/label", Submit),
     ("POST", "/runs/label", Submit),
     ("GET", "/runs/delete", Submit),
@@ -80,6 +83,7 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/runs/new/check", Read),
     ("GET", "/experiments", Read),
     ("GET", "/experiments/live", Read),
+    ("POST", "/experiments/gathered", Submit),
     ("GET", "/experiments/{id}", Read),
     ("GET", "/experiments/{id}/live", Read),
     ("POST", "/experiments/{id}/note", Submit),
@@ -103,6 +107,9 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/shares/{id}/revoke", Submit),
     ("POST", "/shares/{id}/revoke", Submit),
     ("GET", "/shared/{secret}", Nothing),
+    ("GET", "/trends", Read),
+    ("GET", "/trends/{target}/{cell}", Read),
+    ("POST", "/trends/{target}/{cell}/judge", Submit),
     ("GET", "/dashboard/live", Read),
     ("GET", "/scenarios", Read),
     ("POST", "/scenarios", Submit),
@@ -163,6 +170,7 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("DELETE", "/api/v1/agent-keys/{name}", Admin),
     ("GET", "/api/v1/runs", Read),
     ("POST", "/api/v1/runs/import", Submit),
+    ("POST", "/api/v1/runs/import/folder", Submit),
     ("GET", "/api/v1/runs/{id}", Read),
     ("DELETE", "/api/v1/runs/{id}", Submit),
     ("GET", "/api/v1/runs/{id}/series", Read),
@@ -184,6 +192,7 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("DELETE", "/api/v1/runs/{id}/labels/{label}", Submit),
     ("GET", "/api/v1/runs/export", Read),
     ("POST", "/api/v1/experiments", Submit),
+    ("POST", "/api/v1/experiments/gathered", Submit),
     ("GET", "/api/v1/experiments/{id}", Read),
     ("POST", "/api/v1/experiments/{id}/pause", Submit),
     ("POST", "/api/v1/experiments/{id}/resume", Submit),
@@ -203,13 +212,22 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/api/v1/shares", Read),
     ("POST", "/api/v1/shares", Submit),
     ("DELETE", "/api/v1/shares/{id}", Submit),
+    ("GET", "/api/v1/trends", Read),
+    ("GET", "/api/v1/trends/{target}/{cell}", Read),
+    ("PUT", "/api/v1/trends/{target}/{cell}/changes/{run}", Submit),
+    ("DELETE", "/api/v1/trends/{target}/{cell}/changes/{run}", Submit),
     ("GET", "/api/v1/agent/channel", AgentKey),
     ("PUT", "/api/v1/agent/runs/{id}/result", AgentKey),
 ];
 
 fn address(path: &str) -> String {
-    let path = path.replace("{id}", "00000000-0000-7000-8000-000000000000").replace("{name}", "nobody");
-    path.replace("{label}", "quick").replace("{secret}", "bbc_nothing")
+    path.replace("{id}", "00000000-0000-7000-8000-000000000000")
+        .replace("{name}", "nobody")
+        .replace("{label}", "quick")
+        .replace("{target}", "nobody")
+        .replace("{cell}", "0123456789abcdef")
+        .replace("{run}", "00000000-0000-7000-8000-000000000000")
+        .replace("{secret}", "bbc_nothing")
 }
 
 fn is_page(path: &str) -> bool {
@@ -361,7 +379,7 @@ const ASTRAY: &[(&str, &str, &str, u16, &str)] = &[
     ("POST", "/api/v1/sizes", "{\"name\": 1}", 422, "name"),
     ("POST", "/api/v1/scenarios", "\u{0}", 422, "JSON"),
     ("POST", "/api/v1/invites", "{\"role\": \"king\"}", 422, "king"),
-    ("POST", "/api/v1/runs/import?target=t", "not JSON", 422, "line 1, column 2"),
+    ("POST", "/api/v1/runs/import?target=t", "not JSON", 422, "begins neither JSON"),
 ];
 
 #[tokio::test]

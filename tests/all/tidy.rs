@@ -9,7 +9,7 @@ use std::{
 const FOLDERS: [&str; 3] = ["src", "agents", "tests"];
 
 /// The slices of the server, and the tables that each writes.
-const SLICES: [(&str, &[&str]); 13] = [
+const SLICES: [(&str, &[&str]); 14] = [
     ("web", &[]),
     ("auth", &["user", "passkey", "invite", "session", "token", "audit"]),
     ("catalog", &["target", "target_colour", "machine_size", "scenario_revision"]),
@@ -22,6 +22,7 @@ const SLICES: [(&str, &[&str]); 13] = [
     ("gate", &[]),
     ("reports", &[]),
     ("shares", &["share"]),
+    ("trends", &["trend_judgement"]),
     ("dashboard", &[]),
 ];
 
@@ -175,10 +176,11 @@ fn the_arrows_between_slices_point_one_way() {
     must_not_use("src/runs", &["experiments", "dispatch"]);
     must_not_use("src/experiments", &["dispatch"]);
     must_not_use("src/baselines", &["experiments", "dispatch", "compare", "fleet"]);
-    must_not_use("src/compare", &["dispatch", "fleet", "gate", "reports", "shares"]);
+    must_not_use("src/compare", &["dispatch", "fleet", "gate", "reports", "shares", "trends"]);
     for above in ["src/gate", "src/reports", "src/shares"] {
         must_not_use(above, &["experiments", "dispatch", "fleet"]);
     }
+    must_not_use("src/trends", &["experiments", "dispatch", "fleet"]);
     must_not_use("src/dashboard", &["dispatch"]);
     for (slice, _) in SLICES.iter().filter(|(slice, _)| *slice != "dashboard") {
         must_not_use(&format!("src/{slice}"), &["dashboard"]);
@@ -249,6 +251,9 @@ fn what_decides_does_no_io() {
         "src/runs/verdict/steadiness.rs",
         "src/runs/verdict/series.rs",
         "src/runs/material.rs",
+        "src/runs/folder.rs",
+        "src/trends/cell.rs",
+        "src/trends/history.rs",
         "src/web/spark.rs",
         "src/gate/rule.rs",
         "src/gate/cells.rs",

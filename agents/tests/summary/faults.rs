@@ -90,7 +90,7 @@ fn text_that_is_no_json() {
         (" \n\t", "the document: is empty"),
         (&down[..100], "line 5, column 38: the JSON ends in the middle (EOF while parsing a string)"),
         ("{\n", "line 2, column 0: the JSON ends in the middle (EOF while parsing an object)"),
-        ("http_reqs: 5", "line 1, column 1: expected value"),
+        ("http_reqs: 5", "line 1: \"http_reqs: 5\" begins neither JSON nor k6's text report nor wrk's output"),
         ("{} {}", "line 1, column 4: something follows the end of the JSON"),
         ("{\"metrics\": {\n\"a\": NaN}}", "line 2, column 6: NaN is no number in JSON"),
         ("{\"metrics\": Infinity}", "line 1, column 13: Infinity is no number in JSON"),

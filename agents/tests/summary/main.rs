@@ -3,6 +3,7 @@
 mod faults;
 mod properties;
 mod real;
+mod texts;
 
 use std::path::PathBuf;
 

@@ -61,11 +61,12 @@ fn handle_summary_of_k6_1() {
         dropped_iterations: None,
         data_received_bytes: Some(9_836_160),
         data_sent_bytes: Some(3_791_020),
+        received_per_s: None,
         checks_passed: Some(51_230),
         checks_failed: Some(0),
         vus_max: Some(10),
-        thresholds_failed: 0,
-        thresholds: 0,
+        thresholds_failed: Some(0),
+        thresholds: Some(0),
     };
     assert_eq!(figures, expected);
 }
@@ -115,11 +116,12 @@ fn summary_export_with_everything_in_it() {
         dropped_iterations: Some(1),
         data_received_bytes: Some(1_356_448),
         data_sent_bytes: Some(545_528),
+        received_per_s: None,
         checks_passed: Some(7372),
         checks_failed: Some(3686),
         vus_max: Some(13),
-        thresholds_failed: 3,
-        thresholds: 6,
+        thresholds_failed: Some(3),
+        thresholds: Some(6),
     };
     assert_eq!(figures, expected);
 }
@@ -205,11 +207,12 @@ fn machine_readable() {
         dropped_iterations: Some(1),
         data_received_bytes: Some(1_354_608),
         data_sent_bytes: Some(544_788),
+        received_per_s: None,
         checks_passed: Some(7362),
         checks_failed: Some(3681),
         vus_max: Some(13),
-        thresholds_failed: 0,
-        thresholds: 0,
+        thresholds_failed: Some(0),
+        thresholds: Some(0),
     };
     assert_eq!(figures, expected);
     let names: Vec<_> = summary.root.checks.iter().map(|check| (check.name.as_str(), check.path.as_str())).collect();

@@ -64,7 +64,7 @@ pub enum Run {
     Label(Label),
     /// Write, print or remove the note of a run
     Note(NoteOf),
-    /// Import k6's end-of-test JSON files as runs
+    /// Import what k6 or wrk wrote elsewhere: JSON, text reports, or a folder with an index
     Import(Import),
     /// Judge runs anew by today's rules and limits, from what is stored of them
     Rejudge(Rejudge),

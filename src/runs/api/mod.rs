@@ -2,6 +2,7 @@
 
 pub mod environment;
 pub mod export;
+pub mod import;
 pub mod limits;
 pub mod live;
 pub mod rejudge;
@@ -12,24 +13,21 @@ pub mod views;
 
 use axum::{
     Json,
-    body::Bytes,
-    extract::{Path, State, rejection::BytesRejection},
-    http::{HeaderName, StatusCode, header},
+    extract::{Path, State},
+    http::{HeaderName, header},
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_agent::wire::{now_ms, summary};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::{
-    Run, RunList, RunSize, blob,
+    Run, RunList, blob,
     filter::Wanted,
-    ingest::{self, ImportAbout},
     queries::{self, endings},
 };
 use crate::{
-    auth::{Read, Submit, api::checked_name},
-    catalog::{self, find_size},
+    auth::{Read, Submit},
     error::{Asked, Error, ErrorBody, Result},
     state::{AppState, RunChanged},
 };
@@ -70,7 +68,7 @@ pub async fn found(state: &AppState, id: &str) -> Result<Run> {
     queries::one(&state.db.read, id).await?.ok_or_else(|| Error::NotFound(format!("run {id:?}")))
 }
 
-/// k6's end-of-test JSON of a run, verbatim.
+/// k6's end-of-test JSON of a run, or the text that was imported, verbatim.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/summary", tag = "runs", params(("id" = String, Path)),
     responses((status = 200, content_type = "application/json"), (status = 404, body = ErrorBody)))]
 pub async fn summary(
@@ -81,63 +79,14 @@ pub async fn summary(
     found(&state, &id).await?;
     let body = queries::summary(&state.db.read, &id).await?;
     let body = body.ok_or_else(|| Error::NotFound(format!("summary of run {id:?}")))?;
+    let body = blob::unpack(&body).map_err(Error::internal)?;
+    let (kind, ending) =
+        if summary::is_json(&body) { ("application/json", "json") } else { ("text/plain; charset=utf-8", "txt") };
     let headers = [
-        (header::CONTENT_TYPE, "application/json".to_owned()),
-        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{}.json\"", id.replace(['"', '\\'], ""))),
+        (header::CONTENT_TYPE, kind.to_owned()),
+        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{}.{ending}\"", id.replace(['"', '\\'], ""))),
     ];
-    Ok((headers, blob::unpack(&body).map_err(Error::internal)?))
-}
-
-/// What is known of a summary besides itself.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub struct ImportQuery {
-    /// Name of the target.
-    target: String,
-    /// Its version.
-    version: Option<String>,
-    /// Name of a machine size, or short as `2/4GiB`.
-    size: Option<String>,
-    /// What was run.
-    scenario: Option<String>,
-    /// Which repetition, from 1.
-    repetition: Option<u32>,
-}
-
-/// Import one of k6's end-of-test JSON files, as it is: `handleSummary` data, `--summary-export`, or the
-/// machine-readable summary.
-#[utoipa::path(post, path = "/api/v1/runs/import", tag = "runs", params(ImportQuery),
-    request_body(content_type = "application/json", description = "the file, verbatim"),
-    responses((status = 201, body = RunList), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody)))]
-pub async fn import(
-    Submit(caller): Submit,
-    State(state): State<AppState>,
-    Asked(query): Asked<ImportQuery>,
-    bytes: Result<Bytes, BytesRejection>,
-) -> Result<(StatusCode, Json<RunList>)> {
-    let limit = state.config.max_summary_bytes;
-    let too_large = |_| Error::TooLarge(format!("the file is larger than the limit of {limit} bytes"));
-    let bytes = bytes.map_err(too_large)?;
-    let size = match query.size {
-        None => None,
-        Some(meant) => {
-            let sizes = catalog::queries::sizes(&state.db.read).await?;
-            let size =
-                find_size(&sizes, &meant).ok_or_else(|| Error::Invalid(format!("size: there is no {meant:?}")))?;
-            Some(RunSize { name: size.name.clone(), vcpus: size.vcpus, memory_bytes: size.memory_bytes })
-        }
-    };
-    let plain = |text: Option<String>| text.map(|text| checked_name(&text).map(str::to_owned)).transpose();
-    let about = ImportAbout {
-        target: checked_name(&query.target)?.to_owned(),
-        version: plain(query.version)?,
-        size,
-        scenario: plain(query.scenario)?,
-        repetition: query.repetition.unwrap_or(1).max(1),
-    };
-    let run = ingest::import(&state.db, about, &bytes, &caller.name).await?;
-    tell(&state, &run);
-    Ok((StatusCode::CREATED, Json(RunList { runs: vec![run] })))
+    Ok((headers, body))
 }
 
 /// Cancel a run that waits or runs.

@@ -85,7 +85,7 @@ fn section_of(name: &str) -> &'static str {
     match name {
         _ if name.contains('{') => "By tag",
         "http_reqs" | "http_req_failed" => "HTTP",
-        _ if begins(&["http_req_"]) => "HTTP",
+        _ if begins(&["http_req_", "wrk_"]) => "HTTP",
         "iterations" | "iteration_duration" | "dropped_iterations" | "vus" | "vus_max" | "checks"
         | "group_duration" => "Execution",
         "data_sent" | "data_received" => "Network",

@@ -11,6 +11,7 @@ pub mod finder;
 pub mod follow;
 pub mod headline;
 pub mod history;
+pub mod import;
 pub mod line;
 pub mod machine;
 pub mod metrics;
@@ -23,14 +24,18 @@ pub mod views;
 
 use axum::{
     Extension, Router,
+    extract::DefaultBodyLimit,
     routing::{get, post},
 };
 
 use crate::state::AppState;
 
-/// The pages of this slice.
-pub fn router() -> Router<AppState> {
+/// The pages of this slice. A form of files may be as large as said.
+pub fn router(max_summary_bytes: usize) -> Router<AppState> {
+    let limit = DefaultBodyLimit::max(max_summary_bytes);
     Router::new()
+        .route("/runs/import", get(import::form).post(import::import).layer(limit))
+        .route("/runs/imported", get(import::imported))
         .route("/runs", get(history::history))
         .route("/runs/live", get(history::live))
         .route("/runs/label", get(chosen::ask_label).post(chosen::label))

@@ -30,6 +30,7 @@ use crate::{
     runs::{
         Origin, Run, Verdict, api, blob,
         environment::{self, Fact, Group},
+        import::ImportedFile,
         ingest::Evidence,
         queries::{
             self,
@@ -86,6 +87,8 @@ pub struct RunView {
 /// What the summary says.
 #[derive(Debug)]
 struct Figures {
+    /// What an import was taken for.
+    taken: Option<String>,
     metrics: Metrics,
     checks: Vec<CheckGroup>,
     thresholds: Vec<Threshold>,
@@ -161,6 +164,7 @@ impl RunView {
             enforced: machine::enforced(&run),
             stages: stages::stages(&phases, now),
             figures: summary.as_ref().map(|summary| Figures {
+                taken: (run.origin == Origin::Import).then(|| ImportedFile::of(None, &run.id, summary).sentence()),
                 metrics: metrics::metrics(summary),
                 checks: checks::checks(summary),
                 thresholds: checks::thresholds(summary),

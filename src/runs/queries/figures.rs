@@ -19,6 +19,7 @@ pub(super) struct FigureColumns {
     pub max_ms: Option<f64>,
     pub data_received_bytes: Option<f64>,
     pub data_sent_bytes: Option<f64>,
+    pub received_per_s: Option<f64>,
     pub iterations: Option<i64>,
     pub dropped_iterations: Option<i64>,
     pub checks_passed: Option<i64>,
@@ -47,12 +48,13 @@ impl From<&Figures> for FigureColumns {
             max_ms: latency.max_ms,
             data_received_bytes: bytes(figures.data_received_bytes),
             data_sent_bytes: bytes(figures.data_sent_bytes),
+            received_per_s: figures.received_per_s,
             iterations: count(figures.iterations),
             dropped_iterations: count(figures.dropped_iterations),
             checks_passed: count(figures.checks_passed),
             checks_failed: count(figures.checks_failed),
-            thresholds: Some(figures.thresholds),
-            thresholds_failed: Some(figures.thresholds_failed),
+            thresholds: figures.thresholds,
+            thresholds_failed: figures.thresholds_failed,
         }
     }
 }

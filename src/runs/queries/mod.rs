@@ -1,5 +1,6 @@
 //! SQL of runs. A change of phase is guarded by the phase that it starts from, so that of two that race only one counts.
 
+pub mod cells;
 pub mod costs;
 pub mod endings;
 mod figures;
@@ -91,6 +92,7 @@ pub struct RunRow {
     retries: i64,
     target_cpu_us: Option<i64>,
     target_memory_bytes: Option<i64>,
+    received_per_s: Option<f64>,
 }
 
 fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
@@ -170,6 +172,7 @@ impl TryFrom<RunRow> for Run {
             retries: _,
             target_cpu_us,
             target_memory_bytes,
+            received_per_s,
         } = row;
         let size = match (size_name, vcpus, memory_bytes) {
             (Some(name), Some(vcpus), Some(memory)) => {
@@ -217,6 +220,10 @@ impl TryFrom<RunRow> for Run {
             max_ms,
             data_received_bytes,
             data_sent_bytes,
+            received_per_s: received_per_s.or_else(|| {
+                let seconds = measured_ms.filter(|ms| *ms > 0.0).map(|ms| ms / 1_000.0);
+                data_received_bytes.zip(seconds).map(|(bytes, seconds)| bytes / seconds)
+            }),
             iterations: whole(iterations)?,
             dropped_iterations: whole(dropped_iterations)?,
             checks_passed: whole(checks_passed)?,

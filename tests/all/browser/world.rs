@@ -59,7 +59,7 @@ impl Map {
 }
 
 /// The pages that need nothing to be there.
-const PLAIN: [(&str, &str); 18] = [
+const PLAIN: [(&str, &str); 20] = [
     ("dashboard", "/"),
     ("runs", "/runs"),
     ("new-run", "/runs/new"),
@@ -68,6 +68,8 @@ const PLAIN: [(&str, &str); 18] = [
     ("baselines", "/baselines"),
     ("shares", "/shares"),
     ("gate", "/gate"),
+    ("trends", "/trends"),
+    ("import", "/runs/import"),
     ("targets", "/targets"),
     ("scenarios", "/scenarios"),
     ("sizes", "/sizes"),
@@ -119,21 +121,9 @@ impl World {
         let (app, mut map) = (app().await, Map::default());
         let user = app.user().await;
         people(&app).await;
-        let mut imports = Vec::new();
-        for repetition in 1..=4 {
-            let wobble = 1.0 + 0.004 * f64::from(repetition);
-            for (target, faster) in [("gosherve", 0.71), ("servy", 0.93)] {
-                imports.push(bring(&user, target, repetition, scaled(faster * wobble)).await);
-            }
-        }
-        for script in ["// asks for one file\n", "// asks for two\n"] {
-            let script = format!("import http from 'k6/http';\n{script}{SCRIPT}");
-            let scenario = json!({"name": "mine", "script": script, "files": {"paths.json": "[\"/\", \"/a\"]"},
-                "defaults": {"PAYLOAD": "1k"}});
-            user.post("/api/v1/scenarios", &scenario).await.ok();
-        }
-        let kept = user.get("/api/v1/scenarios/mine/revisions").await.ok().json()["revisions"].clone();
-        let [newest, first] = [0, 1].map(|place| text(&kept[place]["sha256"]));
+        let imports = four_of_two(&user).await;
+        let (changed, published) = (history(&user).await, publish(&user).await);
+        let [newest, first] = revisions(&user).await;
         let mut agent = Agent::start(&app, "rack").await;
         let mut away = Agent::start(&app, "attic").await;
         away.hang_up();
@@ -201,6 +191,10 @@ impl World {
                 ("compare-two", &format!("/compare?runs={},{}", imports[0], imports[1])),
                 ("compare-eight", &format!("/compare?runs={}", imports.join(","))),
                 ("compare-sizes", &format!("/compare?runs={}", runs.join(","))),
+                ("trends-target", "/trends?target=servy"),
+                ("trend", &changed),
+                ("imported", &format!("/runs/imported?runs={},{}", imports[0], published)),
+                ("run-published", &format!("/runs/{published}")),
                 ("target", "/targets/fast"),
                 ("target-imported", "/targets/servy"),
                 ("scenario", "/scenarios/site-mix"),
@@ -275,7 +269,7 @@ impl World {
         let shared = share(&user, &huge).await;
 
         map.add(None, &[("shared", &shared)]);
-        map.add(Role::Admin, &PLAIN[..17]);
+        map.add(Role::Admin, &PLAIN[..19]);
         let agent_path = format!("/agents/{}", agent.name);
         map.add(
             Role::Admin,
@@ -326,6 +320,53 @@ async fn share(user: &Actor, runs: &[String]) -> String {
     let asked = json!({"query": format!("runs={}", runs.join(",")), "expires_in_days": 30});
     let url = text(&user.post("/api/v1/shares", &asked).await.ok().json()["url"]);
     url[url.find("/shared/").expect("a link")..].to_owned()
+}
+
+/// Four repetitions of two targets that were measured somewhere else.
+async fn four_of_two(user: &Actor) -> Vec<String> {
+    let mut imports = Vec::new();
+    for repetition in 1..=4 {
+        let wobble = 1.0 + 0.004 * f64::from(repetition);
+        for (target, faster) in [("gosherve", 0.71), ("servy", 0.93)] {
+            imports.push(bring(user, target, repetition, scaled(faster * wobble)).await);
+        }
+    }
+    imports
+}
+
+/// A scenario of somebody's own in two revisions; gives the newer one and the first.
+async fn revisions(user: &Actor) -> [String; 2] {
+    for script in ["// asks for one file\n", "// asks for two\n"] {
+        let script = format!("import http from 'k6/http';\n{script}{SCRIPT}");
+        let scenario = json!({"name": "mine", "script": script, "files": {"paths.json": "[\"/\", \"/a\"]"},
+            "defaults": {"PAYLOAD": "1k"}});
+        user.post("/api/v1/scenarios", &scenario).await.ok();
+    }
+    let kept = user.get("/api/v1/scenarios/mine/revisions").await.ok().json()["revisions"].clone();
+    [0, 1].map(|place| text(&kept[place]["sha256"]))
+}
+
+/// A cell that changed twice, once for the worse and confirmed; gives its page.
+async fn history(user: &Actor) -> String {
+    for (count, faster) in [(12, 1.0), (12, 0.9), (8, 1.04)] {
+        for place in 0..count {
+            let wobble = 1.0 + 0.004 * (f64::from(place * 7919 % 13) - 6.0) / 6.0;
+            bring(user, "old-timer", 1, scaled(faster * wobble)).await;
+        }
+    }
+    let list = user.get("/api/v1/trends?target=old-timer").await.ok().json();
+    let path = format!("/trends/old-timer/{}", text(&list["trends"][0]["cell"]["id"]));
+    let trend = user.get(&format!("/api/v1{path}")).await.ok().json();
+    let at = format!("/api/v1{path}/changes/{}", text(&trend["changes"][0]["run"]));
+    user.put(&at, &json!({"ruling": "confirmed", "note": "the new parser"})).await.ok();
+    path
+}
+
+/// A run that wrk made somewhere else, and that went badly.
+async fn publish(user: &Actor) -> String {
+    let path = format!("{}/samples/published/wrk-kcup-go-fasthttp-1M.txt", env!("CARGO_MANIFEST_DIR"));
+    let output = std::fs::read_to_string(path).expect("a sample");
+    bring(user, "kcup", 1, output).await
 }
 
 /// Says something of a run or an experiment.

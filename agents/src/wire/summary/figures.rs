@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Metric, Summary, values};
+use super::{Metric, Shape, Summary, values};
 
 /// The headline figures of one run. What its summary doesn't have is absent, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -11,7 +11,7 @@ pub struct Figures {
     pub requests: u64,
     /// Requests whose response was not expected, or that got none.
     pub failed: Option<u64>,
-    /// Requests per second of the measured time.
+    /// Requests per second of the measured time; of wrk's, those that got an answer.
     pub rps: f64,
     /// How long the test ran.
     pub measured_ms: f64,
@@ -27,6 +27,8 @@ pub struct Figures {
     pub dropped_iterations: Option<u64>,
     /// Bytes.
     pub data_received_bytes: Option<u64>,
+    /// Bytes received per second, where the summary says so apart from the sum because it rounds both.
+    pub received_per_s: Option<f64>,
     /// Bytes.
     pub data_sent_bytes: Option<u64>,
     /// How often a check was true, all checks together.
@@ -35,10 +37,10 @@ pub struct Figures {
     pub checks_failed: Option<u64>,
     /// The most virtual users that were allocated at a time.
     pub vus_max: Option<u64>,
-    /// Thresholds that were crossed.
-    pub thresholds_failed: u32,
-    /// Thresholds that the summary speaks of.
-    pub thresholds: u32,
+    /// Thresholds that were crossed; wrk knows none.
+    pub thresholds_failed: Option<u32>,
+    /// Thresholds that the summary speaks of; k6's old text report tells them by metric.
+    pub thresholds: Option<u32>,
 }
 
 /// `http_req_duration` in milliseconds: from sending the request to the end of the response.
@@ -70,11 +72,17 @@ impl Summary {
         // k6's own quirk: for this rate, to pass is to fail.
         let failed = count("http_req_failed", "passes");
         let measured_ms = self.measured_ms().unwrap_or_default();
+        let has_thresholds = self.shape != Shape::Wrk;
         let thresholds = || self.metrics.values().flat_map(|metric| &metric.thresholds);
         Figures {
             requests,
             failed,
-            rps: if measured_ms > 0.0 { requests as f64 / (measured_ms / 1000.0) } else { 0.0 },
+            rps: match self.shape {
+                // Of its requests many may have got no answer, which would look fast.
+                Shape::Wrk => self.value("http_reqs", "rate").unwrap_or_default(),
+                _ if measured_ms > 0.0 => requests as f64 / (measured_ms / 1000.0),
+                _ => 0.0,
+            },
             measured_ms,
             latency: self.latency("http_req_duration", requests),
             ok_latency: self.latency(
@@ -85,12 +93,13 @@ impl Summary {
             iterations: count("iterations", "count"),
             dropped_iterations: count("dropped_iterations", "count"),
             data_received_bytes: count("data_received", "count"),
+            received_per_s: self.value("data_received", "rate").filter(|_| self.shape.is_text()),
             data_sent_bytes: count("data_sent", "count"),
             checks_passed: count("checks", "passes"),
             checks_failed: count("checks", "fails"),
             vus_max: count("vus_max", "max").or_else(|| count("vus_max", "value")),
-            thresholds_failed: number_of(thresholds().filter(|threshold| !threshold.passed)),
-            thresholds: number_of(thresholds()),
+            thresholds_failed: has_thresholds.then(|| number_of(thresholds().filter(|threshold| !threshold.passed))),
+            thresholds: has_thresholds.then(|| number_of(thresholds())),
         }
     }
 

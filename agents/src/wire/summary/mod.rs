@@ -1,11 +1,14 @@
-//! k6's end-of-test JSON in each of its shapes, read into one.
+//! k6's end-of-test summary in each of its shapes, and what is printed for people, read into one.
 //!
-//! - [`parse`] tells the shapes apart by their structure and refuses whatever k6 can't have written;
+//! - [`parse`] tells the shapes apart by their structure and refuses whatever their tool can't have written;
 //! - [`Summary`] holds everything in it, under the names of `handleSummary`, whatever shape it came in;
 //! - [`Summary::figures`] takes from it what runs are compared by.
 //!
-//! Inside: `json` reads text, `handle`, `export` and `machine` know one shape each, `groups` the tree of checks,
-//! `names` and `values` judge, `builtin` knows the metrics that k6 itself emits, `fault` words what is wrong.
+//! - [`Summary::lacks`] says what it does not have.
+//!
+//! Inside: `json` reads JSON, `handle`, `export` and `machine` know one shape each, `text` knows k6's report and wrk's
+//! output, `groups` the tree of checks, `names` and `values` judge, `builtin` knows the metrics that k6 itself emits,
+//! `fault` words what is wrong.
 
 mod builtin;
 mod export;
@@ -14,8 +17,10 @@ mod figures;
 mod groups;
 mod handle;
 mod json;
+mod lacks;
 mod machine;
 mod names;
+mod text;
 mod values;
 
 use std::collections::BTreeMap;
@@ -31,7 +36,7 @@ use json::Node;
 /// More metrics than this are refused: no script has them, and pages could not show them.
 const METRICS_MAX: usize = 5_000;
 
-/// Everything that k6 said at the end of a test.
+/// Everything that k6 (or wrk) said at the end of a test.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The form it was written in.
@@ -57,6 +62,28 @@ pub enum Shape {
     /// Either of these under `--new-machine-readable-summary`. It knows neither groups nor
     /// thresholds, and of percentiles only the 90th and 95th.
     MachineReadable,
+    /// What k6 prints for people. It rounds: times to two decimals of their unit, bytes to two or three digits.
+    TextReport,
+    /// What wrk prints. It knows neither iterations nor checks; a connection stands for a virtual user.
+    Wrk,
+}
+
+impl Shape {
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::HandleSummary => "k6's handleSummary data",
+            Self::SummaryExport => "k6's --summary-export",
+            Self::MachineReadable => "k6's machine-readable summary",
+            Self::TextReport => "k6's text report",
+            Self::Wrk => "wrk's output",
+        }
+    }
+
+    /// Whether it was printed for people, with figures that were rounded.
+    pub fn is_text(self) -> bool {
+        matches!(self, Self::TextReport | Self::Wrk)
+    }
 }
 
 /// One metric, or the part of one that carries certain tags.
@@ -141,23 +168,34 @@ pub struct Check {
 /// Fails with the first fault found; a summary that is read has HTTP requests in it and a time in which they were made,
 /// and none of its figures contradicts what k6 can measure.
 pub fn parse(bytes: &[u8]) -> Result<Summary, Fault> {
+    let summary = if is_json(bytes) { read_json(bytes)? } else { text::read(bytes)? };
+    values::judge(&summary)?;
+    Ok(summary)
+}
+
+/// Whether it is read as JSON, and not as what is printed for people, which never begins like JSON.
+pub fn is_json(bytes: &[u8]) -> bool {
+    let start = bytes.trim_ascii_start();
+    let word = [&b"null"[..], b"true", b"false"].into_iter().any(|word| start.starts_with(word));
+    word || start.first().is_none_or(|first| b"{[\"-0123456789".contains(first))
+}
+
+fn read_json(bytes: &[u8]) -> Result<Summary, Fault> {
     let document = json::read(bytes)?;
-    let summary = match (document.get("results"), document.get("metrics")) {
+    match (document.get("results"), document.get("metrics")) {
         (Some(results), _) if matches!(results.get("metrics"), Some(Node::List(_))) => {
-            machine::read(&document, results)?
+            machine::read(&document, results)
         }
         (_, Some(metrics)) => {
             let entries = metrics.entries(&Place::root("metrics"))?;
             if handle::recognises(entries) {
-                handle::read(&document, entries)?
+                handle::read(&document, entries)
             } else {
-                export::read(&document, entries)?
+                export::read(&document, entries)
             }
         }
-        _ => return Err(foreign(&document)),
-    };
-    values::judge(&summary)?;
-    Ok(summary)
+        _ => Err(foreign(&document)),
+    }
 }
 
 fn foreign(document: &Node<'_>) -> Fault {

@@ -75,6 +75,7 @@ fn judge_duration(summary: &Summary) -> Result<(), Fault> {
     let place = match summary.shape {
         Shape::MachineReadable => "config.duration",
         Shape::HandleSummary | Shape::SummaryExport => "state.testRunDurationMs",
+        Shape::TextReport | Shape::Wrk => "the time of the test",
     };
     let place = Place::root(place);
     Err(place.fault(format_args!("{} ms is no time that a test takes", Shown(duration))))

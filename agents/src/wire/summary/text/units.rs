@@ -1,0 +1,121 @@
+//! Numbers with their units, as k6 and wrk print them. A unit that is missing or that the tool does not use is none:
+//! that is how a text that was cut off within a figure is told from a whole one.
+
+/// A plain number: digits, and a fraction if there is one. No sign, no exponent, no name.
+pub(super) fn number(text: &str) -> Option<f64> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let digits = text.starts_with(|letter: char| letter.is_ascii_digit()) && !text.ends_with('.');
+    (plain && digits).then(|| text.parse().ok()).flatten().filter(|number: &f64| number.is_finite())
+}
+
+/// A number of things.
+pub(super) fn count(text: &str) -> Option<f64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| number(text)).flatten()
+}
+
+/// Milliseconds from a time as k6 prints it: `390ns`, `2.41µs`, `45.41ms`, `1.3s`, `1m2s`, `1h0m5s`, `0s`.
+///
+/// Source: `humanizeGenericDuration` of k6's summary. Minutes are whole and seconds always follow.
+pub(super) fn k6_time(text: &str) -> Option<f64> {
+    // Divided, not multiplied by a fraction: what was printed in decimals stays that.
+    for (unit, of_ms) in [("ns", 1e6), ("µs", 1e3), ("μs", 1e3), ("us", 1e3), ("ms", 1.0)] {
+        if let Some(value) = text.strip_suffix(unit) {
+            return number(value).map(|value| value / of_ms);
+        }
+    }
+    let seconds = text.strip_suffix('s')?;
+    let Some((minutes, seconds)) = seconds.split_once('m') else { return number(seconds).map(|value| value * 1e3) };
+    let (hours, minutes) = minutes.split_once('h').unwrap_or(("0", minutes));
+    Some(((count(hours)? * 60.0 + count(minutes)?) * 60.0 + number(seconds)?) * 1e3)
+}
+
+/// Bytes from an amount as k6 prints it, in decimal steps: the number and its unit are two words.
+///
+/// Source: `humanizeBytes` of k6's summary.
+pub(super) fn k6_bytes(value: &str, unit: &str) -> Option<f64> {
+    const UNITS: [&str; 9] = ["B", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"];
+    let power = i32::try_from(UNITS.iter().position(|known| *known == unit)?).ok()?;
+    number(value).map(|value| (value * 1000_f64.powi(power)).round())
+}
+
+/// Milliseconds from a time as wrk prints it, `850.00us` to `1.50h`, and the most by which it was rounded.
+///
+/// Source: `units_time_us` and `units_time_s` in wrk's `units.c`.
+pub(super) fn wrk_time(text: &str) -> Option<(f64, f64)> {
+    let units = [("us", 1e-3), ("ms", 1.0), ("s", 1e3), ("m", 6e4), ("h", 3.6e6)];
+    let (value, ms) = units.iter().find_map(|(unit, ms)| Some((number(text.strip_suffix(unit)?)?, *ms)))?;
+    let decimals =
+        i32::try_from(text.split_once('.').map_or(0, |(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count()));
+    Some((value * ms, ms * 10_f64.powi(-decimals.ok()?) / 2.0))
+}
+
+/// Bytes from an amount as wrk prints it, in binary steps that it writes without an `i`: `237.03MB` is 237.03 MiB.
+///
+/// Source: `units_binary` in wrk's `units.c`, and the `B` that `wrk.c` puts behind it.
+pub(super) fn wrk_bytes(text: &str) -> Option<f64> {
+    let amount = text.strip_suffix('B')?;
+    scaled(amount, [("K", 1), ("M", 2), ("G", 3), ("T", 4), ("P", 5)], 1024.0).map(f64::round)
+}
+
+/// A number as wrk prints it in decimal steps: `93.00`, `1.03k`, `1.20M`.
+pub(super) fn wrk_number(text: &str) -> Option<f64> {
+    scaled(text, [("k", 1), ("M", 2), ("G", 3), ("T", 4), ("P", 5)], 1000.0)
+}
+
+fn scaled(text: &str, units: [(&str, i32); 5], step: f64) -> Option<f64> {
+    let unit = units.iter().find_map(|(unit, power)| Some((text.strip_suffix(unit)?, *power)));
+    let (value, power) = unit.unwrap_or((text, 0));
+    number(value).map(|value| value * step.powi(power))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_k6_go_from_nanoseconds_to_hours() {
+        let cases = [
+            ("390ns", 0.000_39),
+            ("2.41µs", 0.002_41),
+            ("2.41μs", 0.002_41),
+            ("500us", 0.5),
+            ("45.41ms", 45.41),
+            ("0s", 0.0),
+            ("1.3s", 1_300.0),
+            ("1m2s", 62_000.0),
+            ("1h0m5s", 3_605_000.0),
+        ];
+        for (text, ms) in cases {
+            let read = k6_time(text).unwrap_or_else(|| panic!("{text}"));
+            assert!((read - ms).abs() <= ms * 1e-12, "{text}: {read}");
+        }
+        for cut in
+            ["", "2.41", "2.41µ", "45.41m", "1m", "1m2", "1h0m", "1.5m2s", "-1s", "infs", "1e3s", ".5s", "5.s", "s"]
+        {
+            assert_eq!(k6_time(cut), None, "{cut}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_decimal_in_k6_and_binary_in_wrk() {
+        assert_eq!(k6_bytes("848", "kB"), Some(848_000.0));
+        assert_eq!(k6_bytes("1.3", "GB"), Some(1.3e9));
+        assert_eq!((k6_bytes("0", "B"), k6_bytes("1.3", "G"), k6_bytes("1.3", "")), (Some(0.0), None, None));
+        assert_eq!(wrk_bytes("237.03MB"), Some((237.03 * 1024.0 * 1024.0_f64).round()));
+        assert_eq!((wrk_bytes("512.00B"), wrk_bytes("1.10G"), wrk_bytes("B")), (Some(512.0), None, None));
+    }
+
+    #[test]
+    fn numbers_and_times_of_wrk_have_units_of_their_own() {
+        assert_eq!(
+            (wrk_number("93.00"), wrk_number("1.03k"), wrk_number("1.20M")),
+            (Some(93.0), Some(1_030.0), Some(1.2e6))
+        );
+        assert_eq!(wrk_time("850.00us").map(|(ms, _)| ms), Some(0.85));
+        assert_eq!(wrk_time("30.09s"), Some((30_090.0, 5.0)));
+        assert_eq!(wrk_time("1.50m"), Some((90_000.0, 300.0)));
+        for cut in ["", "30.09", "s", "-nan", "nan", "1.50x"] {
+            assert_eq!(wrk_time(cut), None, "{cut}");
+        }
+    }
+}

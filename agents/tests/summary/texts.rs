@@ -1,0 +1,376 @@
+//! What tools print for people: real reports of k6 and outputs of wrk, whole, cut off at each byte, and damaged.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use brewbench_agent::wire::summary::{Fault, Figures, Latency, Shape, Summary, parse};
+use proptest::prelude::*;
+
+use super::fixture;
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../samples/published")
+}
+
+fn published(name: &str) -> String {
+    std::fs::read_to_string(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// All files of the sample, by name.
+fn all() -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(folder()).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+    let names: BTreeSet<String> = entries.map(|name| name.to_string_lossy().into_owned()).collect();
+    let is_text = |name: &String| Path::new(name).extension().is_some_and(|ending| ending == "txt");
+    let texts: Vec<_> = names.into_iter().filter(is_text).map(|name| (name.clone(), published(&name))).collect();
+    assert_eq!(texts.len(), 22);
+    texts
+}
+
+fn read(text: &str) -> Summary {
+    parse(text.as_bytes()).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
+}
+
+fn figures(name: &str) -> Figures {
+    read(&published(name)).figures()
+}
+
+fn refused(text: &str) -> Fault {
+    parse(text.as_bytes()).expect_err("it is no whole text")
+}
+
+#[test]
+fn each_published_file_is_what_its_name_says() {
+    for (name, text) in all() {
+        let shape = if name.starts_with("wrk") { Shape::Wrk } else { Shape::TextReport };
+        assert_eq!(read(&text).shape, shape, "{name}");
+    }
+}
+
+#[test]
+fn a_report_of_k6_is_read_to_its_last_digit() {
+    let figures = figures("k6-gosherve-old-1vcpu-256mb.txt");
+    let latency = Latency {
+        avg_ms: Some(7.57),
+        min_ms: Some(0.049_54),
+        p50_ms: Some(7.71),
+        p90_ms: Some(9.42),
+        p95_ms: Some(10.65),
+        p99_ms: None,
+        p999_ms: None,
+        max_ms: Some(143.13),
+    };
+    assert_eq!(figures.latency, latency);
+    assert_eq!(figures.ok_latency, latency);
+    assert_eq!((figures.requests, figures.failed), (23_322, Some(0)));
+    assert!(
+        (figures.rps - 776.881_114).abs() < 1e-9 && (figures.measured_ms - 30_020.037_35).abs() < 0.01,
+        "{figures:?}"
+    );
+    assert_eq!((figures.data_received_bytes, figures.received_per_s), (Some(2_600_000_000), Some(86e6)));
+    assert_eq!(figures.data_sent_bytes, Some(3_100_000));
+    assert!(figures.blocked_ms.is_some_and(|ms| (ms - 0.002_41).abs() < 1e-12), "{:?}", figures.blocked_ms);
+    assert_eq!((figures.checks_passed, figures.checks_failed), (Some(23_322), Some(0)));
+    assert_eq!((figures.iterations, figures.dropped_iterations, figures.vus_max), (Some(138), None, Some(1)));
+    assert_eq!((figures.thresholds, figures.thresholds_failed), (Some(0), Some(0)));
+}
+
+#[test]
+fn an_output_of_wrk_is_read_to_its_last_digit_in_binary_units() {
+    let figures = figures("wrk-kcup-go-fasthttp-10K.txt");
+    let latency = Latency {
+        avg_ms: Some(21.43),
+        p50_ms: Some(6.7),
+        p90_ms: Some(28.56),
+        p99_ms: Some(523.14),
+        max_ms: Some(1_320.0),
+        ..Latency::default()
+    };
+    assert_eq!((figures.latency, figures.ok_latency), (latency, Latency::default()));
+    assert_eq!((figures.requests, figures.failed), (1_308_339, Some(0)));
+    assert!((figures.rps - 43_514.39).abs() < 1e-9 && (figures.measured_ms - 30_070.0).abs() < 1e-9, "{figures:?}");
+    let received = figures.received_per_s.expect("known");
+    assert!((received - 430.67 * 1024.0 * 1024.0).abs() < 1.0, "{received}");
+    // Answers of 10 kB each: only with binary units sum and rate agree.
+    let bytes = figures.data_received_bytes.expect("known") as f64;
+    assert!((bytes / 30.07 / received - 1.0).abs() < 0.001, "{bytes}");
+    assert_eq!((figures.vus_max, figures.iterations, figures.thresholds), (Some(400), None, None));
+    assert_eq!((figures.checks_passed, figures.data_sent_bytes), (None, None));
+}
+
+#[test]
+fn what_wrk_could_not_ask_or_waited_for_too_long_has_failed() {
+    let ruined = figures("wrk-kcup-go-fasthttp-1M.txt");
+    assert_eq!((ruined.requests, ruined.failed), (235 + 1_302 + 13_538_217, Some(1_302 + 13_538_217 + 7)));
+    assert!((ruined.rps - 7.81).abs() < 1e-9, "{}", ruined.rps);
+    let late = figures("wrk-kcup-go-fasthttp-100K.txt");
+    assert_eq!((late.requests, late.failed), (43_736, Some(1_654)));
+    let summary = read(&published("wrk-kcup-go-fasthttp-1M.txt"));
+    let count = |name: &str| summary.metrics[name].values["count"];
+    assert!((count("wrk_write_errors") - 13_538_217.0).abs() < 0.5 && (count("wrk_timeouts") - 7.0).abs() < 0.5);
+    let with =
+        published("wrk-kcup-rust-10K.txt").replace("Requests/sec", "  Non-2xx or 3xx responses: 12\nRequests/sec");
+    assert_eq!(read(&with).figures().failed, Some(12));
+}
+
+#[test]
+fn a_wrk_without_latencies_or_answers_has_none() {
+    let bare = "Running 2m test @ http://127.0.0.1/\n  1 threads and 10 connections\n  Thread Stats   Avg      Stdev     Max   +/- Stdev\n\
+        \x20   Latency     1.02m   100.00us   1.50m    68.04%\n    Req/Sec     1.20M     1.00k     1.30M    67.47%\n\
+        \x20 240 requests in 2.00m, 2.00KB read\nRequests/sec:      2.00\nTransfer/sec:      17.07B\n";
+    let figures = read(bare).figures();
+    assert_eq!(
+        (figures.latency.avg_ms, figures.latency.max_ms, figures.latency.p50_ms),
+        (Some(61_200.0), Some(90_000.0), None)
+    );
+    assert_eq!((figures.data_received_bytes, figures.received_per_s), (Some(2_048), Some(17.0)));
+    let none = "Running 1s test @ http://127.0.0.1:1/\n  1 threads and 10 connections\n  Thread Stats   Avg      Stdev     Max   +/- Stdev\n\
+        \x20   Latency     0.00us    0.00us   0.00us    -nan%\n    Req/Sec     0.00      0.00     0.00      -nan%\n\
+        \x20 0 requests in 1.00s, 0.00B read\n  Socket errors: connect 10, read 0, write 0, timeout 0\n\
+        Requests/sec:      0.00\nTransfer/sec:       0.00B\n";
+    let figures = read(none).figures();
+    assert_eq!((figures.requests, figures.failed, figures.latency), (10, Some(10), Latency::default()));
+    assert!(figures.rps.abs() < 1e-9);
+}
+
+#[test]
+fn a_text_says_what_it_does_not_have() {
+    let of = |name: &str| read(&published(name)).lacks();
+    assert_eq!(of("k6-servy-2vcpu-4gb.txt"), ["p99", "p99.9", "the version of its tool"]);
+    assert_eq!(
+        of("wrk-kcup-rust-10K.txt"),
+        [
+            "least latency",
+            "p95",
+            "p99.9",
+            "latency of successful requests",
+            "iterations",
+            "data sent",
+            "checks",
+            "thresholds",
+            "the version of its tool"
+        ]
+    );
+}
+
+/// The report and the JSON of one and the same run.
+#[test]
+fn the_report_of_a_newer_k6_says_what_its_json_says() {
+    let text = read(&fixture("stdout-v1.8.1.txt"));
+    let json = read(&fixture("summary-export-v1.8.1.json")).figures();
+    let figures = text.figures();
+    let near = |one: Option<f64>, other: Option<f64>| match (one, other) {
+        (Some(one), Some(other)) => (one - other).abs() <= 0.01 * other,
+        (one, other) => one == other,
+    };
+    for (ours, theirs) in [(figures.latency, json.latency), (figures.ok_latency, json.ok_latency)] {
+        let all = |latency: Latency| {
+            let Latency { avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms } = latency;
+            [avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms]
+        };
+        assert!(all(ours).into_iter().zip(all(theirs)).all(|(one, other)| near(one, other)), "{ours:?} {theirs:?}");
+    }
+    let counts = |figures: &Figures| {
+        let Figures { requests, failed, iterations, dropped_iterations, checks_passed, checks_failed, .. } = *figures;
+        let thresholds = (figures.thresholds, figures.thresholds_failed);
+        (
+            (requests, failed, iterations, dropped_iterations),
+            (checks_passed, checks_failed, figures.vus_max),
+            thresholds,
+        )
+    };
+    assert_eq!(counts(&figures), counts(&json));
+    assert!((figures.rps - json.rps).abs() < 1e-3, "{} {}", figures.rps, json.rps);
+    assert!(text.metrics.contains_key("body_size") && text.metrics.contains_key("http_req_duration{phase:open}"));
+}
+
+#[test]
+fn colours_marks_and_what_stands_around_a_report_do_not_matter() {
+    let plain = published("k6-servy-workstation.txt");
+    let around = format!(
+        "\u{1b}[0m     execution: local\n        script: x.js\n\nrunning (0m30.0s), 00/10 VUs\ndefault ✓ [ 100% ] 10 VUs  30s\n\n{}\nERRO[0030] thresholds on metrics 'http_req_duration' have been crossed",
+        plain.replace("http_req_duration....", "\u{1b}[31m✗\u{1b}[0m http_req_duration....")
+    );
+    let (one, other) = (read(&plain).figures(), read(&around).figures());
+    assert_eq!((other.thresholds, other.thresholds_failed), (Some(1), Some(1)));
+    assert_eq!(Figures { thresholds: one.thresholds, thresholds_failed: one.thresholds_failed, ..other }, one);
+}
+
+#[test]
+fn what_contradicts_itself_or_comes_twice_is_refused_with_its_line() {
+    let k6 = published("k6-servy-1vcpu-256mb.txt");
+    let wrk = published("wrk-kcup-rust-100K.txt");
+    let cases = [
+        (k6.replace("✗ 148213", "✗ 148212"), "metrics.http_req_failed: judges 148212 requests"),
+        (k6.replace("http_reqs", "http_reqz"), "metrics.http_reqs: is missing"),
+        (format!("{k6}{k6}"), "line 18: checks comes a second time"),
+        (k6.replace("max=55.59ms", "max=0.01ms"), "metrics.http_req_duration.max"),
+        (k6.replace("avg=928.79µs", "avg=928.79"), "line 6: http_req_duration is not as k6 writes it"),
+        (k6.replace("16 GB ", "16 GiB "), "line 2: data_received is not as k6 writes it"),
+        (k6.replace("max=1\n", "max=0\n"), "vus"),
+        (k6.replace("100.00% ✓ 148213", "99.00% ✓ 148213"), "line 1: checks is not as k6 writes it"),
+        (wrk.replace("466302 requests", "4663020 requests"), "the text was changed"),
+        (wrk.replace("timeout 94", "timeout"), "line 13: is not as wrk writes it"),
+        (wrk.replace("44.51GB read", "44.51 read"), "line 12: is not as wrk writes it"),
+        (format!("{wrk}{wrk}"), "comes a second time"),
+        (wrk.replace("Transfer", "Transport"), "\"Transfer/sec\" is missing"),
+        (wrk.replace("99%  195.05ms", "99%  1.05ms"), "p(99)"),
+    ];
+    for (text, said) in cases {
+        let fault = refused(&text).to_string();
+        assert!(fault.contains(said) && fault.len() < 300, "{said}: {fault}");
+    }
+}
+
+/// Each figure that is there is that of the whole text.
+fn is_part(part: &Figures, whole: &Figures) -> bool {
+    fn within(part: &serde_json::Value, whole: &serde_json::Value) -> bool {
+        match (part, whole) {
+            (serde_json::Value::Null, _) => true,
+            (serde_json::Value::Object(part), serde_json::Value::Object(whole)) => {
+                part.iter().all(|(name, value)| within(value, &whole[name]))
+            }
+            _ => part == whole,
+        }
+    }
+    let value = |figures: &Figures| serde_json::to_value(figures).expect("it serialises");
+    within(&value(part), &value(whole))
+}
+
+#[test]
+fn a_text_that_was_cut_off_is_refused_or_has_less_and_never_something_else() {
+    let mut texts = all();
+    texts.push(("stdout".to_owned(), fixture("stdout-v1.8.1.txt")));
+    for (name, text) in texts {
+        let whole = read(&text).figures();
+        let mut taken = 0;
+        for end in 0..text.len() {
+            if let Ok(part) = parse(&text.as_bytes()[..end]) {
+                taken += 1;
+                assert!(is_part(&part.figures(), &whole), "{name} up to byte {end}: {:?}", part.figures());
+            }
+        }
+        assert!(taken * 3 < text.len(), "{name}: {taken} of {} cuts are taken for whole", text.len());
+    }
+}
+
+/// Pieces that mean something to a reader of texts.
+const PIECES: [&str; 24] = [
+    "✓ ",
+    "✗ 0",
+    "█ TOTAL RESULTS",
+    "█ THRESHOLDS",
+    "http_reqs.....: ",
+    "http_req_duration..: ",
+    "avg=",
+    "p(90)=1ms",
+    "1m2s",
+    "9e99",
+    "NaN",
+    "-1",
+    "∞",
+    "12 requests in 1.00s, ",
+    "Requests/sec: ",
+    "Latency Distribution",
+    "Latency ",
+    "50% ",
+    "100%",
+    "Socket errors: ",
+    "{ a:b }...: ",
+    "\n",
+    "\u{1b}[",
+    "'",
+];
+
+#[derive(Clone, Debug)]
+enum Damage {
+    Byte(prop::sample::Index, u8),
+    Piece(prop::sample::Index, &'static str),
+    Cut(prop::sample::Index, usize),
+    Swap(prop::sample::Index, prop::sample::Index),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let at = any::<prop::sample::Index>;
+    prop_oneof![
+        (at(), any::<u8>()).prop_map(|(at, byte)| Damage::Byte(at, byte)),
+        (at(), prop::sample::select(PIECES.to_vec())).prop_map(|(at, piece)| Damage::Piece(at, piece)),
+        (at(), 1..60_usize).prop_map(|(at, length)| Damage::Cut(at, length)),
+        (at(), at()).prop_map(|(one, other)| Damage::Swap(one, other)),
+    ]
+}
+
+fn damaged(text: &str, all: &[Damage]) -> Vec<u8> {
+    let mut bytes = text.as_bytes().to_vec();
+    for damage in all {
+        match damage {
+            Damage::Byte(at, byte) => *at.get_mut(&mut bytes) = *byte,
+            Damage::Piece(at, piece) => {
+                let at = at.index(bytes.len());
+                bytes.splice(at..at, piece.bytes());
+            }
+            Damage::Cut(at, length) => {
+                let start = at.index(bytes.len());
+                let end = (start + length).min(bytes.len() - 1);
+                bytes.drain(start.min(end)..end);
+            }
+            Damage::Swap(one, other) => {
+                let mut lines: Vec<Vec<u8>> = bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+                let (one, other) = (one.index(lines.len()), other.index(lines.len()));
+                lines.swap(one, other);
+                bytes = lines.join(&b'\n');
+            }
+        }
+    }
+    bytes
+}
+
+/// What holds for whatever is accepted.
+fn sane(figures: &Figures) {
+    let Figures { requests, failed, rps, measured_ms, latency, received_per_s, .. } = figures;
+    assert!(measured_ms.is_finite() && *measured_ms > 0.0 && rps.is_finite() && *rps >= 0.0, "{figures:?}");
+    assert!(
+        failed.is_none_or(|failed| failed <= *requests)
+            && received_per_s.is_none_or(|rate| rate.is_finite() && rate >= 0.0)
+    );
+    let Latency { avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms } = latency;
+    let rising: Vec<f64> =
+        [min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms].into_iter().flatten().copied().collect();
+    assert!(rising.iter().chain(avg_ms).all(|ms| ms.is_finite() && *ms >= 0.0));
+    assert!(rising.is_sorted_by(|low, high| low - high <= high.max(*low) * 1e-5), "{rising:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_whatever_is_in_it_brings_the_reader_down(text in "\\PC{0,300}") {
+        if let Ok(summary) = parse(text.as_bytes()) {
+            sane(&summary.figures());
+        }
+    }
+
+    #[test]
+    fn no_bytes_bring_the_reader_down(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        if let Ok(summary) = parse(&bytes) {
+            sane(&summary.figures());
+        }
+    }
+
+    #[test]
+    fn a_damaged_text_is_refused_with_a_short_sentence_or_still_makes_sense(
+        which in any::<prop::sample::Index>(),
+        damages in proptest::collection::vec(damage(), 1..5),
+    ) {
+        let texts = all();
+        let (_, text) = which.get(&texts);
+        match parse(&damaged(text, &damages)) {
+            Ok(summary) => sane(&summary.figures()),
+            Err(fault) => {
+                let sentence = fault.to_string();
+                prop_assert!(sentence.len() < 600 && !sentence.chars().any(char::is_control), "{}", sentence);
+            }
+        }
+    }
+}

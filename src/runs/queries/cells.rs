@@ -1,0 +1,105 @@
+//! SQL of cells over time: which there are, and the runs of one. Only runs whose figures count are asked for.
+
+use sqlx::SqlitePool;
+
+use super::{RunRow, decode, runs};
+use crate::runs::Run;
+
+/// The columns that runs of one cell have in common, as they are stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellColumns {
+    /// Name of the target.
+    pub target: String,
+    /// What the machine size is called.
+    pub size_name: Option<String>,
+    /// Its cores.
+    pub vcpus: Option<f64>,
+    /// Its memory.
+    pub memory_bytes: Option<i64>,
+    /// Name of the scenario.
+    pub scenario: Option<String>,
+    /// Its revision.
+    pub scenario_sha256: Option<String>,
+    /// Its parameters as JSON.
+    pub parameters: String,
+    /// The load as JSON; none for imports.
+    pub load: Option<String>,
+    /// Virtual users, where they are constant.
+    pub vus: Option<i64>,
+    /// The agent.
+    pub agent: Option<String>,
+}
+
+/// A cell and what there is of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellRow {
+    /// What its runs have in common.
+    pub columns: CellColumns,
+    /// How many there are.
+    pub runs: usize,
+    /// When the newest was submitted, unix ms.
+    pub newest_at_ms: i64,
+}
+
+/// The cells of a target, or of the last `recent` runs of all; the one with the newest run first.
+pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx::Result<Vec<CellRow>> {
+    let rows = sqlx::query!(
+        r#"select target as "target!", max(size_name) as "size_name?: String", vcpus as "vcpus?", memory_bytes as "memory_bytes?",
+                  scenario as "scenario?", scenario_sha256 as "scenario_sha256?", parameters as "parameters!", load as "load?",
+                  vus as "vus?", agent as "agent?", count(*) as "runs!: i64", max(queued_at) as "newest_at!: i64"
+           from run
+           where phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
+               and (?1 is not null and target = ?1 or ?1 is null and seq > (select max(seq) from run) - ?2)
+           group by target, vcpus, memory_bytes, scenario, scenario_sha256, parameters, load, vus, agent
+           order by max(seq) desc"#,
+        target,
+        recent
+    )
+    .fetch_all(pool)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let columns = CellColumns {
+                target: row.target,
+                size_name: row.size_name,
+                vcpus: row.vcpus,
+                memory_bytes: row.memory_bytes,
+                scenario: row.scenario,
+                scenario_sha256: row.scenario_sha256,
+                parameters: row.parameters,
+                load: row.load,
+                vus: row.vus,
+                agent: row.agent,
+            };
+            Ok(CellRow { columns, runs: usize::try_from(row.runs).map_err(decode)?, newest_at_ms: row.newest_at })
+        })
+        .collect()
+}
+
+/// The newest runs of a cell that count, at most `limit`, in the order of submission. `loads` are all ways in which its
+/// load is written.
+pub async fn in_cell(pool: &SqlitePool, cell: &CellColumns, loads: &[String], limit: i64) -> sqlx::Result<Vec<Run>> {
+    let loads = if loads.is_empty() { None } else { Some(serde_json::to_string(loads).map_err(decode)?) };
+    let rows = sqlx::query_as!(
+        RunRow,
+        "select * from run
+         where target = ?1 and vcpus is ?2 and memory_bytes is ?3 and scenario is ?4 and scenario_sha256 is ?5
+             and parameters = ?6 and vus is ?7 and agent is ?8
+             and (?9 is null and load is null or load in (select value from json_each(?9)))
+             and phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
+         order by seq desc limit ?10",
+        cell.target,
+        cell.vcpus,
+        cell.memory_bytes,
+        cell.scenario,
+        cell.scenario_sha256,
+        cell.parameters,
+        cell.vus,
+        cell.agent,
+        loads,
+        limit
+    )
+    .fetch_all(pool)
+    .await?;
+    runs(rows.into_iter().rev().collect())
+}

@@ -1,0 +1,139 @@
+//! JSON of histories and of what people say of their changes.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use brewbench_agent::wire::now_ms;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{Change, Judgement, Ruling, Trend, TrendList, metric_named, queries, queries::Judged, trend};
+use crate::{
+    auth::{Caller, Read, Submit},
+    compare::metric::Metric,
+    error::{Asked, Error, ErrorBody, Input, Result},
+    runs::api::remarks::checked_note,
+    state::AppState,
+};
+
+/// Which cells.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ListQuery {
+    /// Only those of this target.
+    target: Option<String>,
+}
+
+/// Which figures of a cell.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct MetricQuery {
+    /// `rps` unless said; `avg_ms`, `p50_ms`, `p90_ms`, `p95_ms`, `p99_ms`, `max_ms`, `received_per_s`, …
+    pub(super) metric: Option<String>,
+}
+
+/// What somebody says of a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JudgementBody {
+    /// Whether it is one.
+    pub ruling: Ruling,
+    /// Why, as text.
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+/// Cells with a history, the one with the newest run first, each with how many of its changes nobody has judged.
+#[utoipa::path(get, path = "/api/v1/trends", tag = "trends", params(ListQuery), operation_id = "list_trends",
+    responses((status = 200, body = TrendList), (status = 422, body = ErrorBody)))]
+pub async fn list(_: Read, State(state): State<AppState>, Asked(query): Asked<ListQuery>) -> Result<Json<TrendList>> {
+    let (trends, _) = super::list(&state, query.target.as_deref().filter(|target| !target.is_empty())).await?;
+    Ok(Json(TrendList { trends }))
+}
+
+/// The history of a metric of a cell: its last 200 runs that count, the same by version, and its changes.
+#[utoipa::path(get, path = "/api/v1/trends/{target}/{cell}", tag = "trends", operation_id = "show_trend",
+    params(("target" = String, Path), ("cell" = String, Path), MetricQuery),
+    responses((status = 200, body = Trend), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
+pub async fn show(
+    _: Read,
+    State(state): State<AppState>,
+    Path((target, cell)): Path<(String, String)>,
+    Asked(query): Asked<MetricQuery>,
+) -> Result<Json<Trend>> {
+    Ok(Json(trend(&state, &target, &cell, metric_named(query.metric.as_deref())?).await?))
+}
+
+/// Confirm or dismiss a change, known by the first run after it. It stays judged as more history comes.
+#[utoipa::path(put, path = "/api/v1/trends/{target}/{cell}/changes/{run}", tag = "trends", operation_id = "judge_change",
+    params(("target" = String, Path), ("cell" = String, Path), ("run" = String, Path), MetricQuery),
+    request_body = JudgementBody,
+    responses((status = 200, body = Trend), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
+pub async fn judge(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path((target, cell, run)): Path<(String, String, String)>,
+    Asked(query): Asked<MetricQuery>,
+    Input(body): Input<JudgementBody>,
+) -> Result<Json<Trend>> {
+    let metric = metric_named(query.metric.as_deref())?;
+    say(&state, &caller, &target, &cell, metric, &run, body).await?;
+    Ok(Json(trend(&state, &target, &cell, metric).await?))
+}
+
+/// Take back what was said of a change.
+#[utoipa::path(delete, path = "/api/v1/trends/{target}/{cell}/changes/{run}", tag = "trends", operation_id = "withdraw_judgement",
+    params(("target" = String, Path), ("cell" = String, Path), ("run" = String, Path), MetricQuery),
+    responses((status = 200, body = Trend), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
+pub async fn withdraw(
+    _: Submit,
+    State(state): State<AppState>,
+    Path((target, cell, run)): Path<(String, String, String)>,
+    Asked(query): Asked<MetricQuery>,
+) -> Result<Json<Trend>> {
+    let metric = metric_named(query.metric.as_deref())?;
+    take_back(&state, &target, &cell, metric, &run).await?;
+    Ok(Json(trend(&state, &target, &cell, metric).await?))
+}
+
+/// Keeps what somebody says of a change, in place of what was said of it before.
+pub(super) async fn say(
+    state: &AppState,
+    caller: &Caller,
+    target: &str,
+    cell: &str,
+    metric: Metric,
+    run: &str,
+    body: JudgementBody,
+) -> Result<()> {
+    let note = body.note.as_deref().map(checked_note).transpose()?.flatten();
+    let trend = trend(state, target, cell, metric).await?;
+    let change = change_at(&trend, run)?;
+    if let Some(before) = &change.judgement {
+        queries::withdraw(&state.db.write, cell, metric.key(), &before.run).await?;
+    }
+    let judgement =
+        Judgement { run: change.run.clone(), ruling: body.ruling, note, by: caller.name.clone(), at_ms: now_ms() };
+    Ok(queries::judge(&state.db.write, &trend.cell, metric.key(), &Judged::of(change, judgement)).await?)
+}
+
+/// Takes back what was said of a change.
+pub(super) async fn take_back(state: &AppState, target: &str, cell: &str, metric: Metric, run: &str) -> Result<()> {
+    let trend = trend(state, target, cell, metric).await?;
+    let nothing = || Error::NotFound(format!("judgement of a change at run {run:?}"));
+    let before = change_at(&trend, run)?.judgement.as_ref().ok_or_else(nothing)?;
+    queries::withdraw(&state.db.write, cell, metric.key(), &before.run).await?;
+    Ok(())
+}
+
+/// The change that is meant: by the first run after it, now or when it was judged.
+fn change_at<'a>(trend: &'a Trend, run: &str) -> Result<&'a Change> {
+    let is_it =
+        |change: &&Change| change.run == run || change.judgement.as_ref().is_some_and(|judgement| judgement.run == run);
+    trend
+        .changes
+        .iter()
+        .find(is_it)
+        .ok_or_else(|| Error::NotFound(format!("change of {} at run {run:?}", trend.metric.key())))
+}

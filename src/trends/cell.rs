@@ -1,0 +1,154 @@
+//! What runs share that belong to one history. Pure.
+
+use std::collections::BTreeMap;
+
+use brewbench_agent::wire::load::Load;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+
+use crate::runs::{
+    RunSize, load,
+    queries::cells::{CellColumns, CellRow},
+};
+
+/// A cell over time: one target in all its versions, on one size, under one scenario and load, by one agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Cell {
+    /// Names it among the cells of its target, for good.
+    pub id: String,
+    /// Name of the target.
+    pub target: String,
+    /// The machine size.
+    pub size: Option<RunSize>,
+    /// Name of the scenario.
+    pub scenario: Option<String>,
+    /// Its revision: another script is another load.
+    pub scenario_sha256: Option<String>,
+    /// Its parameters.
+    pub parameters: BTreeMap<String, String>,
+    /// How hard, in words; null where nothing is known of it.
+    pub load: Option<String>,
+    /// The agent; null for imports.
+    pub agent: Option<String>,
+}
+
+/// A cell with what is needed to ask for its runs.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// What people see of it.
+    pub cell: Cell,
+    /// As its runs are stored.
+    pub columns: CellColumns,
+    /// All ways in which its load is written: how long a constant one lasts makes it no other.
+    pub loads: Vec<String>,
+    /// How many runs count.
+    pub runs: usize,
+    /// When the newest was submitted, unix ms.
+    pub newest_at_ms: i64,
+}
+
+/// Rows of one cell that were stored with loads of different length are one.
+pub fn known(rows: Vec<CellRow>) -> Vec<Known> {
+    let mut all: Vec<Known> = Vec::new();
+    for CellRow { columns, runs, newest_at_ms } in rows {
+        let cell = Cell::of(&columns);
+        let load = columns.load.clone();
+        match all.iter_mut().find(|known| known.cell.id == cell.id && known.cell.target == cell.target) {
+            Some(known) => {
+                known.runs += runs;
+                known.newest_at_ms = known.newest_at_ms.max(newest_at_ms);
+                known.loads.extend(load);
+            }
+            None => all.push(Known { cell, columns, loads: load.into_iter().collect(), runs, newest_at_ms }),
+        }
+    }
+    all
+}
+
+impl Cell {
+    fn of(columns: &CellColumns) -> Self {
+        let CellColumns { target, size_name, vcpus, memory_bytes, scenario, scenario_sha256, parameters, .. } = columns;
+        let exact = |load: &Load| load::exact(load).replace('\u{a0}', " ");
+        let load = columns.load.as_deref().and_then(|text| load::read(text).ok()).map(|load| exact(&load));
+        let vus = columns.vus.map(|count| format!("{count} VUs"));
+        // A size is its cores and memory, whatever it is called.
+        let identity = serde_json::json!([
+            target,
+            vcpus,
+            memory_bytes,
+            scenario,
+            scenario_sha256,
+            parameters,
+            load,
+            columns.vus,
+            columns.agent
+        ]);
+        let digest = Sha256::digest(identity.to_string().as_bytes());
+        let id = digest.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        let size = match (size_name, vcpus, memory_bytes) {
+            (Some(name), Some(vcpus), Some(memory)) => {
+                let memory_bytes = u64::try_from(*memory).unwrap_or_default();
+                Some(RunSize { name: name.clone(), vcpus: *vcpus, memory_bytes })
+            }
+            _ => None,
+        };
+        Self {
+            id,
+            target: target.clone(),
+            size,
+            scenario: scenario.clone(),
+            scenario_sha256: scenario_sha256.clone(),
+            parameters: serde_json::from_str(parameters).unwrap_or_default(),
+            load: load.or(vus),
+            agent: columns.agent.clone(),
+        }
+    }
+
+    /// All but the target, in one line.
+    pub fn setting(&self) -> String {
+        let revision = |sha: &String| format!("revision {}", sha.chars().take(8).collect::<String>());
+        let parts = [
+            self.scenario.clone(),
+            self.scenario_sha256.as_ref().map(revision),
+            Some(self.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")),
+            self.load.clone(),
+            self.size.as_ref().map(|size| size.name.clone()),
+            Some(self.agent.as_ref().map_or_else(|| "imported".to_owned(), |agent| format!("on {agent}"))),
+        ];
+        parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(load: Option<&str>, size_name: &str) -> CellRow {
+        let columns = CellColumns {
+            target: "servy".to_owned(),
+            size_name: Some(size_name.to_owned()),
+            vcpus: Some(2.0),
+            memory_bytes: Some(4 << 30),
+            scenario: Some("hash".to_owned()),
+            scenario_sha256: Some("00aa00aa00aa".to_owned()),
+            parameters: "{}".to_owned(),
+            load: load.map(str::to_owned),
+            vus: Some(10),
+            agent: Some("rack".to_owned()),
+        };
+        CellRow { columns, runs: 3, newest_at_ms: 1 }
+    }
+
+    #[test]
+    fn how_long_a_load_lasts_and_what_a_size_is_called_make_no_other_cell() {
+        let vus = |seconds: u32| format!(r#"{{"kind": "vus", "vus": 10, "duration_s": {seconds}}}"#);
+        let all =
+            known(vec![row(Some(&vus(10)), "2 vCPU / 4 GiB"), row(Some(&vus(60)), "medium"), row(None, "medium")]);
+        let [both, other] = all.as_slice() else { panic!("two cells: {all:?}") };
+        assert_eq!((both.runs, both.loads.len(), other.loads.len()), (6, 2, 0));
+        assert_eq!(both.cell.setting(), "hash · revision 00aa00aa · 10 VUs · 2 vCPU / 4 GiB · on rack");
+        assert_ne!(both.cell.id, other.cell.id);
+        assert_eq!(both.cell.id.len(), 16);
+    }
+}

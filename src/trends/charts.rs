@@ -1,0 +1,198 @@
+//! A history as a Plotly figure: a point a run, medians of versions as lines, changes as upright lines. Pure.
+
+use serde_json::{Value, json};
+
+use super::{Change, Ruling, Span, Trend};
+use crate::{
+    runs::Verdict,
+    web::{
+        chart::{Chart, ScriptJson, elided, layout, text},
+        mark::Mark,
+        moment,
+        scale::Scale,
+    },
+};
+
+/// More names than these would lie upon each other.
+const MOST_NAMES: usize = 8;
+
+/// The chart; none where there is no run.
+pub fn chart(trend: &Trend, mark: Mark) -> Option<Chart> {
+    if trend.points.is_empty() {
+        return None;
+    }
+    let scale = Scale::of(trend.points.iter().map(|point| (point.value, point.value)));
+    let mut data: Vec<Value> = trend.spans.iter().map(|span| median(trend, span, mark)).collect();
+    data.push(points(trend, mark));
+    let (ticks, names): (Vec<usize>, Vec<String>) = named(&trend.spans).into_iter().unzip();
+    let range = [-0.7, trend.points.len() as f64 - 0.3];
+    let x = json!({"tickvals": ticks, "ticktext": names, "range": range, "showgrid": false, "zeroline": false, "rangemode": "normal", "tickangle": 0});
+    let mut layout = layout(x, scale.axis());
+    layout["shapes"] = trend.changes.iter().filter_map(line).collect();
+    let figure = |value| trend.metric.figure(Some(value)).text().to_owned();
+    let (first, last) = (trend.spans.first()?, trend.spans.last()?);
+    let suspect = trend.points.iter().any(|point| point.verdict == Verdict::Suspect);
+    let hint = if suspect { " · hollow points are suspect" } else { "" };
+    let way = match trend.metric.better() {
+        Some(crate::compare::statistics::Better::Higher) => ", higher is better",
+        Some(crate::compare::statistics::Better::Lower) => ", lower is better",
+        None => "",
+    };
+    Some(Chart {
+        id: "trend",
+        title: format!("{} over versions and time", sentence_case(trend.metric.name())),
+        unit: format!("{}{way}{}{hint}", trend.metric.head(), scale.said()),
+        label: format!(
+            "{} of {} runs: a median of {} at first, of {} at last. The tables below have all figures.",
+            trend.metric.name(),
+            trend.points.len(),
+            figure(first.median),
+            figure(last.median)
+        ),
+        height: 340,
+        min_width: 600,
+        figure: ScriptJson(json!({"data": data, "layout": layout})),
+        legend: Vec::new(),
+        shares: None,
+    })
+}
+
+fn sentence_case(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The median of a version with its interval behind it.
+fn median(trend: &Trend, span: &Span, mark: Mark) -> Value {
+    let figure = |value| trend.metric.figure(Some(value)).text().to_owned();
+    let version = span.version.as_deref().map_or_else(|| "unknown version".to_owned(), text);
+    let interval = span
+        .low
+        .zip(span.high)
+        .map_or(String::new(), |(low, high)| format!("<br>95 % interval {} to {}", figure(low), figure(high)));
+    let hint = format!("{version}<br>median of {}: {}{interval}", span.runs, figure(span.median));
+    let (from, to) = (span.first as f64 - 0.4, (span.first + span.runs) as f64 - 0.6);
+    let error = span.low.zip(span.high).map(|(low, high)| {
+        json!({"type": "data", "symmetric": false, "array": [high - span.median], "arrayminus": [span.median - low],
+            "color": mark.role(), "thickness": 1.5, "width": 5})
+    });
+    let middle = f64::midpoint(from, to);
+    json!({
+        "type": "scatter", "mode": "lines", "x": [from, middle, to], "y": [span.median, span.median, span.median],
+        "line": {"color": mark.role(), "width": 3}, "opacity": 0.5, "text": [hint, hint, hint],
+        "hovertemplate": "%{text}<extra></extra>",
+        "error_y": error.map_or(Value::Null, |mut error| {
+            // One whisker, in the middle.
+            for side in ["array", "arrayminus"] {
+                let length = error[side][0].clone();
+                error[side] = json!([0, length, 0]);
+            }
+            error
+        }),
+    })
+}
+
+fn points(trend: &Trend, mark: Mark) -> Value {
+    let places: Vec<usize> = (0..trend.points.len()).collect();
+    let values: Vec<f64> = trend.points.iter().map(|point| point.value).collect();
+    let hints: Vec<String> = trend
+        .points
+        .iter()
+        .map(|point| {
+            let version = point.version.as_deref().map_or_else(String::new, |version| format!("{}<br>", text(version)));
+            let figure = trend.metric.figure(Some(point.value));
+            format!("{version}{}, {}<br>{}", figure.text(), point.verdict.as_str(), moment::exact(Some(point.at_ms)))
+        })
+        .collect();
+    let symbol = |point: &super::Point| if point.verdict == Verdict::Suspect { "circle-open" } else { "circle" };
+    let symbols: Vec<&str> = trend.points.iter().map(symbol).collect();
+    json!({
+        "type": "scatter", "mode": "markers", "x": places, "y": values, "text": hints,
+        "hovertemplate": "%{text}<extra></extra>", "cliponaxis": false,
+        "marker": {"color": mark.role(), "size": 7, "symbol": symbols, "line": {"width": 1.5, "color": mark.role()}},
+    })
+}
+
+/// An upright line between the last run before a change and the first after it; none for one that somebody dismissed.
+fn line(change: &Change) -> Option<Value> {
+    let at = change.at?;
+    let ruling = change.judgement.as_ref().map(|judgement| judgement.ruling);
+    if ruling == Some(Ruling::Dismissed) {
+        return None;
+    }
+    let color = match change.improved {
+        Some(true) => "good",
+        Some(false) => "bad",
+        None => "soft ink",
+    };
+    let dash = if ruling == Some(Ruling::Confirmed) { "solid" } else { "dash" };
+    let x = at as f64 - 0.5;
+    Some(json!({"type": "line", "xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": 1,
+        "line": {"color": color, "width": 1.5, "dash": dash}}))
+}
+
+/// Where the axis has a name: at the first run of a version, of so many that they have room.
+fn named(spans: &[Span]) -> Vec<(usize, String)> {
+    let step = spans.len().div_ceil(MOST_NAMES).max(1);
+    let name = |span: &Span| {
+        let day = moment::exact(Some(span.from_ms)).chars().take(10).collect::<String>();
+        span.version.as_deref().map_or(day, |version| elided(version, 14))
+    };
+    spans.iter().step_by(step).map(|span| (span.first, name(span))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        compare::metric::Metric,
+        runs::{Run, made_up::finished},
+        trends::{cell::Cell, history},
+    };
+
+    fn trend(figures: &[(&str, f64)]) -> Trend {
+        let run = |(place, (version, rps)): (usize, &(&str, f64))| Run {
+            id: format!("{place:03}"),
+            rps: Some(*rps),
+            version: Some((*version).to_owned()),
+            queued_at_ms: i64::try_from(place).expect("few"),
+            started_at_ms: None,
+            ..finished("servy", 1)
+        };
+        let runs: Vec<Run> = figures.iter().enumerate().map(run).collect();
+        let points = history::points(&runs, Metric::Rps);
+        let cell = Cell {
+            id: "00".to_owned(),
+            target: "servy".to_owned(),
+            size: None,
+            scenario: None,
+            scenario_sha256: None,
+            parameters: std::collections::BTreeMap::default(),
+            load: None,
+            agent: None,
+        };
+        let (spans, changes) = (history::spans(&points), history::changes(&points, Metric::Rps, &[]));
+        Trend { cell, metric: Metric::Rps, url: String::new(), points, spans, changes }
+    }
+
+    #[test]
+    fn versions_are_lines_runs_are_points_and_changes_stand_between_them() {
+        let mut figures = vec![("1.0", 100.0); 12];
+        figures.extend([("<b>2.0</b>", 90.0); 12]);
+        for (place, figure) in figures.iter_mut().enumerate() {
+            figure.1 += (place % 5) as f64 * 0.1;
+        }
+        let chart = chart(&trend(&figures), Mark(1)).expect("a chart");
+        let data = chart.figure.0["data"].as_array().expect("traces");
+        assert_eq!((data.len(), data[2]["x"].as_array().map(Vec::len)), (3, Some(24)));
+        let shapes = chart.figure.0["layout"]["shapes"].as_array().expect("lines");
+        assert_eq!((shapes.len(), &shapes[0]["x0"], &shapes[0]["line"]["color"]), (1, &json!(11.5), &json!("bad")));
+        assert!(!chart.figure.to_string().contains('<'));
+        assert_eq!(chart.figure.0["layout"]["xaxis"]["ticktext"], json!(["1.0", "&lt;b&gt;2.0&lt;/b&gt;"]));
+    }
+
+    #[test]
+    fn nothing_is_no_chart() {
+        assert_eq!(chart(&trend(&[]), Mark(0)), None);
+    }
+}

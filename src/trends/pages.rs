@@ -1,0 +1,222 @@
+//! `/trends`: cells with a history; `/trends/{target}/{cell}`: one of them.
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    Form,
+    extract::{Path, State},
+    response::Redirect,
+};
+use serde::Deserialize;
+
+use super::{
+    Change, Judgement, Point, Ruling, Span, Trend, TrendInfo,
+    api::{JudgementBody, MetricQuery, say, take_back},
+    charts, metric_named, trend,
+};
+use crate::{
+    auth::{Read, Scope, Submit},
+    catalog,
+    error::{Asked, Error, Result},
+    state::AppState,
+    web::{
+        address::segment,
+        chart::Chart,
+        format::{self, Figure},
+        mark::{Mark, Marks},
+        moment::{self, Moment},
+        shell::{Section, Shell},
+    },
+};
+
+/// All of them.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "trends/index.html")]
+pub struct TrendsPage {
+    shell: Shell,
+    lines: Vec<TrendInfo>,
+    marks: Marks,
+    target: String,
+    /// Cells that there was no room for.
+    left_out: usize,
+}
+
+/// One of them.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "trends/show.html")]
+pub struct TrendPage {
+    shell: Shell,
+    trend: Trend,
+    mark: Mark,
+    chart: Option<Chart>,
+    scope: Scope,
+}
+
+/// Whose.
+#[derive(Debug, Deserialize)]
+pub struct Whose {
+    /// Only this target's.
+    #[serde(default)]
+    target: String,
+}
+
+/// What somebody says of a change; without a ruling it is taken back.
+#[derive(Debug, Deserialize)]
+pub struct Said {
+    metric: String,
+    run: String,
+    ruling: String,
+    #[serde(default)]
+    note: String,
+}
+
+/// `GET /trends?target=…`
+pub async fn index(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Asked(whose): Asked<Whose>,
+) -> Result<TrendsPage> {
+    let (lines, left_out) =
+        super::list(&state, Some(whose.target.as_str()).filter(|target| !target.is_empty())).await?;
+    let targets: Vec<&str> = lines.iter().map(|line| line.cell.target.as_str()).collect();
+    let marks = catalog::queries::marks(&state.db.read, &targets).await?;
+    let shell = Shell::signed_in("Trends", Section::Trends, &caller.name);
+    Ok(TrendsPage { shell, lines, marks, target: whose.target, left_out })
+}
+
+/// `GET /trends/{target}/{cell}?metric=…`
+pub async fn show(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Path((target, cell)): Path<(String, String)>,
+    Asked(query): Asked<MetricQuery>,
+) -> Result<TrendPage> {
+    let trend = trend(&state, &target, &cell, metric_named(query.metric.as_deref())?).await?;
+    let mark = catalog::queries::marks(&state.db.read, &[target.as_str()]).await?.of(&target);
+    let shell = Shell::signed_in(format!("{target} over time"), Section::Trends, &caller.name);
+    let chart = charts::chart(&trend, mark);
+    Ok(TrendPage { shell, chart, trend, mark, scope: caller.scope })
+}
+
+/// `POST /trends/{target}/{cell}/judge`
+pub async fn judge(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path((target, cell)): Path<(String, String)>,
+    Form(said): Form<Said>,
+) -> Result<Redirect> {
+    let Said { metric, run, ruling, note } = said;
+    let metric = metric_named(Some(&metric))?;
+    if ruling.is_empty() {
+        take_back(&state, &target, &cell, metric, &run).await?;
+    } else {
+        let ruling: Ruling = ruling.parse().map_err(Error::Invalid)?;
+        let note = Some(note).filter(|note| !note.trim().is_empty());
+        say(&state, &caller, &target, &cell, metric, &run, JudgementBody { ruling, note }).await?;
+    }
+    Ok(Redirect::to(&format!("/trends/{}/{}?metric={}#changes", segment(&target), segment(&cell), metric.key())))
+}
+
+impl TrendInfo {
+    fn when(&self) -> Moment {
+        moment::ago(Some(self.newest_at_ms))
+    }
+
+    fn path(&self) -> String {
+        format!("/trends/{}/{}", segment(&self.cell.target), self.cell.id)
+    }
+}
+
+impl TrendsPage {
+    fn mark(&self, line: &TrendInfo) -> Mark {
+        self.marks.of(&line.cell.target)
+    }
+
+    fn is_cut(&self) -> bool {
+        self.left_out > 0
+    }
+}
+
+impl TrendPage {
+    fn path(&self) -> String {
+        format!("/trends/{}/{}", segment(&self.trend.cell.target), self.trend.cell.id)
+    }
+
+    fn may_submit(&self) -> bool {
+        self.scope >= Scope::Submit
+    }
+
+    /// A figure of the metric.
+    pub fn figure(&self, value: &f64) -> Figure {
+        self.trend.metric.figure(Some(*value))
+    }
+
+    fn interval(&self, span: &Span) -> String {
+        let figure = |value: f64| self.trend.metric.figure(Some(value)).text().to_owned();
+        span.low.zip(span.high).map_or_else(String::new, |(low, high)| format!("{} to {}", figure(low), figure(high)))
+    }
+
+    /// The changes that nobody has judged first, then those that were confirmed.
+    fn shown(&self) -> Vec<&Change> {
+        let mut shown: Vec<&Change> = self.trend.changes.iter().filter(|change| !change.is_dismissed()).collect();
+        shown.sort_by_key(|change| (change.judgement.is_some(), std::cmp::Reverse(change.at_ms)));
+        shown
+    }
+
+    fn dismissed(&self) -> Vec<&Change> {
+        self.trend.changes.iter().filter(|change| change.is_dismissed()).collect()
+    }
+}
+
+impl Point {
+    fn when(&self) -> Moment {
+        moment::ago(Some(self.at_ms))
+    }
+}
+
+impl Judgement {
+    fn when(&self) -> Moment {
+        moment::ago(Some(self.at_ms))
+    }
+}
+
+impl Span {
+    fn from(&self) -> Moment {
+        moment::ago(Some(self.from_ms))
+    }
+
+    fn to(&self) -> Moment {
+        moment::ago(Some(self.to_ms))
+    }
+}
+
+impl Change {
+    fn is_dismissed(&self) -> bool {
+        self.judgement.as_ref().is_some_and(|judgement| judgement.ruling == Ruling::Dismissed)
+    }
+
+    fn when(&self) -> Moment {
+        moment::ago(Some(self.at_ms))
+    }
+
+    fn size(&self) -> Figure {
+        format::change(Some(self.ratio - 1.0))
+    }
+
+    /// Better, worse, or neither.
+    pub fn word(&self) -> &'static str {
+        match self.improved {
+            Some(true) => "better",
+            Some(false) => "worse",
+            None => "other",
+        }
+    }
+
+    fn class(&self) -> &'static str {
+        match self.improved {
+            Some(true) => "good",
+            Some(false) => "bad",
+            None => "plain",
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Other people's results: k6's text report, wrk's output, and a folder of them with an index.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use brewbench::web::format;
+use serde_json::{Value, json};
+
+use crate::harness::{Actor, Answer, App, program::as_user, submit::text};
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("samples/published")
+}
+
+fn published(name: &str) -> String {
+    std::fs::read_to_string(folder().join(name)).expect("a sample")
+}
+
+fn files() -> BTreeMap<String, String> {
+    let entries = std::fs::read_dir(folder()).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let texts = entries.filter(|path| path.extension().is_some_and(|ending| ending == "txt"));
+    texts
+        .map(|path| {
+            (
+                path.file_name().expect("a name").to_string_lossy().into_owned(),
+                std::fs::read_to_string(&path).expect("text"),
+            )
+        })
+        .collect()
+}
+
+async fn bring(user: &Actor, index: &str, files: &BTreeMap<String, String>) -> Answer {
+    user.post("/api/v1/runs/import/folder", &json!({"index": index, "files": files})).await
+}
+
+async fn brought(user: &Actor) -> Vec<Value> {
+    let imported = bring(user, &published("index.json"), &files()).await.ok().json();
+    imported["runs"].as_array().expect("runs").clone()
+}
+
+fn ids(runs: &[&Value]) -> String {
+    runs.iter().map(|run| text(&run["id"])).collect::<Vec<_>>().join(",")
+}
+
+/// What was published of it: data received per second.
+const TABLE: [(&str, [(&str, &str); 3]); 3] = [
+    ("1 vCPU / 256 MiB", [("gosherve-old", "86 MB/s"), ("gosherve", "587 MB/s"), ("servy", "547 MB/s")]),
+    ("2 vCPU / 4 GiB", [("gosherve-old", "426 MB/s"), ("gosherve", "1.30 GB/s"), ("servy", "1.70 GB/s")]),
+    ("16 vCPU / 16 GiB", [("gosherve-old", "439 MB/s"), ("gosherve", "4.80 GB/s"), ("servy", "5.20 GB/s")]),
+];
+
+#[tokio::test]
+async fn the_published_folder_gives_the_published_matrix_and_each_cell_is_one_repetition() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let runs = brought(&user).await;
+    assert_eq!(runs.len(), 22);
+    let final_results = "server-bench post, final results";
+    let nine: Vec<&Value> = runs.iter().filter(|run| run["labels"] == json!([final_results])).collect();
+    assert_eq!(nine.len(), 9);
+    let comparison = user.get(&format!("/api/v1/compare?runs={}", ids(&nine))).await.ok().json();
+    let subjects = comparison["subjects"].as_array().expect("subjects");
+    let rows = comparison["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 3);
+    for (size, cells) in TABLE {
+        let row = rows.iter().find(|row| row["setting"]["size"]["name"] == size).expect("a row of the size");
+        for (target, published) in cells {
+            let subject = subjects.iter().position(|subject| subject["target"] == target).expect("a subject");
+            let cell = row["cells"].as_array().expect("cells").iter().find(|cell| cell["subject"] == subject);
+            let cell = cell.expect("a cell");
+            assert_eq!(cell["runs"].as_array().map(Vec::len), Some(1));
+            let stats = cell["stats"].as_array().expect("stats");
+            let stat = stats.iter().find(|stat| stat["metric"] == "received_per_s").expect("a figure");
+            assert_eq!(stat["spread"]["count"], 1);
+            let figure = format::rate(stat["spread"]["median"].as_f64());
+            assert_eq!(figure.text().replace('\u{a0}', " "), published, "{target} at {size}");
+            assert_eq!(stat["best"], false, "one repetition wins nothing");
+        }
+    }
+    let notes = comparison["notes"].to_string();
+    assert!(notes.contains("Too few repetitions"), "{notes}");
+    let page = user.at_pages().get(&format!("/compare?runs={}", ids(&nine))).await.ok().text();
+    for figure in ["86\u{a0}MB/s", "587\u{a0}MB/s", "1.70\u{a0}GB/s", "5.20\u{a0}GB/s"] {
+        assert!(page.contains(figure), "{figure}");
+    }
+}
+
+#[tokio::test]
+async fn what_wrk_says_compares_by_payload_and_a_broken_target_does_not_look_healthy() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let runs = brought(&user).await;
+    let wrk: Vec<&Value> = runs.iter().filter(|run| run["labels"] == json!(["kcup post"])).collect();
+    let of = |target: &str, payload: &str| {
+        *wrk.iter().find(|run| run["target"] == target && run["parameters"]["payload"] == payload).expect("a run")
+    };
+    let broken = of("kcup-go-fasthttp", "1M");
+    assert_eq!((&broken["rps"], &broken["verdict"]), (&json!(7.81), &json!("invalid")));
+    assert_eq!((&broken["requests"], &broken["failed"]), (&json!(13_539_754), &json!(13_539_526)));
+    assert_eq!(broken["reasons"][0]["code"], "requests_failed");
+    assert_eq!(of("kcup-go-fasthttp", "100K")["verdict"], "invalid", "one in 26 timed out");
+    assert_eq!(of("kcup-rust", "100K")["verdict"], "suspect", "94 timed out");
+    assert_eq!(of("kcup-rust", "10K")["verdict"], "valid");
+    assert_eq!((&broken["vus"], &broken["parameters"]["threads"]), (&json!(400), &json!("12")));
+    let comparison = user.get(&format!("/api/v1/compare?runs={}", ids(&wrk))).await.ok().json();
+    let labels: Vec<String> =
+        comparison["rows"].as_array().expect("rows").iter().map(|row| text(&row["setting"]["label"])).collect();
+    assert_eq!(labels.len(), 4, "{labels:?}");
+    assert!(labels.iter().any(|label| label.contains("payload=10K")), "{labels:?}");
+    let left_out = comparison["left_out"].to_string();
+    assert!(left_out.contains("13539526 of 13539754 requests failed"), "{left_out}");
+}
+
+#[tokio::test]
+async fn a_bad_index_or_file_names_fault_and_place_and_nothing_is_stored() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let index = published("index.json");
+    let mut without = files();
+    without.remove("k6-servy-2vcpu-4gb.txt");
+    let mut cut = files();
+    cut.insert("k6-servy-2vcpu-4gb.txt".to_owned(), published("k6-servy-2vcpu-4gb.txt")[..600].to_owned());
+    let mut mixed = files();
+    mixed.insert("k6-servy-2vcpu-4gb.txt".to_owned(), published("wrk-kcup-rust-10K.txt"));
+    let cases = [
+        (index.replace("\"vcpus\": 16", "\"vcpu\": 16"), files(), "index.json: unknown field `vcpu`"),
+        (index[..index.len() - 2].to_owned(), files(), "index.json: EOF while parsing"),
+        (index.clone(), without, "index.json: entry 6 (\"k6-servy-2vcpu-4gb.txt\"): file: is not in the folder"),
+        (index.clone(), cut, "\"k6-servy-2vcpu-4gb.txt\": "),
+        (index.clone(), mixed, "entry 6 (\"k6-servy-2vcpu-4gb.txt\"): tool: the file is wrk's output"),
+        (index.replace("\"target\": \"servy\"", "\"target\": \"a\\nb\""), files(), "target: 1 to 80 characters"),
+        (
+            index.replace("kcup post", "a source of more than forty characters is no label"),
+            files(),
+            "label: between 1 and 40",
+        ),
+    ];
+    for (index, files, said) in cases {
+        let sentence = bring(&user, &index, &files).await.refused(422);
+        assert!(sentence.contains(said) && sentence.len() < 600, "{said}: {sentence}");
+    }
+    user.post("/api/v1/runs/import/folder", &json!({"files": {}})).await.refused(422);
+    assert_eq!(user.count_runs().await, 0);
+    assert_eq!(brought(&user).await.len(), 22);
+    assert_eq!(user.count_runs().await, 22);
+}
+
+#[tokio::test]
+async fn a_text_comes_back_as_it_was_is_judged_anew_and_says_what_it_was_taken_for() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let wrk = published("wrk-kcup-rust-1M.txt");
+    let path = "/api/v1/runs/import?target=kcup&parameter=payload%3D1M&parameter=where=here";
+    let answer = Answer::of(user.request(&reqwest::Method::POST, path).body(wrk.clone())).await.ok().json();
+    let (run, file) = (&answer["runs"][0], &answer["files"][0]);
+    assert_eq!(run["parameters"], json!({"payload": "1M", "threads": "12", "where": "here"}));
+    assert_eq!((&file["kind"], &file["rounded"], &file["run"]), (&json!("wrk's output"), &json!(true), &run["id"]));
+    assert!(file["lacks"].as_array().expect("a list").contains(&json!("p95")), "{file}");
+    for field in ["min_ms", "p95_ms", "iterations", "data_sent_bytes", "checks_passed", "thresholds"] {
+        assert_eq!(run[field], Value::Null, "{field}");
+    }
+    let id = text(&run["id"]);
+    let back = user.get(&format!("/api/v1/runs/{id}/summary")).await.ok();
+    assert!(back.header("content-type").starts_with("text/plain") && back.text() == wrk);
+    let judged = user.post("/api/v1/runs/rejudge", &json!({"ids": [id], "dry_run": true})).await.ok().json();
+    assert_eq!((&judged["judged"], &judged["changed"]), (&json!(1), &json!([])));
+    let page = user.at_pages().get(&format!("/runs/{id}")).await.ok().text();
+    assert!(page.contains("taken for wrk&#39;s output") || page.contains("taken for wrk's output"), "{page}");
+}
+
+#[tokio::test]
+async fn the_command_reads_files_and_folders_and_says_what_they_are() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let token = user.secret();
+    let whole = folder().display().to_string();
+    let done = as_user(&app, token, &["run", "import", &whole]).await;
+    assert!(
+        done.err.contains(
+            "wrk-kcup-rust-10K.txt: taken for wrk's output, rounded as it was printed; it does not have: least latency"
+        ),
+        "{}",
+        done.err
+    );
+    assert!(done.err.contains("k6-servy-2vcpu-4gb.txt: taken for k6's text report"), "{}", done.err);
+    assert_eq!(done.ok().lines().count(), 23);
+    let one = folder().join("k6-servy-workstation.txt").display().to_string();
+    let run = as_user(&app, token, &["run", "import", &one, "--target", "servy", "--param", "machine=mine", "--json"])
+        .await
+        .json();
+    assert_eq!(run["runs"][0]["parameters"], json!({"machine": "mine"}));
+    let with_flags = as_user(&app, token, &["run", "import", &whole, "--target", "x"]).await.refused(1);
+    assert!(with_flags.contains("leave the flags out"), "{with_flags}");
+    let empty = tempfile::tempdir().expect("a folder");
+    let bare = as_user(&app, token, &["run", "import", &empty.path().display().to_string()]).await.refused(1);
+    assert!(bare.contains("has no index.json"), "{bare}");
+    std::fs::write(empty.path().join("index.json"), r#"[{"file": "../x.txt", "target": "t"}]"#).expect("an index");
+    let outside = as_user(&app, token, &["run", "import", &empty.path().display().to_string()]).await.refused(1);
+    assert!(outside.contains("nothing of") && outside.contains("is not in the folder"), "{outside}");
+    assert_eq!(user.count_runs().await, 23);
+}
+
+#[tokio::test]
+async fn imported_runs_become_an_experiment_of_their_own_once() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let whole = folder().display().to_string();
+    let done =
+        as_user(&app, user.secret(), &["run", "import", &whole, "--experiment", "theirs", "--json"]).await.json();
+    let runs = done["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 22);
+    let id = text(&runs[0]["experiment"]);
+    let page = user.clone().at_pages().get(&format!("/experiments/{id}")).await.ok().text();
+    assert!(
+        page.contains("theirs") && page.contains("measured somewhere else") && !page.contains("Run again"),
+        "{page}"
+    );
+    let list = user.get("/api/v1/experiments").await.ok().json();
+    assert_eq!(list["experiments"][0]["experiment"]["name"], "theirs");
+    let again = json!({"name": "mine", "runs": [runs[0]["id"]]});
+    assert!(user.post("/api/v1/experiments/gathered", &again).await.refused(409).contains("belongs to an experiment"));
+    user.post("/api/v1/experiments/gathered", &json!({"name": "mine", "runs": []})).await.refused(422);
+    user.post("/api/v1/experiments/gathered", &json!({"name": "mine", "runs": ["x"]})).await.refused(422);
+}
+
+fn form(files: &[(&str, &str)], fields: &[(&str, &str)]) -> (String, String) {
+    let part = |head: String, value: &str| format!("--X\r\nContent-Disposition: form-data; {head}\r\n\r\n{value}\r\n");
+    let fields = fields.iter().map(|(name, value)| part(format!("name=\"{name}\""), value));
+    let file = |name: &str| format!("name=\"files\"; filename=\"{name}\"\r\nContent-Type: text/plain");
+    let files = files.iter().map(|(name, value)| part(file(name), value));
+    let body: String = fields.chain(files).chain(["--X--\r\n".to_owned()]).collect();
+    ("multipart/form-data; boundary=X".to_owned(), body)
+}
+
+async fn submit(person: &Actor, (kind, body): (String, String)) -> Answer {
+    let request = person.request(&reqwest::Method::POST, "/runs/import").header("content-type", kind);
+    Answer::of(request.body(body)).await
+}
+
+#[tokio::test]
+async fn the_form_takes_files_or_a_folder_and_shows_what_they_were() {
+    let app = App::start().await;
+    let person = app.person(brewbench::auth::Role::Member).await.at_pages();
+    assert!(person.get("/runs").await.ok().text().contains("make demo"));
+    let page = person.get("/runs/import").await.ok().text();
+    assert!(page.contains("multiple") && page.contains("index.json"), "{page}");
+    let wrk = published("wrk-kcup-rust-10K.txt");
+    let k6 = published("k6-servy-workstation.txt");
+    let two = submit(&person, form(&[("a.txt", &wrk), ("b.txt", &k6)], &[("parameters", "payload=10K")])).await;
+    assert_eq!(two.status, 303);
+    let taken = person.get(two.header("location")).await.ok().text();
+    assert!(taken.contains("Imported: 2 runs") && taken.contains("p95") && taken.contains("874\u{a0}MB/s"), "{taken}");
+    let folder = form(&[("x/index.json", r#"[{"file": "a.txt", "target": "t"}]"#), ("x/a.txt", &wrk)], &[]);
+    assert_eq!(submit(&person, folder).await.status, 303);
+    let bad = submit(&person, form(&[("a.txt", &wrk), ("b.txt", "nothing")], &[("target", "<b>")])).await;
+    assert_eq!(bad.status, 422);
+    assert!(bad.text().contains("begins neither JSON nor") && !bad.text().contains("value=\"<b>"), "{}", bad.text());
+    assert_eq!(submit(&person, form(&[], &[])).await.status, 422);
+    let list = person.get("/api/v1/runs").await.ok().json();
+    assert_eq!(list["runs"].as_array().map(Vec::len), Some(3));
+    let shown = person.get("/runs").await.ok().text();
+    assert!(shown.contains("/runs/import"), "who may submit is led there");
+}

@@ -1,0 +1,158 @@
+//! A cell over versions and time: what is seen in it, and what people say of it.
+
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Actor, Answer, App,
+    program::as_user,
+    submit::text,
+    summaries::{scaled, target_down},
+};
+
+/// Imports so many runs of a version, so many times as fast as the fixture, with some noise.
+async fn bring(user: &Actor, version: &str, count: usize, faster: f64) {
+    for place in 0..count {
+        let wobble = 1.0 + 0.004 * ((place * 7919 % 13) as f64 - 6.0) / 6.0;
+        let path = format!("/api/v1/runs/import?target=servy&size=2/4GiB&scenario=hash&version={version}");
+        Answer::of(user.request(&reqwest::Method::POST, &path).body(scaled(faster * wobble))).await.ok();
+    }
+}
+
+async fn only_cell(user: &Actor) -> (Value, String) {
+    let list = user.get("/api/v1/trends?target=servy").await.ok().json();
+    let trends = list["trends"].as_array().expect("cells");
+    assert_eq!(trends.len(), 1, "{list}");
+    let path = format!("/api/v1/trends/servy/{}", text(&trends[0]["cell"]["id"]));
+    (trends[0].clone(), path)
+}
+
+async fn say(person: &Actor, path: &str, form: &[(&str, &str)]) -> Answer {
+    let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+    let request = person.request(&reqwest::Method::POST, &format!("{path}/judge"));
+    Answer::of(request.header("content-type", "application/x-www-form-urlencoded").body(body)).await
+}
+
+fn open(trend: &Value) -> usize {
+    trend["changes"].as_array().expect("changes").iter().filter(|change| change["judgement"].is_null()).count()
+}
+
+#[tokio::test]
+async fn a_history_has_versions_with_intervals_and_changes_for_better_and_worse() {
+    let app = App::start().await;
+    let user = app.user().await;
+    bring(&user, "1.0", 12, 1.0).await;
+    bring(&user, "1.1", 12, 0.9).await;
+    bring(&user, "1.2", 12, 1.05).await;
+    // What is invalid is in no history.
+    let down = "/api/v1/runs/import?target=servy&size=2/4GiB&scenario=hash&version=1.3";
+    Answer::of(user.request(&reqwest::Method::POST, down).body(target_down())).await.ok();
+    let (info, path) = only_cell(&user).await;
+    assert_eq!((&info["runs"], &info["open"]), (&json!(36), &json!(4)), "throughput and p99 both changed twice");
+    let trend = user.get(&path).await.ok().json();
+    assert_eq!(trend["points"].as_array().map(Vec::len), Some(36));
+    let spans = trend["spans"].as_array().expect("spans");
+    let versions: Vec<_> = spans.iter().map(|span| text(&span["version"])).collect();
+    assert_eq!(versions, ["1.0", "1.1", "1.2"]);
+    for span in spans {
+        let [low, median, high] = ["low", "median", "high"].map(|name| span[name].as_f64().expect("a figure"));
+        assert!(low <= median && median <= high, "{span}");
+    }
+    let changes = trend["changes"].as_array().expect("changes");
+    let told: Vec<_> = changes.iter().map(|change| (text(&change["version"]), change["improved"].clone())).collect();
+    assert_eq!(told, [("1.1".to_owned(), json!(false)), ("1.2".to_owned(), json!(true))]);
+    let p99 = user.get(&format!("{path}?metric=p99_ms")).await.ok().json();
+    assert_eq!(p99["changes"][0]["improved"], false, "slower is worse");
+    user.get(&format!("{path}?metric=beauty")).await.refused(422);
+    user.get("/api/v1/trends/servy/0000000000000000").await.refused(404);
+}
+
+#[tokio::test]
+async fn what_was_said_of_a_change_stays_as_more_history_comes_and_runs_go() {
+    let app = App::start().await;
+    let (user, reader) = (app.user().await, app.reader().await);
+    bring(&user, "1.0", 12, 1.0).await;
+    bring(&user, "1.1", 6, 0.9).await;
+    let (_, path) = only_cell(&user).await;
+    let trend = user.get(&path).await.ok().json();
+    let first = text(&trend["changes"][0]["run"]);
+    let at = format!("{path}/changes/{first}");
+    reader.put(&at, &json!({"ruling": "dismissed"})).await.refused(403);
+    user.put(&at, &json!({"ruling": "unsure"})).await.refused(422);
+    user.put(&format!("{path}/changes/nobody"), &json!({"ruling": "dismissed"})).await.refused(404);
+    let said = user.put(&at, &json!({"ruling": "dismissed", "note": "the switch"})).await.ok().json();
+    assert_eq!((open(&said), &said["changes"][0]["judgement"]["note"]), (0, &json!("the switch")));
+
+    bring(&user, "1.1", 14, 0.9).await;
+    assert_eq!(open(&user.get(&path).await.ok().json()), 0);
+    // Another change is news, and judging it leaves the first as it is.
+    bring(&user, "1.2", 12, 1.0).await;
+    let trend = user.get(&path).await.ok().json();
+    assert_eq!((open(&trend), trend["changes"].as_array().map(Vec::len)), (1, Some(2)));
+    let second = text(&trend["changes"][1]["run"]);
+    let both = user.put(&format!("{path}/changes/{second}"), &json!({"ruling": "confirmed"})).await.ok().json();
+    assert_eq!(open(&both), 0);
+    let rulings: Vec<_> =
+        both["changes"].as_array().expect("two").iter().map(|change| text(&change["judgement"]["ruling"])).collect();
+    assert_eq!(rulings, ["dismissed", "confirmed"]);
+    // Deleting the very runs that the judgements name, or taking one back, brings no old one back.
+    user.delete(&format!("/api/v1/runs/{first}")).await.ok();
+    user.delete(&format!("/api/v1/runs/{second}")).await.ok();
+    let trend = user.get(&path).await.ok().json();
+    assert_eq!((open(&trend), trend["changes"].as_array().map(Vec::len)), (0, Some(2)), "{}", trend["changes"]);
+    let now = text(&trend["changes"][1]["run"]);
+    let back = user.delete(&format!("{path}/changes/{now}")).await.ok().json();
+    assert_eq!(open(&back), 1);
+    assert_eq!(back["changes"][0]["judgement"]["ruling"], "dismissed");
+    user.delete(&format!("{path}/changes/{now}")).await.refused(404);
+}
+
+#[tokio::test]
+async fn the_page_shows_the_chart_and_the_table_and_takes_a_judgement() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let person = app.person(brewbench::auth::Role::Member).await.at_pages();
+    assert!(person.get("/trends").await.ok().text().contains("no runs whose figures count"));
+    bring(&user, "1.0", 12, 1.0).await;
+    bring(&user, "1.1", 12, 0.9).await;
+    let (info, _) = only_cell(&user).await;
+    let list = person.get("/trends").await.ok().text();
+    let path = format!("/trends/servy/{}", text(&info["cell"]["id"]));
+    assert!(list.contains(&path) && list.contains("2 changes"), "{list}");
+    let page = person.get(&path).await.ok().text();
+    for part in ["data-chart", "Confirm", "Dismiss", "95 % interval", "1.1", "worse"] {
+        assert!(page.contains(part), "{part}");
+    }
+    let trend = user.get(&format!("/api/v1{path}")).await.ok().json();
+    let run = text(&trend["changes"][0]["run"]);
+    let form = [("metric", "rps"), ("run", run.as_str()), ("ruling", "confirmed"), ("note", "<b>new parser</b>")];
+    assert_eq!(say(&person, &path, &form).await.status, 303);
+    let page = person.get(&path).await.ok().text();
+    assert!(page.contains("confirmed by") && page.contains("new parser") && !page.contains("<b>new parser"), "{page}");
+    let back = [("metric", "rps"), ("run", run.as_str()), ("ruling", "")];
+    assert_eq!(say(&person, &path, &back).await.status, 303);
+    assert!(person.get(&path).await.ok().text().contains("Dismiss"));
+    let viewer = app.person(brewbench::auth::Role::Viewer).await.at_pages();
+    assert!(!viewer.get(&path).await.ok().text().contains("Confirm"));
+}
+
+#[tokio::test]
+async fn the_command_lists_shows_and_judges() {
+    let app = App::start().await;
+    let user = app.user().await;
+    bring(&user, "1.0", 12, 1.0).await;
+    bring(&user, "1.1", 12, 0.9).await;
+    let token = user.secret();
+    let list = as_user(&app, token, &["trend", "list", "--json"]).await.json();
+    let cell = text(&list["trends"][0]["cell"]["id"]);
+    let table = as_user(&app, token, &["trend", "list", "--target", "servy"]).await.ok();
+    assert!(table.contains(&cell) && table.contains("24"), "{table}");
+    let shown = as_user(&app, token, &["trend", "show", "servy", &cell]).await.ok();
+    assert!(shown.contains("1.1") && shown.contains("% worse  open"), "{shown}");
+    let trend = as_user(&app, token, &["trend", "show", "servy", &cell, "--json"]).await.json();
+    let run = text(&trend["changes"][0]["run"]);
+    let end = run.rsplit('-').next().expect("a part");
+    let said = as_user(&app, token, &["trend", "dismiss", "servy", &cell, end, "--note", "the switch"]).await.ok();
+    assert!(said.contains("dismissed by") && said.contains("the switch"), "{said}");
+    let again = as_user(&app, token, &["trend", "reopen", "servy", &cell, end]).await.ok();
+    assert!(again.contains("worse  open"), "{again}");
+}
