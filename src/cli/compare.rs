@@ -16,6 +16,7 @@ use crate::compare::{
     Comparison,
     cell::{Cell, Stat},
     metric::Metric,
+    selection::By,
 };
 
 /// Puts runs side by side; with --candidate, says whether that is a regression.
@@ -33,6 +34,9 @@ pub struct Compare {
     /// From where on a difference matters, percent by figure [default: 1, of failed requests 0.1 points]
     #[arg(long, value_name = "rps:2,p99_ms:5", conflicts_with = "candidate")]
     least: Option<String>,
+    /// What is compared [default: target, in its versions]
+    #[arg(long, value_parser = By::ALL.map(By::key), conflicts_with = "candidate")]
+    by: Option<String>,
     /// Judge runs that were made under unlike conditions, too
     #[arg(long, conflicts_with = "candidate")]
     unlike: bool,
@@ -50,13 +54,14 @@ Exit codes with --candidate:
 impl Compare {
     /// Does what was asked for.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let Self { common, which, baseline, least, unlike, gate } = self;
+        let Self { common, which, baseline, least, by, unlike, gate } = self;
         if let (Some(candidate), Some(baseline)) = (&gate.candidate, &baseline) {
             return Ok(gate.run(&common, baseline, candidate).await);
         }
         let connection = common.connect()?;
         let mut query = which.query(&connection, baseline).await?;
         query.extend(least.map(|least| ("least", least)));
+        query.extend(by.map(|by| ("by", by)));
         query.extend(unlike.then(|| ("unlike", "true".to_owned())));
         let comparison = ask(&connection.client, &query).await?;
         common.print(&comparison, text)?;

@@ -132,6 +132,9 @@ async fn runs_can_be_told_apart_by_something_else_than_their_target() {
         .collect();
     assert_eq!(comparison["subjects"].as_array().map(Vec::len), Some(1));
     assert_eq!(labels, ["fast@1.0", "slow@1.0"]);
+    let ids: Vec<&str> = runs.iter().map(String::as_str).collect();
+    let text = as_user(&app, user.secret(), &[&["compare", "--by", "agent"], ids.as_slice()].concat()).await.ok();
+    assert!(text.contains("rack") && text.contains("2 settings"), "{text}");
     let page = user.at_pages().get(&path(&runs, "&by=size&matrix=received_per_s&setting=2")).await.ok().text();
     assert!(page.contains(r#"<option value="size" selected"#), "{page}");
 }
