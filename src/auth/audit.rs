@@ -11,8 +11,8 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use utoipa::{IntoParams, ToSchema};
 
-pub use super::queries::audit::note;
 use super::queries::audit::prune;
+pub use super::queries::audit::{commit, note};
 use crate::{
     db::Db,
     error::{Error, Result},

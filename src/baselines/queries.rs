@@ -82,10 +82,5 @@ pub async fn set(pool: &SqlitePool, name: &str, runs: &[String], now: i64, act: 
 pub async fn remove(pool: &SqlitePool, name: &str, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!("delete from baseline where name = ?", name).execute(&mut *transaction).await?;
-    if done.rows_affected() == 0 {
-        return Ok(false);
-    }
-    audit::note(&mut transaction, act).await?;
-    transaction.commit().await?;
-    Ok(true)
+    audit::commit(transaction, &done, act).await
 }

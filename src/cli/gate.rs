@@ -20,7 +20,8 @@ use super::{
 };
 use crate::{
     baselines::{BaselineList, meant::is_id},
-    gate::{Check, Gate as Answer, Outcome, junit, markdown, rule::Rule, unlike::Circumstance},
+    compare::likeness::Circumstance,
+    gate::{Check, Gate as Answer, Outcome, junit, markdown, rule::Rule},
 };
 
 /// What the gate ends with on a regression.

@@ -88,12 +88,11 @@ fn compare(rows: &[Row], pair: &Pair, question: &Question, least: &Least) -> Sta
 
 fn gap(base: &Cell, challenger: &Cell, metric: Metric, least: &Least) -> Option<Gap> {
     let least = least.of(metric);
-    if metric == Metric::ErrorRate {
-        let median = |cell: &Cell| Some(cell.stat(metric).spread.as_ref()?.median);
-        return Some(Gap { by: median(challenger)? - median(base)?, is_clear: true, least });
+    let (base, challenger) = (base.values(metric), challenger.values(metric));
+    if metric.is_share() {
+        return Gap::of_shares(&base, &challenger, least);
     }
-    let difference = statistics::difference(&base.values(metric), &challenger.values(metric))?;
-    Some(Gap::of(&difference, least))
+    Some(Gap::of(&statistics::difference(&base, &challenger)?, least))
 }
 
 type Answer = (Pair, Question, Standing);

@@ -14,7 +14,7 @@ pub struct Least(BTreeMap<Metric, f64>);
 impl Least {
     /// As a share of the baseline's median; of failures, points of their share.
     pub fn of(&self, metric: Metric) -> f64 {
-        let usual = if metric == Metric::ErrorRate { LEAST_POINTS } else { LEAST_DIFFERENCE };
+        let usual = if metric.is_share() { LEAST_POINTS } else { LEAST_DIFFERENCE };
         self.0.get(&metric).copied().unwrap_or(usual)
     }
 

@@ -1,7 +1,7 @@
 //! Whether the runs of a row were made under like conditions: what was not alike may be the difference that is seen.
 //! Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{collections::BTreeMap, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -10,9 +10,12 @@ use super::{
     cell::{Cell, Row},
     selection::By,
 };
-use crate::runs::{
-    Origin, Run,
-    environment::{EnvironmentDifference, RunEnvironment, Weight},
+use crate::{
+    runs::{
+        Origin, Run,
+        environment::{EnvironmentDifference, FactDifference, RunEnvironment, Weight},
+    },
+    web::format,
 };
 
 /// Facts about the machines of runs, by the runs' ids, as far as they were looked up.
@@ -29,60 +32,146 @@ pub struct Unlike {
     pub runs: [String; 2],
 }
 
-/// What is looked at in every run, and what it is called.
-type Part = (&'static str, fn(&Run) -> Option<String>);
+/// What should be alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Circumstance {
+    /// The machines that measured.
+    Agents,
+    /// Versions of k6.
+    K6,
+    /// How long was measured.
+    Durations,
+    /// What held the targets to their sizes.
+    Limits,
+    /// Measured by an agent or imported.
+    Origins,
+    /// Facts of the machine that matter, such as its kernel; not those of the targets.
+    Environments,
+}
 
-const AGENTS: &str = "Agents";
+impl Circumstance {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Agents, Self::K6, Self::Durations, Self::Limits, Self::Origins, Self::Environments];
 
-const PARTS: [Part; 4] = [
-    (AGENTS, |run| run.agent.clone()),
-    ("k6 versions", |run| run.k6_version.clone()),
-    ("Limits", |run| run.enforced.as_ref().map(|by| format!("CPU {}, memory {}", by.cpu, by.memory))),
-    ("Origins", |run| {
-        Some(match run.origin {
-            Origin::Agent => "measured by an agent".to_owned(),
-            Origin::Import => "imported".to_owned(),
+    /// The word for addresses and flags.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agents => "agents",
+            Self::K6 => "k6",
+            Self::Durations => "durations",
+            Self::Limits => "limits",
+            Self::Origins => "origins",
+            Self::Environments => "environments",
+        }
+    }
+
+    /// At the head of a sentence.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Agents => "Agents",
+            Self::K6 => "k6 versions",
+            Self::Durations => "Durations",
+            Self::Limits => "Limits",
+            Self::Origins => "Origins",
+            Self::Environments => "Machines",
+        }
+    }
+
+    /// What it was in a run; none where [`machines`] tells.
+    pub fn of(self, run: &Run) -> Option<String> {
+        let known = |value: Option<String>| Some(value.unwrap_or_else(|| "not known".to_owned()));
+        match self {
+            Self::Agents => known(run.agent.clone()),
+            Self::K6 => known(run.k6_version.clone()),
+            Self::Durations => known(run.duration_s.map(|seconds| format::duration(Some(seconds)).text().to_owned())),
+            Self::Limits => known(run.enforced.as_ref().map(|by| format!("CPU {}, memory {}", by.cpu, by.memory))),
+            Self::Origins => Some(match run.origin {
+                Origin::Agent => "measured by an agent".to_owned(),
+                Origin::Import => "imported".to_owned(),
+            }),
+            Self::Environments => None,
+        }
+    }
+}
+
+impl FromStr for Circumstance {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|one| one.as_str() == text).ok_or_else(|| {
+            let all = Self::ALL.map(Self::as_str).join(", ");
+            format!("{text:?} can't be accepted; there are {all}")
         })
-    }),
-];
+    }
+}
 
-/// All that is unlike between the runs of a row that count.
+/// All that is unlike between the runs of a row that count. How long was measured is a doubt, and holds nothing back.
 pub fn unlike(row: &Row, by: By, environments: &Environments) -> Vec<Unlike> {
     if row.rivals().count() < 2 {
         return Vec::new();
     }
     let runs: Vec<&Run> = row.cells.iter().flat_map(Cell::counting).collect();
-    // Who compares agents knows that they are not the same.
-    let parts = PARTS.into_iter().filter(|(what, _)| !(by == By::Agent && *what == AGENTS));
-    let machines = if by == By::Agent { None } else { of_machines(&runs, environments) };
+    let holds_back = |circumstance: &Circumstance| match circumstance {
+        Circumstance::Durations => false,
+        // Who compares agents knows that they are not the same.
+        Circumstance::Agents => by != By::Agent,
+        _ => true,
+    };
+    let parts = Circumstance::ALL.into_iter().filter(holds_back);
+    let cells: Vec<Vec<&Run>> = row.rivals().map(|cell| cell.counting().collect()).collect();
+    let machines = if by == By::Agent { None } else { machines(&cells, environments) };
+    let machines = machines.map(|Machines { facts, runs }| Unlike {
+        what: Circumstance::Environments.title().to_owned(),
+        values: facts.iter().map(|fact| format!("{} ({})", fact.label, fact.group)).collect(),
+        runs,
+    });
     parts.filter_map(|part| of_part(&runs, part)).chain(machines).collect()
 }
 
-fn of_part(runs: &[&Run], (what, of): Part) -> Option<Unlike> {
+fn of_part(runs: &[&Run], circumstance: Circumstance) -> Option<Unlike> {
     let mut values: BTreeMap<String, &Run> = BTreeMap::new();
     for run in runs {
-        values.entry(of(run).unwrap_or_else(|| "not known".to_owned())).or_insert(run);
+        values.entry(circumstance.of(run)?).or_insert(run);
     }
     let mut firsts = values.values();
     let pair = [firsts.next()?.id.clone(), firsts.next()?.id.clone()];
-    Some(Unlike { what: what.to_owned(), values: values.into_keys().collect(), runs: pair })
+    Some(Unlike { what: circumstance.title().to_owned(), values: values.into_keys().collect(), runs: pair })
 }
 
-/// Machines that differ in what matters, though the agents are the same or because they are not: told by their facts.
-fn of_machines(runs: &[&Run], environments: &Environments) -> Option<Unlike> {
-    let mut known = runs.iter().filter_map(|run| environments.get(&run.id)).filter(|known| !known.facts.is_empty());
-    let first = known.next()?;
-    let mut facts = BTreeSet::new();
-    let mut other = None;
-    for environment in known {
-        let difference = EnvironmentDifference::new(first.clone(), environment.clone());
-        let matters = difference.of(Weight::Matters);
-        if !matters.is_empty() {
-            other.get_or_insert_with(|| environment.run.clone());
+/// Machines that differ.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machines {
+    /// In what: each fact once, by name.
+    pub facts: Vec<FactDifference>,
+    /// Ids of two runs that differ.
+    pub runs: [String; 2],
+}
+
+/// Runs whose machines differ in what matters, though their agents may be the same: every run of a cell is held against
+/// its first, and the firsts against each other. Facts of the targets tell only within a cell, where they should be one
+/// program; that those of two cells differ is what is looked at. Which k6 it was is a circumstance of its own.
+pub fn machines(cells: &[Vec<&Run>], environments: &Environments) -> Option<Machines> {
+    let known = |run: &&Run| environments.get(&run.id).filter(|known| !known.facts.is_empty());
+    let cells: Vec<Vec<&RunEnvironment>> = cells
+        .iter()
+        .map(|runs| runs.iter().filter_map(known).collect::<Vec<_>>())
+        .filter(|cell| !cell.is_empty())
+        .collect();
+    let within = cells.iter().flat_map(|cell| cell.iter().skip(1).map(|other| (cell[0], *other, true)));
+    let between = cells.iter().skip(1).map(|cell| (cells[0][0], cell[0], false));
+    let mut facts: BTreeMap<String, FactDifference> = BTreeMap::new();
+    let mut pair = None;
+    for (one, other, is_one_cell) in within.chain(between) {
+        let matters = |fact: &str| !fact.starts_with("k6.") && (is_one_cell || !fact.starts_with("target."));
+        let difference = EnvironmentDifference::new(one.clone(), other.clone());
+        for fact in difference.of(Weight::Matters).into_iter().filter(|found| matters(&found.fact)) {
+            pair.get_or_insert_with(|| [one.run.clone(), other.run.clone()]);
+            facts.entry(fact.fact.clone()).or_insert_with(|| fact.clone());
         }
-        facts.extend(matters.iter().map(|fact| format!("{} ({})", fact.label, fact.group)));
     }
-    Some(Unlike { what: "Machines".to_owned(), values: facts.into_iter().collect(), runs: [first.run.clone(), other?] })
+    Some(Machines { facts: facts.into_values().collect(), runs: pair? })
 }
 
 #[cfg(test)]
@@ -141,7 +230,28 @@ mod tests {
             (unlike[0].what.as_str(), unlike[0].values.as_slice()),
             ("Machines", ["kernel (System)".to_owned()].as_slice())
         );
-        assert_eq!(unlike[0].runs, [runs[0].id.clone(), runs[7].id.clone()]);
+        assert_eq!(unlike[0].runs, [runs[6].id.clone(), runs[7].id.clone()], "a cell is held against its first run");
+    }
+
+    #[test]
+    fn another_program_is_looked_at_between_two_cells_and_told_within_one() {
+        let runs = both();
+        let of = |sum: fn(&Run) -> String| -> Environments {
+            let known = |run: &Run| {
+                let facts =
+                    BTreeMap::from([("kernel".to_owned(), "6.1".to_owned()), ("target.sha256".to_owned(), sum(run))]);
+                // As where one version was built twice.
+                let (target, version) = ("servy".to_owned(), None);
+                (run.id.clone(), RunEnvironment { target, version, facts, ..RunEnvironment::new(run, None) })
+            };
+            runs.iter().map(known).collect()
+        };
+        let unlike = |environments: &Environments| {
+            let comparison = Comparison::by(runs.clone(), &Marks::default(), &Wishes::default(), environments);
+            comparison.rows[0].unlike.clone()
+        };
+        assert_eq!(unlike(&of(|run| run.target.clone())), []);
+        assert_eq!(unlike(&of(|run| run.repetition.to_string()))[0].what, "Machines");
     }
 
     #[test]

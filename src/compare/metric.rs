@@ -118,6 +118,11 @@ impl Metric {
         }
     }
 
+    /// Whether it is a share, whose differences are told in points.
+    pub fn is_share(self) -> bool {
+        self == Self::ErrorRate
+    }
+
     /// Whether it is judged, or only shown.
     pub fn is_judged(self) -> bool {
         Self::JUDGED.contains(&self)

@@ -174,12 +174,7 @@ pub async fn pause(pool: &SqlitePool, id: &str, now: i64, act: &Act) -> sqlx::Re
     )
     .execute(&mut *transaction)
     .await?;
-    if done.rows_affected() == 0 {
-        return Ok(false);
-    }
-    audit::note(&mut transaction, act).await?;
-    transaction.commit().await?;
-    Ok(true)
+    audit::commit(transaction, &done, act).await
 }
 
 /// Its runs may be begun again; false if it was not paused.
@@ -191,12 +186,7 @@ pub async fn resume(pool: &SqlitePool, id: &str, act: &Act) -> sqlx::Result<bool
     )
     .execute(&mut *transaction)
     .await?;
-    if done.rows_affected() == 0 {
-        return Ok(false);
-    }
-    audit::note(&mut transaction, act).await?;
-    transaction.commit().await?;
-    Ok(true)
+    audit::commit(transaction, &done, act).await
 }
 
 /// Somebody ends it: it gets no runs of its own accord any more.

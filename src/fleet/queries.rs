@@ -97,10 +97,5 @@ pub async fn revoke(pool: &SqlitePool, name: &str, now: i64, act: &Act) -> sqlx:
     let done = sqlx::query!("update agent set revoked_at = ? where name = ? and revoked_at is null", now, name)
         .execute(&mut *transaction)
         .await?;
-    if done.rows_affected() == 0 {
-        return Ok(false);
-    }
-    audit::note(&mut transaction, act).await?;
-    transaction.commit().await?;
-    Ok(true)
+    audit::commit(transaction, &done, act).await
 }

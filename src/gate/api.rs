@@ -15,12 +15,11 @@ use super::{
     decide::{Question, decide},
     junit, markdown,
     rule::Rule,
-    unlike::{Circumstance, witness},
 };
 use crate::{
     auth::Read,
     baselines::meant::{Meant, meant},
-    compare,
+    compare::{self, likeness::Circumstance},
     error::{Asked, Error, ErrorBody, Result},
     runs::Run,
     state::AppState,
@@ -125,9 +124,8 @@ pub async fn answer(state: &AppState, wish: &Wish) -> Result<Gate> {
         let candidate = side("candidate", &new, &wish.candidate_target);
         cells(&baseline, &candidate).map_err(Error::Invalid)?
     };
-    let sides = cells.iter().flat_map(|cell| [&cell.baseline, &cell.candidate]);
-    let witnesses: Vec<Run> = sides.filter_map(|runs| witness(runs)).cloned().collect();
-    let environments = compare::environments(state, &witnesses).await?;
+    let runs: Vec<Run> = base.runs.iter().chain(&new.runs).cloned().collect();
+    let environments = compare::environments(state, &runs).await?;
     let question = Question { rules: &rules, accept: &accept, cells: &cells, environments: &environments };
     let decided = decide(&question);
     let notes = gone.into_iter().chain(decided.notes).collect();

@@ -6,12 +6,12 @@
 use super::{
     Check, Gate, Outcome,
     cells::Cell,
-    rule::{Rule, difference, is_share},
-    unlike::{Circumstance, unlike},
+    rule::{Rule, difference},
+    unlike::unlike,
 };
 use crate::{
     compare::{
-        likeness::Environments,
+        likeness::{Circumstance, Environments},
         metric::Metric,
         statistics::{self, Better, Gap, Question as Answer, Spread, Standing},
     },
@@ -28,7 +28,7 @@ pub struct Question<'a> {
     pub accept: &'a [Circumstance],
     /// What is held against what.
     pub cells: &'a [Cell],
-    /// Of the witnesses of each cell, where they are known.
+    /// Of the runs that count, where they are known.
     pub environments: &'a Environments,
 }
 
@@ -219,10 +219,8 @@ struct Apart {
 /// What matters is for the rules to say: any difference may.
 fn apart(metric: Metric, base: &[f64], new: &[f64]) -> Option<Apart> {
     const ANY: f64 = f64::MIN_POSITIVE;
-    if is_share(metric) {
-        let median = |values: &[f64]| statistics::spread(values.iter().copied()).map(|spread| spread.median);
-        let by = median(new)? - median(base)?;
-        return Some(Apart { gap: Gap { by, is_clear: true, least: ANY }, interval: None });
+    if metric.is_share() {
+        return Some(Apart { gap: Gap::of_shares(base, new, ANY)?, interval: None });
     }
     let difference = statistics::difference(base, new)?;
     let interval = difference.interval().map(|(low, high)| [low, high]);

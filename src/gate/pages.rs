@@ -12,11 +12,11 @@ use axum::{
 use super::{
     Gate,
     api::{self, Wish},
-    unlike::Circumstance,
 };
 use crate::{
     auth::Read,
     baselines,
+    compare::likeness::Circumstance,
     error::{Asked, Error, Result},
     state::AppState,
     web::shell::{Section, Shell},

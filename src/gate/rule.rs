@@ -43,14 +43,9 @@ pub fn key(metric: Metric) -> &'static str {
     metric.key().strip_suffix("_ms").unwrap_or(metric.key())
 }
 
-/// Whether a metric is a share itself: from nothing to something there is no ratio, so differences are points.
-pub fn is_share(metric: Metric) -> bool {
-    metric == Metric::ErrorRate
-}
-
 /// A difference in words: `−5.0 %`, or `+0.30 points` of a share.
 pub fn difference(metric: Metric, change: f64) -> String {
-    if is_share(metric) {
+    if metric.is_share() {
         format!("{:+.2}\u{a0}points", change * 100.0).replace('-', "−")
     } else {
         format::change(Some(change)).text().to_owned()

@@ -104,10 +104,5 @@ pub async fn revoke(pool: &SqlitePool, id: i64, now: i64, act: &Act) -> sqlx::Re
     let done = sqlx::query!("update share set revoked_at = ?2 where id = ?1 and revoked_at is null", id, now)
         .execute(&mut *transaction)
         .await?;
-    if done.rows_affected() == 0 {
-        return Ok(false);
-    }
-    audit::note(&mut transaction, act).await?;
-    transaction.commit().await?;
-    Ok(true)
+    audit::commit(transaction, &done, act).await
 }

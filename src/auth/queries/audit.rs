@@ -1,7 +1,7 @@
 //! SQL of the audit log.
 
 use brewbench_agent::wire::now_ms;
-use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection, SqlitePool};
+use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection, SqlitePool, Transaction, sqlite::SqliteQueryResult};
 
 use crate::auth::audit::{Act, Entry, Range};
 
@@ -22,6 +22,21 @@ pub async fn note(connection: &mut SqliteConnection, act: &Act) -> sqlx::Result<
     .execute(connection)
     .await?;
     Ok(())
+}
+
+/// Commits a change that was guarded by what it changes, with its act; false, and nothing is written, if it found nothing
+/// to change.
+pub async fn commit(
+    mut transaction: Transaction<'_, Sqlite>,
+    done: &SqliteQueryResult,
+    act: &Act,
+) -> sqlx::Result<bool> {
+    if done.rows_affected() == 0 {
+        return Ok(false);
+    }
+    note(&mut transaction, act).await?;
+    transaction.commit().await?;
+    Ok(true)
 }
 
 /// Removes what is older than a time, unix ms, bit by bit: others want to write meanwhile. Gives how many there were.

@@ -1,6 +1,6 @@
 //! The words that follow from the figures, by fixed rules.
 
-use super::{ALPHA, Better, Difference, Lead, Question, Standing};
+use super::{ALPHA, Better, Difference, Lead, Question, Standing, spread};
 
 /// By how much a challenger differs from its baseline, in whatever the figure's differences are told: a share, or
 /// points of a share.
@@ -18,6 +18,13 @@ impl Gap {
     /// Of a ratio.
     pub fn of(difference: &Difference, least: f64) -> Self {
         Self { by: difference.change(), is_clear: difference.is_clear(), least }
+    }
+
+    /// Of two shares, in points: a ratio to a share of zero says nothing. The test of the ranks alone tells whether it is
+    /// clear. None where a side has nothing.
+    pub fn of_shares(base: &[f64], challenger: &[f64], least: f64) -> Option<Self> {
+        let median = |values: &[f64]| spread(values.iter().copied()).map(|spread| spread.median);
+        Some(Self { by: median(challenger)? - median(base)?, is_clear: true, least })
     }
 }
 
