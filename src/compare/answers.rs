@@ -11,6 +11,7 @@ use super::{
     cell::{Cell, Row},
     least::Least,
     metric::Metric,
+    noise,
     statistics::{self, ALPHA, Gap, Lead, Question, Ranks, Standing},
 };
 
@@ -87,7 +88,8 @@ fn compare(rows: &[Row], pair: &Pair, question: &Question, least: &Least) -> Sta
 }
 
 fn gap(base: &Cell, challenger: &Cell, metric: Metric, least: &Least) -> Option<Gap> {
-    let least = least.of(metric);
+    let drift = noise::between(base, challenger, metric).unwrap_or_default();
+    let least = least.of(metric).max(drift);
     let (base, challenger) = (base.values(metric), challenger.values(metric));
     if metric.is_share() {
         return Gap::of_shares(&base, &challenger, least);
@@ -141,6 +143,8 @@ fn relate(row: &mut Row, base: usize, answers: &[&Answer], asked: usize) {
             if below.is_empty() || values.is_empty() {
                 continue;
             }
+            let past = [&baseline, &*cell].map(|cell| cell.noise.get(&metric).copied());
+            let drift = noise::between(&baseline, cell, metric);
             let stat = &mut cell.stats[metric as usize];
             stat.difference = statistics::difference(&below, &values);
             let is_it =
@@ -151,7 +155,8 @@ fn relate(row: &mut Row, base: usize, answers: &[&Answer], asked: usize) {
             let question = answers.iter().find(|(pair, ..)| is_it(pair)).map(|(_, question, _)| question);
             if let Some(question) = question {
                 stat.p = Some(question.corrected);
-                stat.detectable = statistics::detectable(&below, &values, asked);
+                stat.detectable = statistics::detectable(&below, &values, past, asked);
+                stat.drift = drift;
                 stat.standing = Some(standing(answers, metric, base, place));
             }
         }

@@ -9,7 +9,7 @@ use super::{
     likeness::Unlike,
     metric::Metric,
     selection::{Group, Setting},
-    statistics::{self, Difference, Lead, Spread, Standing},
+    statistics::{self, Difference, Lead, Noise, Spread, Standing},
 };
 use crate::{
     runs::{Run, Verdict},
@@ -44,6 +44,9 @@ pub struct Cell {
     pub tally: Tally,
     /// One for each metric, in order; empty spreads when no run counts.
     pub stats: Vec<Stat>,
+    /// What earlier experiments say of its figures, where they say something.
+    #[serde(default)]
+    pub noise: BTreeMap<Metric, Noise>,
 }
 
 /// How many runs of a cell are what.
@@ -78,6 +81,10 @@ pub struct Stat {
     pub p: Option<f64>,
     /// The least difference to the baseline that would probably have been seen with these repetitions, as a share.
     pub detectable: Option<f64>,
+    /// How far both usually move from one experiment to the next, as a share, where they were not measured turn by turn: a
+    /// lesser difference is called none.
+    #[serde(default)]
+    pub drift: Option<f64>,
     /// How it stands against the baseline; null for metrics that are shown and not judged.
     pub standing: Option<Standing>,
     /// Whether it is better than every other cell of its row.
@@ -182,12 +189,22 @@ impl Stat {
         let within = self.interval();
         let within = if within.is_empty() { within } else { format!(", {within}") };
         match self.standing {
-            Some(Standing::Unclear) => format!("no difference to the baseline seen{within}"),
+            Some(Standing::Unclear) => match self.hidden() {
+                Some(drift) => format!("no more to the baseline than between experiments, {drift}{within}"),
+                None => format!("no difference to the baseline seen{within}"),
+            },
             Some(Standing::TooFew) => format!("{word} than the baseline, too few repetitions to say so{within}"),
             Some(Standing::Unlike) => format!("{word} than the baseline, under unlike conditions{within}"),
             Some(Standing::Better | Standing::Worse) => format!("{word} than the baseline{within}"),
             None => format!("{word} than the baseline, shown and not judged{within}"),
         }
+    }
+
+    /// The drift in words, where it is what keeps the difference from being told.
+    pub fn hidden(&self) -> Option<String> {
+        let (drift, difference) = (self.drift?, self.difference?);
+        let is_it = self.standing == Some(Standing::Unclear) && difference.is_clear() && difference.change().abs() < drift;
+        is_it.then(|| format::percent(Some(drift)).text().to_owned())
     }
 
     /// From the least to the greatest: `12,010 to 12,100`.
@@ -216,7 +233,8 @@ pub fn rows(settings: Vec<Setting>, groups: Vec<Group>) -> Vec<Row> {
     let row = |setting| Row { setting, cells: Vec::new(), unlike: Vec::new(), leads: BTreeMap::new() };
     let mut rows: Vec<Row> = settings.into_iter().map(row).collect();
     for Group { subject, setting, runs } in groups {
-        rows[setting].cells.push(Cell { subject, tally: Tally::of(&runs), stats: stats(&runs), runs });
+        let (tally, stats) = (Tally::of(&runs), stats(&runs));
+        rows[setting].cells.push(Cell { subject, tally, stats, runs, noise: BTreeMap::new() });
     }
     rows
 }
@@ -226,7 +244,8 @@ fn stats(runs: &[Run]) -> Vec<Stat> {
         let counting = || runs.iter().filter(|run| run.counts() && metric.of(run).is_some());
         let spread = statistics::spread(counting().filter_map(|run| metric.of(run)));
         let suspect = counting().any(|run| run.verdict == Some(Verdict::Suspect));
-        Stat { metric, spread, difference: None, p: None, detectable: None, standing: None, best: false, suspect }
+        let (difference, p, detectable, drift, standing) = (None, None, None, None, None);
+        Stat { metric, spread, difference, p, detectable, drift, standing, best: false, suspect }
     };
     Metric::ALL.map(stat).into()
 }

@@ -161,6 +161,9 @@ fn difference((metric, label, unit): Headline, challenger: &Cell, baseline: &Cel
             let seen = stat.detectable.map_or_else(String::new, |least| {
                 format!(" · {} would probably have been seen", format::percent(Some(least)).text())
             });
+            let seen = stat.hidden().map_or(seen, |drift| {
+                format!(" · not more than from one experiment to the next ({drift}), and these were not measured in turn")
+            });
             let detail = format!("{change} in the median{within}{seen} · {figures}");
             Card::new(label, "no difference seen", detail, Tone::Plain)
         }

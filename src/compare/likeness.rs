@@ -180,6 +180,7 @@ mod tests {
     use crate::{
         compare::{
             Comparison, Wishes,
+            known::Known,
             made_up::{faster, repeated, run},
             metric::Metric,
             statistics::{Lead, Standing},
@@ -193,9 +194,13 @@ mod tests {
         runs
     }
 
+    fn knowing(environments: &Environments) -> Known {
+        Known { environments: environments.clone(), ..Known::default() }
+    }
+
     fn of(runs: Vec<Run>, environments: &Environments, despite_unlike: bool) -> Comparison {
         let wishes = Wishes { despite_unlike, ..Wishes::default() };
-        Comparison::by(runs, &Marks::default(), &wishes, environments)
+        Comparison::by(runs, &Marks::default(), &wishes, &knowing(environments))
     }
 
     fn environment(run: &Run, kernel: &str) -> (String, RunEnvironment) {
@@ -247,7 +252,8 @@ mod tests {
             runs.iter().map(known).collect()
         };
         let unlike = |environments: &Environments| {
-            let comparison = Comparison::by(runs.clone(), &Marks::default(), &Wishes::default(), environments);
+            let known = knowing(environments);
+            let comparison = Comparison::by(runs.clone(), &Marks::default(), &Wishes::default(), &known);
             comparison.rows[0].unlike.clone()
         };
         assert_eq!(unlike(&of(|run| run.target.clone())), []);

@@ -9,6 +9,7 @@ pub mod cell;
 pub mod charts;
 pub mod differences;
 pub mod headline;
+pub mod known;
 pub mod least;
 pub mod left_out;
 pub mod likeness;
@@ -16,6 +17,7 @@ pub mod likeness;
 pub mod made_up;
 pub mod matrix;
 pub mod metric;
+pub mod noise;
 pub mod notes;
 pub mod pages;
 pub mod selection;
@@ -40,12 +42,11 @@ use crate::{
     baselines::{self, Baseline},
     catalog,
     error::{Error, Result},
-    runs::{Run, api::export, blob, environment::RunEnvironment, queries},
+    runs::{api::export, queries},
     state::AppState,
 };
 
 use least::Least;
-use likeness::Environments;
 use metric::Metric;
 use selection::By;
 use story::Story;
@@ -213,8 +214,8 @@ async fn load(state: &AppState, chosen: &Chosen, ids: &[String]) -> Result<Compa
     let missing: Vec<String> = ids.iter().filter(|id| !runs.iter().any(|run| run.id == **id)).cloned().collect();
     let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
     let marks = catalog::queries::marks(&state.db.read, &targets).await?;
-    let environments = environments(state, &runs).await?;
-    let mut comparison = Comparison::by(runs, &marks, &chosen.wishes()?, &environments);
+    let known = known::known(state, &runs).await?;
+    let mut comparison = Comparison::by(runs, &marks, &chosen.wishes()?, &known);
     comparison.notes.extend(notes::missing(&missing));
     Ok(comparison)
 }
@@ -246,23 +247,6 @@ async fn tell(state: &AppState, comparison: &mut Comparison, setting: Option<usi
         return Ok(());
     }
     Ok(())
-}
-
-/// What is known of the machines of the runs that count.
-pub async fn environments(state: &AppState, runs: &[Run]) -> Result<Environments> {
-    let counting: Vec<&Run> = runs.iter().filter(|run| run.counts()).collect();
-    let ids: Vec<String> = counting.iter().map(|run| run.id.clone()).collect();
-    let mut packed = queries::evidence_of(&state.db.read, &ids).await?;
-    let runs: Vec<(Run, Option<Vec<u8>>)> =
-        counting.into_iter().map(|run| (run.clone(), packed.remove(&run.id))).collect();
-    let read = move || {
-        let of = |(run, packed): (Run, Option<Vec<u8>>)| {
-            let evidence = packed.and_then(|packed| serde_json::from_slice(&blob::unpack(&packed).ok()?).ok());
-            (run.id.clone(), RunEnvironment::new(&run, evidence.as_ref()))
-        };
-        runs.into_iter().map(of).collect()
-    };
-    spawn_blocking(read).await.map_err(Error::internal)
 }
 
 #[cfg(test)]

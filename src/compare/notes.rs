@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     runs::{Run, Verdict},
-    web::format::plural,
+    web::format::{self, plural},
 };
 
 /// Something to know before believing a figure.
@@ -67,6 +67,7 @@ pub fn notes(subjects: &[Subject], rows: &[Row], asked: Asked, left_out: &[LeftO
     notes.extend(absent(subjects, rows));
     notes.extend(executables(subjects, rows));
     notes.extend(surroundings(rows));
+    notes.extend(not_in_turn(subjects, rows));
     notes.extend(missing_figures(rows));
     notes.extend(settings(rows));
     notes.extend(knees(subjects, rows));
@@ -210,6 +211,23 @@ fn durations(rows: &[Row]) -> Option<Note> {
         }
     }
     (!seen.is_empty()).then(|| doubt("Durations differ.", format!("{}.", listed(seen.into_iter()))))
+}
+
+/// Where the past of the cells, and not the test of the runs, says from where on a difference is one.
+fn not_in_turn(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
+    let mut drifts = Vec::new();
+    for (row, cell) in rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell))) {
+        let Some(drift) = cell.stat(Metric::Rps).drift else { continue };
+        let at = if rows.len() > 1 { format!(" at {}", row.setting.label) } else { String::new() };
+        let percent = format::percent(Some(drift));
+        drifts.push(format!("{}{at} by up to {}", subjects[cell.subject].label, percent.text()));
+    }
+    let text = format!(
+        "Its runs and the baseline's are of other experiments, between which throughput usually moves: {}. A lesser \
+         difference is called none.",
+        listed(drifts.iter().cloned())
+    );
+    (!drifts.is_empty()).then(|| info("Not measured in turn.", text))
 }
 
 fn missing_figures(rows: &[Row]) -> Option<Note> {

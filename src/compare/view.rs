@@ -9,9 +9,11 @@ use super::{
     cell::{Row, rows},
     charts, differences, headline,
     left_out::{LeftOut, left_out},
-    likeness::{self, Environments},
+    known::Known,
+    likeness,
     matrix::Matrix,
     metric::Metric,
+    noise,
     notes::{self, Level, Note},
     selection::{By, Selection, Setting, Subject, select},
     sweep::Sweep,
@@ -93,18 +95,21 @@ impl Comparison {
     /// Compares runs. The baseline is named by key or target; the first subject if it is not among them.
     pub fn new(runs: Vec<Run>, marks: &Marks, baseline: Option<&str>) -> Self {
         let wishes = Wishes { baseline: baseline.map(str::to_owned), ..Wishes::default() };
-        Self::by(runs, marks, &wishes, &Environments::new())
+        Self::by(runs, marks, &wishes, &Known::default())
     }
 
-    /// The same, as somebody wishes it, with what is known of the machines.
-    pub fn by(runs: Vec<Run>, marks: &Marks, wishes: &Wishes, environments: &Environments) -> Self {
+    /// The same, as somebody wishes it, with what is known beside the runs.
+    pub fn by(runs: Vec<Run>, marks: &Marks, wishes: &Wishes, known: &Known) -> Self {
         let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
         let Selection { subjects, settings, groups } = select(runs, marks, wishes.by);
         let named = |name: &str| subjects.iter().position(|subject| subject.key == name || subject.target == name);
         let base = wishes.baseline.as_deref().and_then(named).unwrap_or(0);
         let mut rows = rows(settings, groups);
         for row in &mut rows {
-            row.unlike = likeness::unlike(row, wishes.by, environments);
+            row.unlike = likeness::unlike(row, wishes.by, &known.environments);
+            for cell in &mut row.cells {
+                cell.noise = noise::of_runs(cell.counting(), &known.history);
+            }
         }
         let asked = answers::answer(&mut rows, base, wishes);
         let is_held_back = !wishes.despite_unlike && rows.iter().any(|row| !row.unlike.is_empty());
@@ -127,6 +132,11 @@ impl Comparison {
             keep: Vec::new(),
             place: Place::default(),
         }
+    }
+
+    /// Whether earlier experiments say anything of its figures.
+    pub fn has_noise(&self) -> bool {
+        self.rows.iter().flat_map(|row| &row.cells).any(|cell| !cell.noise.is_empty())
     }
 
     /// The same for people who can't follow a link into the site.

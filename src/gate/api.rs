@@ -19,7 +19,7 @@ use super::{
 use crate::{
     auth::Read,
     baselines::meant::{Meant, meant},
-    compare::{self, likeness::Circumstance},
+    compare::{known::known, likeness::Circumstance},
     error::{Asked, Error, ErrorBody, Result},
     runs::Run,
     state::AppState,
@@ -125,8 +125,8 @@ pub async fn answer(state: &AppState, wish: &Wish) -> Result<Gate> {
         cells(&baseline, &candidate).map_err(Error::Invalid)?
     };
     let runs: Vec<Run> = base.runs.iter().chain(&new.runs).cloned().collect();
-    let environments = compare::environments(state, &runs).await?;
-    let question = Question { rules: &rules, accept: &accept, cells: &cells, environments: &environments };
+    let known = known(state, &runs).await?;
+    let question = Question { rules: &rules, accept: &accept, cells: &cells, known: &known };
     let decided = decide(&question);
     let notes = gone.into_iter().chain(decided.notes).collect();
     Ok(Gate { baseline: base.text, candidate: new.text, url, notes, ..decided })

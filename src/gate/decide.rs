@@ -11,12 +11,14 @@ use super::{
 };
 use crate::{
     compare::{
-        likeness::{Circumstance, Environments},
+        known::Known,
+        likeness::Circumstance,
         metric::Metric,
+        noise,
         statistics::{self, Better, Gap, Question as Answer, Spread, Standing},
     },
     runs::{Run, Verdict},
-    web::format::plural,
+    web::format::{self, plural},
 };
 
 /// What is asked.
@@ -28,8 +30,8 @@ pub struct Question<'a> {
     pub accept: &'a [Circumstance],
     /// What is held against what.
     pub cells: &'a [Cell],
-    /// Of the runs that count, where they are known.
-    pub environments: &'a Environments,
+    /// What is known beside the runs.
+    pub known: &'a Known,
 }
 
 /// A cell that the candidate was in.
@@ -49,7 +51,7 @@ struct Answers {
 
 /// Decides. Names and address are for whoever asks to fill in.
 pub fn decide(question: &Question) -> Gate {
-    let Question { rules, accept, cells, environments } = *question;
+    let Question { rules, accept, cells, known } = *question;
     let mut notes = Vec::new();
     let mut judged = Vec::new();
     for cell in cells {
@@ -58,7 +60,7 @@ pub fn decide(question: &Question) -> Gate {
             continue;
         }
         let (accepted, refused): (Vec<_>, Vec<_>) =
-            unlike(cell, environments).into_iter().partition(|(one, _)| accept.contains(one));
+            unlike(cell, &known.environments).into_iter().partition(|(one, _)| accept.contains(one));
         notes.extend(accepted.into_iter().map(|(_, told)| format!("{}: {told}; accepted", cell.name)));
         notes.extend(used(cell));
         let refused: Vec<String> = refused.into_iter().map(|(_, told)| told).collect();
@@ -70,7 +72,7 @@ pub fn decide(question: &Question) -> Gate {
         .iter()
         .enumerate()
         .flat_map(|(place, judged)| rules.iter().map(move |rule| (place, judged, rule)))
-        .map(|(place, judged, rule)| check(rule, judged, place, &answers))
+        .map(|(place, judged, rule)| check(rule, judged, known, answers.of(place, rule.metric), answers.enough))
         .collect();
     if checks.is_empty() {
         checks = rules.iter().map(nothing).collect();
@@ -141,8 +143,12 @@ fn nothing(rule: &Rule) -> Check {
     }
 }
 
+fn counting(runs: &[Run]) -> impl Iterator<Item = &Run> {
+    runs.iter().filter(|run| run.counts())
+}
+
 fn values(metric: Metric, runs: &[Run]) -> Vec<f64> {
-    runs.iter().filter(|run| run.counts()).filter_map(|run| metric.of(run)).collect()
+    counting(runs).filter_map(|run| metric.of(run)).collect()
 }
 
 /// Asks all questions at once. Several rules about one metric are one question.
@@ -167,20 +173,24 @@ fn answers(rules: &[Rule], judged: &[Judged]) -> Answers {
     Answers { each, enough: statistics::enough(questions.max(1)) }
 }
 
-fn check(rule: &Rule, judged: &Judged, place: usize, answers: &Answers) -> Check {
+impl Answers {
+    fn of(&self, place: usize, metric: Metric) -> Option<Answer> {
+        let found = self.each.iter().find(|(at, of, _)| (*at, *of) == (place, metric));
+        found.map(|(_, _, answer)| *answer)
+    }
+}
+
+fn check(rule: &Rule, judged: &Judged, known: &Known, answer: Option<Answer>, enough: usize) -> Check {
     let Judged { cell, obstacle } = judged;
     let (base, new) = (values(rule.metric, &cell.baseline), values(rule.metric, &cell.candidate));
     let (below, above) = (statistics::spread(base.iter().copied()), statistics::spread(new.iter().copied()));
-    let apart = apart(rule.metric, &base, &new);
+    let apart = apart(rule.metric, cell, known);
     let median = |spread: &Option<Spread>| spread.as_ref().map(|spread| spread.median);
-    let answer = answers.each.iter().find(|(at, metric, _)| (*at, *metric) == (place, rule.metric));
-    let answer = answer.map(|(_, _, answer)| *answer);
     let (outcome, told) = match (obstacle, apart, answer) {
         (Some(obstacle), ..) => (Outcome::CannotSay, obstacle.clone()),
         (None, Some(apart), Some(answer)) => {
             let standing = statistics::stand(&answer, Some(apart.gap), rule.metric.better().unwrap_or(Better::Higher));
             if standing == Standing::TooFew {
-                let enough = answers.enough;
                 let told =
                     format!("too few repetitions: {} against {}, each side needs {enough}", new.len(), base.len());
                 (Outcome::CannotSay, told)
@@ -214,21 +224,27 @@ fn check(rule: &Rule, judged: &Judged, place: usize, answers: &Answers) -> Check
 struct Apart {
     gap: Gap,
     interval: Option<[f64; 2]>,
+    /// The cell usually moves so far from one experiment to the next, and the sides are of several.
+    drift: Option<f64>,
 }
 
-/// What matters is for the rules to say: any difference may.
-fn apart(metric: Metric, base: &[f64], new: &[f64]) -> Option<Apart> {
+/// What matters is for the rules to say: any difference may, that is more than drift.
+fn apart(metric: Metric, cell: &Cell, known: &Known) -> Option<Apart> {
     const ANY: f64 = f64::MIN_POSITIVE;
+    let (base, new) = (values(metric, &cell.baseline), values(metric, &cell.candidate));
     if metric.is_share() {
-        return Some(Apart { gap: Gap::of_shares(base, new, ANY)?, interval: None });
+        return Some(Apart { gap: Gap::of_shares(&base, &new, ANY)?, interval: None, drift: None });
     }
-    let difference = statistics::difference(base, new)?;
+    let noise = |runs: &[Run]| noise::of_runs(counting(runs), &known.history).get(&metric).copied();
+    let [one, other] = [&cell.baseline, &cell.candidate];
+    let drift = noise::drift((counting(one), noise(one)), (counting(other), noise(other)));
+    let difference = statistics::difference(&base, &new)?;
     let interval = difference.interval().map(|(low, high)| [low, high]);
-    Some(Apart { gap: Gap::of(&difference, ANY), interval })
+    Some(Apart { gap: Gap::of(&difference, drift.unwrap_or(ANY).max(ANY)), interval, drift })
 }
 
 fn ruled(rule: &Rule, apart: Apart, standing: Standing) -> (Outcome, String) {
-    let Apart { gap, interval } = apart;
+    let Apart { gap, interval, drift } = apart;
     let amount = |by: f64| difference(rule.metric, by);
     let within = interval.map_or_else(String::new, |[low, high]| format!(" ({} to {})", amount(low), amount(high)));
     let (by, limit) = (format!("{}{within}", amount(gap.by)), rule.limit());
@@ -238,12 +254,23 @@ fn ruled(rule: &Rule, apart: Apart, standing: Standing) -> (Outcome, String) {
             (Outcome::Regression, format!("{by} is a real difference and beyond {limit}"))
         }
         Standing::Better | Standing::Worse => (Outcome::Fine, format!("{by} is a real difference, not beyond {limit}")),
-        _ if is_crossed => (Outcome::Fine, format!("{by} is beyond {limit}, but may be chance")),
+        _ if is_crossed => (Outcome::Fine, format!("{by} is beyond {limit}, but {}", doubt(gap, drift))),
         _ => {
             let is_open = interval.is_some_and(|ends| ends.into_iter().any(|end| rule.is_crossed_by(end)));
             let doubt = if is_open { format!("; one beyond {limit} is not ruled out") } else { String::new() };
             (Outcome::Fine, format!("no difference seen: {by}{doubt}"))
         }
+    }
+}
+
+/// Why a difference is not called real.
+fn doubt(gap: Gap, drift: Option<f64>) -> String {
+    match drift.filter(|drift| gap.is_clear && gap.by.abs() < *drift) {
+        Some(drift) => {
+            let percent = format::percent(Some(drift));
+            format!("this usually moves by up to {} from one experiment to the next", percent.text())
+        }
+        None => "may be chance".to_owned(),
     }
 }
 

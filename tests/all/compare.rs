@@ -118,6 +118,46 @@ async fn what_was_measured_on_unlike_machines_is_judged_only_if_somebody_says_so
     assert!(tell(&["--unlike"]).await.contains("slower than fast"), "{text}");
 }
 
+/// Repetitions of one target in an experiment of their own, a tenth of a percent apart.
+async fn alone(user: &Actor, agent: &mut Agent, target: &str, repetitions: u32, level: f64) -> Vec<String> {
+    let plan = json!({"targets": [target], "repetitions": repetitions});
+    let (_, runs) = submit(user, &plan_with(&plan)).await;
+    for number in 0..repetitions {
+        let job = agent.job().await;
+        agent.end(outcome(&job, &scaled(level * (1.0 + 0.001 * f64::from(number))))).await;
+    }
+    runs
+}
+
+#[tokio::test]
+async fn what_a_cell_moves_between_experiments_is_no_difference_between_two_of_them() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let mut runs = alone(&user, &mut agent, "fast", 5, 1.0).await;
+    runs.extend(alone(&user, &mut agent, "slow", 5, 0.97).await);
+    let before = compared(&user, &runs, "").await;
+    assert_eq!((&stat(&before, "rps")["standing"], &stat(&before, "rps")["drift"]), (&json!("worse"), &Value::Null));
+
+    for number in 0..9 {
+        alone(&user, &mut agent, "fast", 2, 1.0 + 0.04 * f64::from(number % 2)).await;
+    }
+    let after = compared(&user, &runs, "").await;
+    let rps = stat(&after, "rps");
+    assert_eq!(rps["standing"], json!("unclear"));
+    assert!(rps["drift"].as_f64().is_some_and(|drift| (0.035..0.045).contains(&drift)), "{rps}");
+    let noise = &after["rows"][0]["cells"][0]["noise"]["rps"];
+    assert_eq!((&noise["experiments"], &noise["runs"]), (&json!(9), &json!(18)));
+    let page = user.clone().at_pages().get(&path(&runs, "")).await.ok().text();
+    assert!(page.contains("Not measured in turn.") && page.contains("Noise in earlier experiments"), "{page}");
+
+    let (baseline, candidate) = (runs[..5].join(","), runs[5..].join(","));
+    let gate = format!("/api/v1/compare/gate?baseline={baseline}&candidate={candidate}&fail_on=rps%3C-2%25");
+    let gate: Value = user.get(&gate).await.ok().json();
+    assert_eq!(gate["outcome"], json!("fine"), "{gate}");
+    assert!(gate["checks"][0]["told"].as_str().is_some_and(|told| told.contains("usually moves")), "{gate}");
+}
+
 #[tokio::test]
 async fn runs_can_be_told_apart_by_something_else_than_their_target() {
     let app = App::start().await;

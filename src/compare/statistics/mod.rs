@@ -14,9 +14,13 @@
 //! shape of the noise. Why exact: with five repetitions no formula for large numbers is true. What follows: three
 //! repetitions a side separate by chance in 2 of 20 orders, so three can never say anything at 5 %, and the more a page
 //! asks, the more repetitions it takes: [`enough`].
+//!
+//! What the past of a cell tells stands in [`fn@noise`]: how its runs scatter, which says what could have been seen, and
+//! how far it moves between experiments, which a difference between two experiments has to exceed.
 
 mod difference;
 mod family;
+mod noise;
 mod power;
 mod ranks;
 #[cfg(test)]
@@ -29,6 +33,7 @@ use utoipa::ToSchema;
 
 pub use difference::{Difference, difference};
 pub use family::{Question, holm};
+pub use noise::{Noise, noise};
 pub use power::detectable;
 pub use ranks::{Ranks, enough, ranks};
 pub use spread::{Spread, spread};

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     compare::made_up::{failed, faster, judged as judged_as, run},
-    runs::{Origin, RunSize},
+    runs::{Origin, RunSize, queries::cells::PastRun},
 };
 
 /// As many repetitions as are enough for whatever is to be seen, a percent around the middle.
@@ -26,7 +26,7 @@ fn cell(baseline: Vec<Run>, candidate: Vec<Run>) -> Cell {
 
 fn ask(rules: &[&str], cells: &[Cell], accept: &[Circumstance]) -> Gate {
     let rules: Vec<Rule> = rules.iter().map(|rule| rule.parse().expect("a rule")).collect();
-    decide(&Question { rules: &rules, accept, cells, environments: &Environments::new() })
+    decide(&Question { rules: &rules, accept, cells, known: &Known::default() })
 }
 
 fn told(gate: &Gate) -> Vec<(Outcome, String)> {
@@ -65,6 +65,31 @@ fn a_difference_that_may_be_noise_is_fine_however_big() {
     let gate = ask(&["rps<-5%"], &cells, &[]);
     assert_eq!(gate.outcome, Outcome::Fine);
     assert!(told(&gate)[0].1.ends_with("is beyond −5.0 %, but may be chance"), "{gate:?}");
+}
+
+#[test]
+fn what_the_cell_usually_moves_between_experiments_is_no_regression() {
+    let (baseline, candidate) = (base(10), new(10, 0.92));
+    let past = |number: u32| {
+        let level = if number.is_multiple_of(2) { 1.0 } else { 0.9 };
+        [0.99, 1.0, 1.01].map(|factor| PastRun {
+            experiment: format!("past-{number}"),
+            rps: Some(factor * level),
+            p50_ms: None,
+            p99_ms: None,
+            cpu_ms: None,
+            memory_bytes: None,
+        })
+    };
+    let past: Vec<PastRun> = (0..12).flat_map(past).collect();
+    let history = [(noise::cell_id(&baseline[0]), past)].into();
+    let rules = ["rps<-5%".parse().expect("a rule")];
+    let cells = [cell(baseline, candidate)];
+    let known = Known { history, ..Known::default() };
+    let gate = decide(&Question { rules: &rules, accept: &[], cells: &cells, known: &known });
+    let (outcome, told) = told(&gate).remove(0);
+    assert_eq!(outcome, Outcome::Fine);
+    assert!(told.ends_with("but this usually moves by up to 11.1 % from one experiment to the next"), "{told}");
 }
 
 #[test]

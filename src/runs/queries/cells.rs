@@ -103,3 +103,53 @@ pub async fn in_cell(pool: &SqlitePool, cell: &CellColumns, loads: &[String], li
     .await?;
     runs(rows.into_iter().rev().collect())
 }
+
+/// The figures of a run of the past that counts. Null where a summary does not have one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PastRun {
+    /// Its experiment.
+    pub experiment: String,
+    /// Requests per second.
+    pub rps: Option<f64>,
+    /// Median latency, ms.
+    pub p50_ms: Option<f64>,
+    /// 99th percentile, ms.
+    pub p99_ms: Option<f64>,
+    /// CPU time of the target for a request, ms.
+    pub cpu_ms: Option<f64>,
+    /// The most memory that the target used, bytes.
+    pub memory_bytes: Option<f64>,
+}
+
+/// What else was measured of a run's cell, in whatever version and under the very same load: the newest runs of
+/// experiments that count, at most `limit`, in the order of submission. Those `but` which are asked about anyway are left
+/// out, and what is more than [`RECENT`] runs old.
+pub async fn past(pool: &SqlitePool, run: &str, but: &[String], limit: i64) -> sqlx::Result<Vec<PastRun>> {
+    let but = serde_json::to_string(but).map_err(decode)?;
+    let mut rows = sqlx::query_as!(
+        PastRun,
+        r#"select past.experiment_id as "experiment!", past.rps, past.p50_ms, past.p99_ms,
+                  past.target_cpu_us / 1000.0 / nullif(past.requests, 0) as "cpu_ms: f64",
+                  cast(past.target_memory_bytes as real) as "memory_bytes: f64"
+           from run as asked
+           join run as past on past.target = asked.target and past.seq > (select max(seq) from run) - ?4
+           where asked.id = ?1 and past.experiment_id is not null
+               and past.vcpus is asked.vcpus and past.memory_bytes is asked.memory_bytes
+               and past.scenario_sha256 is asked.scenario_sha256 and past.parameters = asked.parameters
+               and past.load is asked.load and past.vus is asked.vus and past.agent is asked.agent
+               and past.phase = 'finished' and past.verdict in ('valid', 'suspect') and past.deleted_at is null
+               and past.id not in (select value from json_each(?2))
+           order by past.seq desc limit ?3"#,
+        run,
+        but,
+        limit,
+        RECENT
+    )
+    .fetch_all(pool)
+    .await?;
+    rows.reverse();
+    Ok(rows)
+}
+
+/// So many runs back the past of a cell is looked for: a machine of longer ago is another one.
+const RECENT: i64 = 20_000;

@@ -1,0 +1,60 @@
+//! What is known beside the figures of the runs that are compared: their machines, and the past of their cells.
+
+use tokio::task::spawn_blocking;
+
+use super::{
+    likeness::Environments,
+    noise::{self, History},
+};
+use crate::{
+    error::{Error, Result},
+    runs::{
+        Run, blob,
+        environment::RunEnvironment,
+        queries::{self, cells},
+    },
+    state::AppState,
+};
+
+/// More cells than this are compared without a past: nobody reads them one by one.
+const MOST_PASTS: usize = 60;
+
+/// As far as it was looked up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// Of the runs that count.
+    pub environments: Environments,
+    /// Of the cells that have runs that count.
+    pub history: History,
+}
+
+/// Looks up what is known of these runs.
+pub async fn known(state: &AppState, runs: &[Run]) -> Result<Known> {
+    let (environments, history) = tokio::try_join!(environments(state, runs), history(state, runs))?;
+    Ok(Known { environments, history })
+}
+
+async fn environments(state: &AppState, runs: &[Run]) -> Result<Environments> {
+    let counting: Vec<&Run> = runs.iter().filter(|run| run.counts()).collect();
+    let ids: Vec<String> = counting.iter().map(|run| run.id.clone()).collect();
+    let mut packed = queries::evidence_of(&state.db.read, &ids).await?;
+    let runs: Vec<(Run, Option<Vec<u8>>)> =
+        counting.into_iter().map(|run| (run.clone(), packed.remove(&run.id))).collect();
+    let read = move || {
+        let of = |(run, packed): (Run, Option<Vec<u8>>)| {
+            let evidence = packed.and_then(|packed| serde_json::from_slice(&blob::unpack(&packed).ok()?).ok());
+            (run.id.clone(), RunEnvironment::new(&run, evidence.as_ref()))
+        };
+        runs.into_iter().map(of).collect()
+    };
+    spawn_blocking(read).await.map_err(Error::internal)
+}
+
+async fn history(state: &AppState, runs: &[Run]) -> Result<History> {
+    let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
+    let mut history = History::new();
+    for (cell, run) in noise::representatives(runs).into_iter().take(MOST_PASTS) {
+        history.insert(cell, cells::past(&state.db.read, &run, &ids, noise::MOST_RUNS).await?);
+    }
+    Ok(history)
+}
