@@ -148,7 +148,7 @@ impl Demo {
             println!("{}", serde_json::to_string(&document)?);
         } else {
             let ids: Vec<_> = ended.runs.iter().map(|run| run.id.clone()).collect();
-            println!("\n{}", compare::text(&compare::fetch(client, &ids).await?));
+            println!("\n{}", compare::text(&compare::ask(client, &[("runs", ids.join(","))]).await?));
             println!("this comparison:  {}", ended.url);
         }
         Ok(code)

@@ -44,7 +44,8 @@ function words(cell) {
 
 function markdown([head, ...rows]) {
   const line = (parts) => `| ${parts.join(" | ")} |`;
-  const text = (row) => line(row.map((cell) => words(cell).replaceAll("|", "\\|")));
+  const plain = (cell) => words(cell).replaceAll("|", "\\|");
+  const text = (row) => line(row.map((cell) => (cell?.classList.contains("best") ? `**${plain(cell)}**` : plain(cell))));
   const rule = line(head.map((cell) => (cell?.classList.contains("n") ? "---:" : "---")));
   return [text(head), rule, ...rows.map(text)].join("\n") + "\n";
 }

@@ -10,7 +10,7 @@ use super::{
     Cli, Common, Connection,
     gate::Gate,
     run::full_id,
-    table::{Align, cut, figure, plain, short_size, table},
+    table::{Align, cut, figure, plain, table},
 };
 use crate::compare::{
     Comparison,
@@ -31,15 +31,8 @@ pub struct Compare {
     /// named baseline, an experiment, or runs, separated by commas
     #[arg(long)]
     baseline: Option<String>,
-    /// From where on a difference matters, percent by figure [default: 1, of failed requests 0.1 points]
-    #[arg(long, value_name = "rps:2,p99_ms:5", conflicts_with = "candidate")]
-    least: Option<String>,
-    /// What is compared [default: target, in its versions]
-    #[arg(long, value_parser = By::ALL.map(By::key), conflicts_with = "candidate")]
-    by: Option<String>,
-    /// Judge runs that were made under unlike conditions, too
-    #[arg(long, conflicts_with = "candidate")]
-    unlike: bool,
+    #[command(flatten)]
+    how: How,
     #[command(flatten)]
     gate: Gate,
 }
@@ -54,15 +47,12 @@ Exit codes with --candidate:
 impl Compare {
     /// Does what was asked for.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let Self { common, which, baseline, least, by, unlike, gate } = self;
+        let Self { common, which, baseline, how, gate } = self;
         if let (Some(candidate), Some(baseline)) = (&gate.candidate, &baseline) {
             return Ok(gate.run(&common, baseline, candidate).await);
         }
         let connection = common.connect()?;
-        let mut query = which.query(&connection, baseline).await?;
-        query.extend(least.map(|least| ("least", least)));
-        query.extend(by.map(|by| ("by", by)));
-        query.extend(unlike.then(|| ("unlike", "true".to_owned())));
+        let query = which.query(&connection, baseline, how).await?;
         let comparison = ask(&connection.client, &query).await?;
         common.print(&comparison, text)?;
         Ok(ExitCode::SUCCESS)
@@ -85,9 +75,23 @@ pub struct Which {
     runs_of: Vec<String>,
 }
 
+/// How runs are to be compared.
+#[derive(Debug, Args)]
+pub struct How {
+    /// From where on a difference matters, percent by figure [default: 1, of failed requests 0.1 points]
+    #[arg(long, value_name = "rps:2,p99_ms:5")]
+    least: Option<String>,
+    /// What is compared [default: target, in its versions]
+    #[arg(long, value_parser = By::ALL.map(By::key))]
+    by: Option<String>,
+    /// Judge runs that were made under unlike conditions, too
+    #[arg(long)]
+    unlike: bool,
+}
+
 impl Which {
     /// What the address of their comparison says, with full ids in place of the ends of ids.
-    pub async fn query(&self, connection: &Connection, baseline: Option<String>) -> anyhow::Result<Query> {
+    pub async fn query(&self, connection: &Connection, baseline: Option<String>, how: How) -> anyhow::Result<Query> {
         let Self { ids, experiment, runs_of } = self;
         if [ids, experiment, runs_of].into_iter().all(Vec::is_empty) {
             let told = "name runs, --experiment or --runs-of";
@@ -102,16 +106,16 @@ impl Which {
         query.extend(experiment.iter().map(|id| ("experiments", id.clone())));
         query.extend(runs_of.iter().map(|name| ("baselines", name.clone())));
         query.extend(baseline.map(|baseline| ("baseline", baseline)));
+        let How { least, by, unlike } = how;
+        query.extend(least.map(|least| ("least", least)));
+        query.extend(by.map(|by| ("by", by)));
+        query.extend(unlike.then(|| ("unlike", "true".to_owned())));
         Ok(query)
     }
 }
 
-/// The comparison of these runs, as the server sees it.
-pub async fn fetch(client: &Client, ids: &[String]) -> anyhow::Result<Comparison> {
-    ask(client, &[("runs", ids.join(","))]).await
-}
-
-async fn ask(client: &Client, query: &[(&str, String)]) -> anyhow::Result<Comparison> {
+/// The comparison that an address names, as the server sees it.
+pub async fn ask(client: &Client, query: &[(&str, String)]) -> anyhow::Result<Comparison> {
     Ok(client.json(client.request(Method::GET, "api/v1/compare").query(query)).await?)
 }
 
@@ -140,42 +144,54 @@ fn wrapped(text: &str) -> String {
     textwrap::fill(text, textwrap::Options::with_termwidth().subsequent_indent("  "))
 }
 
-const COLUMNS: [(&str, Metric); 6] = [
-    ("req/s", Metric::Rps),
-    ("avg ms", Metric::AvgMs),
-    ("p50 ms", Metric::P50Ms),
-    ("p95 ms", Metric::P95Ms),
-    ("p99 ms", Metric::P99Ms),
-    ("failed %", Metric::ErrorRate),
+/// A column with its scale.
+const COLUMNS: [(&str, Metric, f64); 7] = [
+    ("req/s", Metric::Rps, 1.0),
+    ("p50 ms", Metric::P50Ms, 1.0),
+    ("p95 ms", Metric::P95Ms, 1.0),
+    ("p99 ms", Metric::P99Ms, 1.0),
+    ("failed %", Metric::ErrorRate, 100.0),
+    ("CPU ms", Metric::CpuMs, 1.0),
+    ("MiB", Metric::Memory, 1.0 / 1_048_576.0),
 ];
 
+/// A table with the settings as lines between the cells.
 fn figures(comparison: &Comparison) -> String {
-    let mut head = vec![("target", Align::Left), ("size", Align::Left), ("runs", Align::Right)];
-    head.extend(COLUMNS.map(|(title, _)| (title, Align::Right)));
+    let mut head = vec![("target", Align::Left), ("runs", Align::Right)];
+    head.extend(COLUMNS.map(|(title, ..)| (title, Align::Right)));
     let rows: Vec<_> =
         comparison.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| cells(comparison, cell))).collect();
+    let all = table(&head, &rows);
+    let (first, rest) = all.split_once('\n').unwrap_or_default();
+    let mut lines = rest.lines();
+    let mut text = format!("{first}\n");
+    for row in &comparison.rows {
+        if comparison.rows.len() > 1 {
+            let _ = writeln!(text, "{}", wrapped(&plain(&row.setting.label)));
+        }
+        for line in lines.by_ref().take(row.cells.len()) {
+            let _ = writeln!(text, "{line}");
+        }
+    }
     let any_suspect = comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.tally.suspect > 0);
     let hint = if any_suspect { "? some of these runs are suspect\n" } else { "" };
-    table(&head, &rows) + "medians of the runs that count; * better than all others of its size\n" + hint
+    let others = if comparison.rows.len() > 1 { " below its line" } else { "" };
+    text + "medians of the runs that count, of failures means; * better than all others" + others + "\n" + hint
 }
 
 fn cells(comparison: &Comparison, cell: &Cell) -> Vec<String> {
     let name = comparison.subjects.get(cell.subject).map_or("", |subject| &subject.label);
-    let size = cell.runs.iter().find_map(|run| run.size.as_ref());
-    let size = size.map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes));
     let counted = cell.tally.valid + cell.tally.suspect;
     let mark = if cell.tally.suspect > 0 { "?" } else { "" };
     let of = if counted == cell.runs.len() { String::new() } else { format!("/{}", cell.runs.len()) };
     let runs = format!("{counted}{of}{mark}");
-    let mut line = vec![cut(name, 18), size, runs];
-    line.extend(
-        COLUMNS.map(|(_, metric)| cell.stats.iter().find(|stat| stat.metric == metric).map_or_else(String::new, stat)),
-    );
+    let mut line = vec![cut(name, 18), runs];
+    let of = |metric: Metric| cell.stats.iter().find(|stat| stat.metric == metric);
+    line.extend(COLUMNS.map(|(_, metric, scale)| of(metric).map_or_else(String::new, |found| stat(found, scale))));
     line
 }
 
-fn stat(stat: &Stat) -> String {
-    let scale = if stat.metric == Metric::ErrorRate { 100.0 } else { 1.0 };
-    let value = figure(stat.spread.as_ref().map(|spread| spread.median * scale));
+fn stat(stat: &Stat, scale: f64) -> String {
+    let value = figure(stat.middle().map(|middle| middle * scale));
     if stat.best { format!("{value}*") } else { value }
 }

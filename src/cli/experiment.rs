@@ -237,11 +237,19 @@ async fn watch(common: &Common, id: &str) -> anyhow::Result<ExitCode> {
 async fn show(common: &Common, id: &str) -> anyhow::Result<()> {
     let connection = common.connect()?;
     let whole: ExperimentWithRuns = connection.client.get(&format!("api/v1/experiments/{id}")).await?;
-    let ids: Vec<_> = whole.runs.iter().map(|run| run.id.clone()).collect();
-    let comparison = compare::fetch(&connection.client, &ids).await?;
-    common.print(&whole, |whole| {
-        format!("{}\n{}{}\n{}", head(whole), told(whole), table::runs(&whole.runs), compare::text(&comparison))
-    })
+    if common.json {
+        return common.print(&whole, |_| String::new());
+    }
+    print!("{}\n{}{}\n", head(&whole), told(&whole), table::runs(&whole.runs));
+    if whole.runs.is_empty() {
+        return Ok(());
+    }
+    // What cannot be compared, because it is too much, is no reason to be silent about the rest.
+    match compare::ask(&connection.client, &[("experiments", id.to_owned())]).await {
+        Ok(comparison) => print!("{}", compare::text(&comparison)),
+        Err(fault) => println!("not compared: {fault:#}"),
+    }
+    Ok(())
 }
 
 /// What was asked for, and how far it is.
@@ -264,11 +272,13 @@ pub fn told(whole: &ExperimentWithRuns) -> String {
     let mut text = whole.repeated.as_ref().map_or(String::new(), |sentence| table::plain(sentence) + "\n\n");
     if let Some(narrowing) = &whole.narrowing {
         text += &(narrowing.told() + "\n");
-        let head = ["target", "size", "load", "difference", "width", "state"].map(|title| (title, Align::Left));
+        let head =
+            ["target", "size", "load", "figure", "difference", "width", "state"].map(|title| (title, Align::Left));
         let row = |pair: &Pair| {
             let difference = pair.difference().replace('\u{a0}', " ");
-            let words = [&pair.target, &pair.size, &pair.load, &difference].map(Clone::clone);
-            [words.to_vec(), vec![pair.width_text(), pair.word().to_owned()]].concat()
+            let words = [&pair.target, &pair.size, &pair.load].map(Clone::clone);
+            let figure = pair.metric.name().to_owned();
+            [words.to_vec(), vec![figure, difference, pair.width_text(), pair.word().to_owned()]].concat()
         };
         text += &(table(&head, &narrowing.pairs.iter().map(row).collect::<Vec<_>>()) + "\n");
     }

@@ -35,7 +35,7 @@ pub const USAGE: u8 = 64;
 #[derive(Clone, Debug, Args)]
 pub struct Gate {
     /// What is to be judged against --baseline: a named baseline, an experiment, or runs, separated by commas
-    #[arg(long, value_name = "C", conflicts_with_all = ["ids", "experiment", "runs_of"], requires_all = ["baseline", "fail_on"])]
+    #[arg(long, value_name = "C", conflicts_with_all = ["ids", "experiment", "runs_of", "least", "by", "unlike"], requires_all = ["baseline", "fail_on"])]
     pub candidate: Option<String>,
     /// A real difference that is not accepted, such as 'rps<-5%' or 'p99>10%'; may be given several times
     #[arg(long, value_name = "RULE", requires = "candidate")]
@@ -46,7 +46,7 @@ pub struct Gate {
     /// The target of --candidate that is meant, name or name@version [default: the only one]
     #[arg(long, value_name = "TARGET", requires = "candidate")]
     candidate_target: Option<String>,
-    /// What may be unlike on the two sides: agents, k6, durations, limits, origins or environments
+    /// What may be unlike on the two sides: agents, k6, durations, warm-ups, limits, origins or environments
     #[arg(long, value_name = "WHAT", value_delimiter = ',', requires = "candidate")]
     accept: Vec<Circumstance>,
     /// Write the answer as Markdown for a pull request; `-` is stdout

@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use reqwest::Method;
 
-use super::{Common, compare::Which, gate::write};
+use super::{
+    Common,
+    compare::{How, Which},
+    gate::write,
+};
 use crate::reports::{Format, file_name};
 
 /// Writes a comparison as a file.
@@ -18,6 +22,8 @@ pub struct Report {
     /// The target that differences are relative to [default: the first by name]
     #[arg(long)]
     baseline: Option<String>,
+    #[command(flatten)]
+    how: How,
     /// html (one file with all charts, which needs nothing else), markdown (for a pull request), csv or json
     #[arg(long, default_value = "html")]
     format: Format,
@@ -29,11 +35,11 @@ pub struct Report {
 impl Report {
     /// Does what was asked for.
     pub async fn run(self) -> anyhow::Result<()> {
-        let Self { common, which, baseline, format, output } = self;
+        let Self { common, which, baseline, how, format, output } = self;
         // `--json` is how every command is asked for JSON.
         let format = if common.json { Format::Json } else { format };
         let connection = common.connect()?;
-        let mut query = which.query(&connection, baseline).await?;
+        let mut query = which.query(&connection, baseline, how).await?;
         query.push(("format", format.as_str().to_owned()));
         let request = connection.client.request(Method::GET, "api/v1/report").query(&query);
         let response = connection.client.send(request).await?;

@@ -6,7 +6,7 @@ use url::form_urlencoded;
 
 use super::{
     Common,
-    compare::Which,
+    compare::{How, Which},
     table::{Align, cut, left, table},
 };
 use crate::shares::{MadeShare, NewShare, Share as ShareData, ShareList};
@@ -25,6 +25,9 @@ pub enum Share {
         /// The target that differences are relative to [default: the first by name]
         #[arg(long)]
         baseline: Option<String>,
+        /// How they are compared
+        #[command(flatten)]
+        how: How,
         /// Days until it ends [default: no end]
         #[arg(long, value_name = "DAYS")]
         expires_in: Option<u32>,
@@ -49,9 +52,9 @@ impl Share {
     /// Does what was asked for.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
-            Self::Create { common, which, baseline, expires_in } => {
+            Self::Create { common, which, baseline, how, expires_in } => {
                 let connection = common.connect()?;
-                let query = which.query(&connection, baseline).await?;
+                let query = which.query(&connection, baseline, how).await?;
                 let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
                 let asked = NewShare { query, expires_in_days: expires_in };
                 let made: MadeShare = connection.client.post("api/v1/shares", &asked).await?;

@@ -3,6 +3,8 @@
 //! A question is: do two cells of one row differ in a metric that is judged? All of them stand on one page, so all are
 //! corrected for each other, those that only the bold figures answer too.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -33,28 +35,41 @@ struct Pair {
     other: usize,
 }
 
+/// The answers of one row, by metric and the places of two cells, the smaller first.
+#[derive(Default)]
+struct Answers(BTreeMap<(Metric, usize, usize), (Question, Standing)>);
+
+impl Answers {
+    fn question(&self, metric: Metric, one: usize, other: usize) -> Option<Question> {
+        self.0.get(&(metric, one.min(other), one.max(other))).map(|(question, _)| *question)
+    }
+
+    /// How a challenger stands against its baseline. One that lacks the figure can't be beaten in it.
+    fn standing(&self, metric: Metric, base: usize, challenger: usize) -> Standing {
+        let found = self.0.get(&(metric, base.min(challenger), base.max(challenger)));
+        let standing = found.map_or(Standing::Unclear, |(_, standing)| *standing);
+        if base < challenger { standing } else { standing.turned() }
+    }
+}
+
 /// Asks, and writes the answers into the cells: differences to the baseline's subject, standings, who leads.
 pub fn answer(rows: &mut [Row], base: usize, wishes: &Wishes) -> Asked {
     let is_asked = |row: &Row| row.unlike.is_empty() || wishes.despite_unlike;
-    let least = &wishes.least;
     let (pairs, tests) = ask(rows, is_asked);
-    let questions = statistics::holm(&tests);
     // Where all figures are alike nothing is asked.
     let asked = tests.iter().filter(|test| !test.is_flat).count();
-    let answers: Vec<(Pair, Question, Standing)> = pairs
-        .iter()
-        .zip(&questions)
-        .map(|(pair, question)| (*pair, *question, compare(rows, pair, question, least)))
-        .collect();
-    for (place, row) in rows.iter_mut().enumerate() {
+    let mut answers: Vec<Answers> = rows.iter().map(|_| Answers::default()).collect();
+    for (pair, question) in pairs.iter().zip(statistics::holm(&tests)) {
+        let standing = compare(rows, pair, &question, &wishes.least);
+        answers[pair.row].0.insert((pair.metric, pair.one, pair.other), (question, standing));
+    }
+    for (row, answers) in rows.iter_mut().zip(&answers) {
         if is_asked(row) {
-            let of_row: Vec<_> = answers.iter().filter(|(pair, ..)| pair.row == place).collect();
-            lead(row, &of_row);
-            relate(row, base, &of_row, asked);
+            lead(row, answers);
         } else {
             row.leads.extend(Metric::JUDGED.map(|metric| (metric, Lead::Unlike)));
-            relate(row, base, &[], asked);
         }
+        relate(row, base, answers, asked);
     }
     Asked { questions: asked, enough: statistics::enough(asked) }
 }
@@ -97,16 +112,15 @@ fn gap(base: &Cell, challenger: &Cell, metric: Metric, least: &Least) -> Option<
     Some(Gap::of(&statistics::difference(&base, &challenger)?, least))
 }
 
-type Answer = (Pair, Question, Standing);
-
-fn lead(row: &mut Row, answers: &[&Answer]) {
+fn lead(row: &mut Row, answers: &Answers) {
     for metric in Metric::JUDGED {
         let rivals: Vec<usize> = (0..row.cells.len()).filter(|place| row.cells[*place].tally.counting() > 0).collect();
         let counts = rivals.iter().map(|place| row.cells[*place].stat(metric).spread.as_ref().map_or(0, |s| s.count));
         let fewest = counts.min().unwrap_or(0);
-        let stands = |one: usize, other: usize| standing(answers, metric, rivals[other], rivals[one]);
+        let stands = |one: usize, other: usize| answers.standing(metric, rivals[other], rivals[one]);
         let lead = match statistics::lead(rivals.len(), stands, fewest) {
             Lead::Of(place) => Lead::Of(rivals[place]),
+            Lead::Unclear | Lead::TooFew(_) if fewest == 0 => Lead::Missing,
             lead => lead,
         };
         if let Lead::Of(place) = lead {
@@ -116,25 +130,8 @@ fn lead(row: &mut Row, answers: &[&Answer]) {
     }
 }
 
-/// How a challenger stands against its baseline, both by their places. One that lacks the figure can't be beaten in it.
-fn standing(answers: &[&Answer], metric: Metric, base: usize, challenger: usize) -> Standing {
-    let of = |pair: &Pair| {
-        if pair.metric != metric {
-            None
-        } else if (pair.one, pair.other) == (base, challenger) {
-            Some(false)
-        } else if (pair.one, pair.other) == (challenger, base) {
-            Some(true)
-        } else {
-            None
-        }
-    };
-    let found = answers.iter().find_map(|(pair, _, standing)| of(pair).map(|is_turned| (is_turned, *standing)));
-    found.map_or(Standing::Unclear, |(is_turned, standing)| if is_turned { standing.turned() } else { standing })
-}
-
 /// Relates every cell of a row to the baseline's.
-fn relate(row: &mut Row, base: usize, answers: &[&Answer], asked: usize) {
+fn relate(row: &mut Row, base: usize, answers: &Answers, asked: usize) {
     let Some(base) = row.cells.iter().position(|cell| cell.subject == base) else { return };
     let baseline = row.cells[base].clone();
     for (place, cell) in row.cells.iter_mut().enumerate().filter(|(place, _)| *place != base) {
@@ -146,18 +143,19 @@ fn relate(row: &mut Row, base: usize, answers: &[&Answer], asked: usize) {
             let past = [&baseline, &*cell].map(|cell| cell.noise.get(&metric).copied());
             let drift = noise::between(&baseline, cell, metric);
             let stat = &mut cell.stats[metric as usize];
-            stat.difference = statistics::difference(&below, &values);
-            let is_it =
-                |pair: &Pair| pair.metric == metric && [(base, place), (place, base)].contains(&(pair.one, pair.other));
+            if metric.is_share() {
+                stat.points = statistics::points(&below, &values);
+            } else {
+                stat.difference = statistics::difference(&below, &values);
+            }
             if metric.is_judged() {
                 stat.standing = Some(Standing::Unlike);
             }
-            let question = answers.iter().find(|(pair, ..)| is_it(pair)).map(|(_, question, _)| question);
-            if let Some(question) = question {
+            if let Some(question) = answers.question(metric, base, place) {
                 stat.p = Some(question.corrected);
                 stat.detectable = statistics::detectable(&below, &values, past, asked);
                 stat.drift = drift;
-                stat.standing = Some(standing(answers, metric, base, place));
+                stat.standing = Some(answers.standing(metric, base, place));
             }
         }
     }

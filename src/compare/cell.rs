@@ -75,8 +75,11 @@ pub struct Stat {
     pub metric: Metric,
     /// Over the repetitions that count; null when none has it.
     pub spread: Option<Spread>,
-    /// By how much it differs from the baseline's cell of its row.
+    /// By what factor it differs from the baseline's cell of its row; null for shares.
     pub difference: Option<Difference>,
+    /// By how much a share differs from that of the baseline's cell, 0 to 1; null for all else.
+    #[serde(default)]
+    pub points: Option<f64>,
     /// How often chance alone would make such a difference somewhere on this page; null where nothing is judged.
     pub p: Option<f64>,
     /// The least difference to the baseline that would probably have been seen with these repetitions, as a share.
@@ -110,6 +113,11 @@ impl Cell {
     /// The runs whose figures are used.
     pub fn counting(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(|run| run.counts())
+    }
+
+    /// Whether any of its runs has ended, with figures or without.
+    pub fn has_ended(&self) -> bool {
+        self.runs.iter().any(Run::has_ended)
     }
 
     /// A figure of each run that counts and has it.
@@ -164,14 +172,26 @@ impl Tally {
 }
 
 impl Stat {
-    /// The median for a cell of the table.
-    pub fn figure(&self) -> Figure {
-        self.metric.figure(self.spread.as_ref().map(|spread| spread.median))
+    /// What stands for its repetitions.
+    pub fn middle(&self) -> Option<f64> {
+        self.spread.as_ref().map(|spread| self.metric.middle(spread))
     }
 
-    /// The difference to the baseline: `+28.3 %`.
+    /// The same for a cell of the table.
+    pub fn figure(&self) -> Figure {
+        self.metric.figure(self.middle())
+    }
+
+    /// By how much it differs from the baseline: as a share of the baseline's, of shares their difference. Empty where
+    /// there is nothing to say.
+    pub fn by(&self) -> Option<f64> {
+        let points = self.points.filter(|points| *points != 0.0 || self.middle() != Some(0.0));
+        self.difference.map(|difference| difference.change()).or(points)
+    }
+
+    /// The difference to the baseline: `+28.3 %`, `+0.30 points`.
     pub fn change(&self) -> Figure {
-        format::change(self.difference.map(|difference| difference.change()))
+        self.metric.difference(self.by())
     }
 
     /// Where the difference probably lies: `+26.1 % to +30.2 %`; empty where that is not known.
@@ -185,7 +205,7 @@ impl Stat {
 
     /// What the difference means: `faster`, whether that is sure, and within what.
     pub fn meaning(&self) -> String {
-        let word = self.difference.map_or("", |difference| self.metric.word(difference.change()));
+        let word = self.by().map_or("", |by| self.metric.word(by));
         let within = self.interval();
         let within = if within.is_empty() { within } else { format!(", {within}") };
         match self.standing {
@@ -203,7 +223,8 @@ impl Stat {
     /// The drift in words, where it is what keeps the difference from being told.
     pub fn hidden(&self) -> Option<String> {
         let (drift, difference) = (self.drift?, self.difference?);
-        let is_it = self.standing == Some(Standing::Unclear) && difference.is_clear() && difference.change().abs() < drift;
+        let is_it =
+            self.standing == Some(Standing::Unclear) && difference.is_clear() && difference.change().abs() < drift;
         is_it.then(|| format::percent(Some(drift)).text().to_owned())
     }
 
@@ -244,8 +265,8 @@ fn stats(runs: &[Run]) -> Vec<Stat> {
         let counting = || runs.iter().filter(|run| run.counts() && metric.of(run).is_some());
         let spread = statistics::spread(counting().filter_map(|run| metric.of(run)));
         let suspect = counting().any(|run| run.verdict == Some(Verdict::Suspect));
-        let (difference, p, detectable, drift, standing) = (None, None, None, None, None);
-        Stat { metric, spread, difference, p, detectable, drift, standing, best: false, suspect }
+        let (difference, points, p, detectable, drift, standing) = (None, None, None, None, None, None);
+        Stat { metric, spread, difference, points, p, detectable, drift, standing, best: false, suspect }
     };
     Metric::ALL.map(stat).into()
 }

@@ -162,7 +162,9 @@ fn difference((metric, label, unit): Headline, challenger: &Cell, baseline: &Cel
                 format!(" · {} would probably have been seen", format::percent(Some(least)).text())
             });
             let seen = stat.hidden().map_or(seen, |drift| {
-                format!(" · not more than from one experiment to the next ({drift}), and these were not measured in turn")
+                format!(
+                    " · not more than from one experiment to the next ({drift}), and these were not measured in turn"
+                )
             });
             let detail = format!("{change} in the median{within}{seen} · {figures}");
             Card::new(label, "no difference seen", detail, Tone::Plain)
@@ -203,8 +205,8 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, aske
     let mut cells: Vec<(&Cell, &Spread)> =
         row.rivals().filter_map(|cell| Some((cell, cell.stat(metric).spread.as_ref()?))).collect();
     cells.sort_by(|(_, a), (_, b)| match metric.better() {
-        Some(Better::Higher) => b.median.total_cmp(&a.median),
-        _ => a.median.total_cmp(&b.median),
+        Some(Better::Higher) => metric.middle(b).total_cmp(&metric.middle(a)),
+        _ => metric.middle(a).total_cmp(&metric.middle(b)),
     });
     let Some((first, _)) = cells.first() else {
         return Card::new(label, "no figures", "no run that counts has it", Tone::Doubtful);
@@ -230,6 +232,10 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, aske
         }
         Lead::Alone => named(format!("{figure} · nobody to compare with here"), Tone::Plain),
         Lead::Unclear => Card::new(label, "no clear leader", foremost, Tone::Plain),
+        Lead::Missing => {
+            let detail = format!("{foremost}, but not everybody's summaries have it");
+            Card::new(label, "not judged", detail, Tone::Doubtful)
+        }
         Lead::Unlike => {
             let detail = format!("{foremost}, but measured under unlike conditions");
             Card::new(label, "not judged", detail, Tone::Doubtful)

@@ -42,6 +42,8 @@ pub enum Circumstance {
     K6,
     /// How long was measured.
     Durations,
+    /// How long the load lasted before that.
+    WarmUps,
     /// What held the targets to their sizes.
     Limits,
     /// Measured by an agent or imported.
@@ -52,8 +54,8 @@ pub enum Circumstance {
 
 impl Circumstance {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Agents, Self::K6, Self::Durations, Self::Limits, Self::Origins, Self::Environments];
+    pub const ALL: [Self; 7] =
+        [Self::Agents, Self::K6, Self::Durations, Self::WarmUps, Self::Limits, Self::Origins, Self::Environments];
 
     /// The word for addresses and flags.
     pub fn as_str(self) -> &'static str {
@@ -61,6 +63,7 @@ impl Circumstance {
             Self::Agents => "agents",
             Self::K6 => "k6",
             Self::Durations => "durations",
+            Self::WarmUps => "warm-ups",
             Self::Limits => "limits",
             Self::Origins => "origins",
             Self::Environments => "environments",
@@ -73,6 +76,7 @@ impl Circumstance {
             Self::Agents => "Agents",
             Self::K6 => "k6 versions",
             Self::Durations => "Durations",
+            Self::WarmUps => "Warm-ups",
             Self::Limits => "Limits",
             Self::Origins => "Origins",
             Self::Environments => "Machines",
@@ -81,11 +85,13 @@ impl Circumstance {
 
     /// What it was in a run; none where [`machines`] tells.
     pub fn of(self, run: &Run) -> Option<String> {
+        let seconds = |seconds: f64| format::duration(Some(seconds)).text().to_owned();
         let known = |value: Option<String>| Some(value.unwrap_or_else(|| "not known".to_owned()));
         match self {
             Self::Agents => known(run.agent.clone()),
             Self::K6 => known(run.k6_version.clone()),
-            Self::Durations => known(run.duration_s.map(|seconds| format::duration(Some(seconds)).text().to_owned())),
+            Self::Durations => known(run.duration_s.map(seconds)),
+            Self::WarmUps => known(run.warm_up_s.map(seconds)),
             Self::Limits => known(run.enforced.as_ref().map(|by| format!("CPU {}, memory {}", by.cpu, by.memory))),
             Self::Origins => Some(match run.origin {
                 Origin::Agent => "measured by an agent".to_owned(),
@@ -121,7 +127,11 @@ pub fn unlike(row: &Row, by: By, environments: &Environments) -> Vec<Unlike> {
     };
     let parts = Circumstance::ALL.into_iter().filter(holds_back);
     let cells: Vec<Vec<&Run>> = row.rivals().map(|cell| cell.counting().collect()).collect();
-    let machines = if by == By::Agent { None } else { machines(&cells, environments) };
+    let machines = match by {
+        // Those of one agent are to be alike nevertheless.
+        By::Agent => cells.into_iter().find_map(|cell| machines(&[cell], environments)),
+        _ => machines(&cells, environments),
+    };
     let machines = machines.map(|Machines { facts, runs }| Unlike {
         what: Circumstance::Environments.title().to_owned(),
         values: facts.iter().map(|fact| format!("{} ({})", fact.label, fact.group)).collect(),

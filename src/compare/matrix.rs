@@ -49,6 +49,7 @@ fn winner(subjects: &[Subject], row: &Row, metric: Metric) -> String {
         Some(Lead::Unclear) => "tie",
         Some(Lead::TooFew(_)) => "too few repetitions",
         Some(Lead::Alone) => "alone",
+        Some(Lead::Missing) => "not in every summary",
         Some(Lead::Unlike) | None => "not judged",
     };
     why.to_owned()

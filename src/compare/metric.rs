@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::statistics::Better;
+use super::statistics::{Better, Spread};
 use crate::{
     runs::Run,
     web::format::{self, Figure},
@@ -123,6 +123,11 @@ impl Metric {
         self == Self::ErrorRate
     }
 
+    /// Whether a mean over several runs means anything; that of percentiles does not.
+    pub fn has_mean(self) -> bool {
+        !matches!(self, Self::P50Ms | Self::P90Ms | Self::P95Ms | Self::P99Ms | Self::P999Ms | Self::MaxMs)
+    }
+
     /// Whether it is judged, or only shown.
     pub fn is_judged(self) -> bool {
         Self::JUDGED.contains(&self)
@@ -172,6 +177,9 @@ impl Metric {
 
     /// The word for a difference: throughput and latency are faster or slower, amounts more or less.
     pub fn word(self, change: f64) -> &'static str {
+        if change == 0.0 {
+            return "the same";
+        }
         match (self, change > 0.0) {
             (Self::ErrorRate | Self::CpuMs | Self::Memory | Self::ReceivedPerS, true) => "more",
             (Self::ErrorRate | Self::CpuMs | Self::Memory | Self::ReceivedPerS, false) => "less",
@@ -190,6 +198,17 @@ impl Metric {
                 }
             }
         }
+    }
+
+    /// A difference in words: `−5.0 %`, or `+0.30 points` of a share.
+    pub fn difference(self, by: Option<f64>) -> Figure {
+        if self.is_share() { format::points(by) } else { format::change(by) }
+    }
+
+    /// What stands for several runs: the median, or the mean of a share, of which a median hides what happens in less than
+    /// half of them.
+    pub fn middle(self, spread: &Spread) -> f64 {
+        if self.is_share() { spread.mean } else { spread.median }
     }
 
     /// The figure of one run.

@@ -20,6 +20,7 @@ pub mod metric;
 pub mod noise;
 pub mod notes;
 pub mod pages;
+pub mod scatter;
 pub mod selection;
 pub mod statistics;
 pub mod story;
@@ -36,14 +37,15 @@ use url::form_urlencoded;
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use cell::{Cell, Row};
+use cell::Row;
 
 use crate::{
     baselines::{self, Baseline},
     catalog,
     error::{Error, Result},
-    runs::{api::export, queries},
+    runs::{Run, api::export, queries},
     state::AppState,
+    web::mark::Marks,
 };
 
 use least::Least;
@@ -53,7 +55,7 @@ use story::Story;
 pub use view::{Comparison, Told};
 
 /// More runs than this are no comparison that anybody reads.
-const MOST_RUNS: usize = 500;
+pub const MOST_RUNS: usize = 500;
 
 /// The page.
 pub fn router() -> Router<AppState> {
@@ -136,10 +138,9 @@ impl Chosen {
         export::ids(&self.runs)
     }
 
-    /// What the address says beside the baseline.
+    /// What the address says of the runs.
     fn kept(&self, ids: &[String]) -> Vec<(String, String)> {
         let mut kept = vec![("runs".to_owned(), ids.join(","))];
-        kept.extend(self.least.iter().map(|least| ("least".to_owned(), least.clone())));
         kept.extend(self.unlike.then(|| ("unlike".to_owned(), "true".to_owned())));
         kept
     }
@@ -214,10 +215,15 @@ async fn load(state: &AppState, chosen: &Chosen, ids: &[String]) -> Result<Compa
     let missing: Vec<String> = ids.iter().filter(|id| !runs.iter().any(|run| run.id == **id)).cloned().collect();
     let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
     let marks = catalog::queries::marks(&state.db.read, &targets).await?;
-    let known = known::known(state, &runs).await?;
-    let mut comparison = Comparison::by(runs, &marks, &chosen.wishes()?, &known);
+    let mut comparison = of_runs(state, runs, marks, chosen.wishes()?).await?;
     comparison.notes.extend(notes::missing(&missing));
     Ok(comparison)
+}
+
+/// Compares runs as somebody wishes it, with all that is known beside them.
+pub async fn of_runs(state: &AppState, runs: Vec<Run>, marks: Marks, wishes: Wishes) -> Result<Comparison> {
+    let known = known::known(state, &runs).await?;
+    spawn_blocking(move || Comparison::by(runs, &marks, &wishes, &known)).await.map_err(Error::internal)
 }
 
 /// More series than this are not laid upon each other.
@@ -226,12 +232,14 @@ const MOST_RECORDED: usize = 60;
 /// Tells the story of one setting of a comparison: the one that was asked for, or the first that was recorded.
 async fn tell(state: &AppState, comparison: &mut Comparison, setting: Option<usize>) -> Result<()> {
     let counting = |row: &Row| -> Vec<String> {
-        row.cells.iter().flat_map(Cell::counting).map(|run| run.id.clone()).take(MOST_RECORDED).collect()
+        let each = (MOST_RECORDED / row.rivals().count().max(1)).max(1);
+        row.rivals().flat_map(|cell| cell.counting().take(each)).map(|run| run.id.clone()).collect()
     };
     let wished = setting.and_then(|number| number.checked_sub(1)).filter(|place| *place < comparison.rows.len());
     let places = wished.map_or_else(|| (0..comparison.rows.len()).collect(), |place| vec![place]);
     for place in places {
-        let packed = queries::series_of(&state.db.read, &counting(&comparison.rows[place])).await?;
+        let looked_at = counting(&comparison.rows[place]);
+        let packed = queries::series_of(&state.db.read, &looked_at).await?;
         if packed.is_empty() && wished.is_none() {
             continue;
         }
@@ -239,11 +247,11 @@ async fn tell(state: &AppState, comparison: &mut Comparison, setting: Option<usi
         let base = subjects.iter().position(|subject| comparison.baseline.as_deref() == Some(&subject.key));
         let draw = move || {
             let unpacked = |(id, bytes)| Some((id, Packed::from_bytes(bytes).unpack().ok()?));
-            let story = Story::new(&row, &packed.into_iter().filter_map(unpacked).collect())?;
-            Some((story_charts::charts(&subjects, base.unwrap_or_default(), &story), story.lacking))
+            let story = Story::new(&row, &looked_at, &packed.into_iter().filter_map(unpacked).collect())?;
+            Some((story_charts::charts(&subjects, base.unwrap_or_default(), &story), story.missing))
         };
         let drawn = spawn_blocking(draw).await.map_err(Error::internal)?;
-        comparison.told = drawn.map(|(charts, lacking)| Told { charts, setting: place, lacking });
+        comparison.told = drawn.map(|(charts, missing)| Told { charts, setting: place, missing });
         return Ok(());
     }
     Ok(())

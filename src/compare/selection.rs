@@ -127,6 +127,23 @@ pub struct Selection {
     pub groups: Vec<Group>,
 }
 
+/// A run that never got as far does not know the version of its target. Others of the same target and experiment do: it
+/// is one of them, with one colour and one column.
+pub fn with_versions(mut runs: Vec<Run>) -> Vec<Run> {
+    let mut known: BTreeMap<(Option<String>, String), Option<String>> = BTreeMap::new();
+    for run in &runs {
+        let Some(version) = &run.version else { continue };
+        known
+            .entry((run.experiment.clone(), run.target.clone()))
+            .and_modify(|other| *other = other.take().filter(|other| other == version))
+            .or_insert_with(|| Some(version.clone()));
+    }
+    for run in runs.iter_mut().filter(|run| run.version.is_none() && !run.counts()) {
+        run.version = known.get(&(run.experiment.clone(), run.target.clone())).cloned().flatten();
+    }
+    runs
+}
+
 /// Puts runs in order; the order they come in does not matter.
 pub fn select(runs: Vec<Run>, marks: &Marks, by: By) -> Selection {
     let subjects = if by == By::Target { targets(&runs, marks) } else { others(&runs, by) };
@@ -163,7 +180,7 @@ fn key(run: &Run, by: By) -> String {
 }
 
 fn load_of(run: &Run) -> Option<String> {
-    run.load.as_ref().map(|load| load::exact(load).replace('\u{a0}', " "))
+    run.load.as_ref().map(|load| load::telling(load).replace('\u{a0}', " "))
 }
 
 /// Sizes, loads, agents or labels, from the smallest where they have an order. Their colours follow from their places.

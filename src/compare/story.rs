@@ -9,7 +9,7 @@ use brewbench_agent::{
 };
 
 use super::cell::{Cell, Row};
-use crate::runs::series::latencies;
+use crate::{runs::series::latencies, web::format::plural};
 
 /// So many points of time fit a screen.
 const MOST_MOMENTS: u32 = 120;
@@ -22,8 +22,30 @@ pub type Recorded = BTreeMap<String, Series>;
 pub struct Story {
     /// Those of its cells of which anything was recorded.
     pub cells: Vec<CellStory>,
-    /// How many runs that count have no series.
-    pub lacking: usize,
+    /// The runs that count and are not in it.
+    pub missing: Missing,
+}
+
+/// Runs that count and are not in a story.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// They have no series.
+    pub without_series: usize,
+    /// There are more than anybody can look at.
+    pub too_many: usize,
+}
+
+impl Missing {
+    /// In a sentence; none where nothing is missing.
+    pub fn told(&self) -> Option<String> {
+        let Self { without_series, too_many } = *self;
+        let parts = [
+            (without_series, format!("{} without a series left out", plural(without_series, "run"))),
+            (too_many, format!("{} more not drawn", plural(too_many, "run"))),
+        ];
+        let told: Vec<String> = parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words).collect();
+        (!told.is_empty()).then(|| told.join("; ") + ".")
+    }
 }
 
 /// The repetitions of one cell together.
@@ -72,10 +94,11 @@ impl Moment {
 }
 
 impl Story {
-    /// Of a row. Nothing where nothing was recorded.
-    pub fn new(row: &Row, recorded: &Recorded) -> Option<Self> {
+    /// Of a row, as far as its runs were looked at. Nothing where nothing was recorded.
+    pub fn new(row: &Row, looked_at: &[String], recorded: &Recorded) -> Option<Self> {
         let measured = |cell: &Cell| -> Vec<&Stretch> {
-            cell.counting().filter_map(|run| recorded.get(&run.id)?.measured.as_ref()).collect()
+            let looked_at = cell.counting().filter(|run| looked_at.contains(&run.id));
+            looked_at.filter_map(|run| recorded.get(&run.id)?.measured.as_ref()).collect()
         };
         let all: Vec<(&Cell, Vec<&Stretch>)> = row.rivals().map(|cell| (cell, measured(cell))).collect();
         let longest = all.iter().flat_map(|(_, stretches)| stretches).filter_map(|stretch| stretch.seconds.last());
@@ -84,7 +107,9 @@ impl Story {
         let having: usize = all.iter().map(|(_, stretches)| stretches.len()).sum();
         let cells = all.into_iter().filter(|(_, stretches)| !stretches.is_empty());
         let cells = cells.map(|(cell, stretches)| CellStory::new(cell.subject, &stretches, step_s)).collect();
-        Some(Self { cells, lacking: counting - having })
+        let missing =
+            Missing { without_series: looked_at.len() - having, too_many: counting.saturating_sub(looked_at.len()) };
+        Some(Self { cells, missing })
     }
 }
 
@@ -157,12 +182,26 @@ pub(super) mod tests {
         (Comparison::new(runs, &Marks::default(), None), recorded)
     }
 
+    /// Of the first row, with a look at all of its runs.
+    pub fn story(comparison: &Comparison, recorded: &Recorded) -> Option<Story> {
+        Story::new(&comparison.rows[0], &comparison.run_ids(), recorded)
+    }
+
+    #[test]
+    fn what_is_not_looked_at_is_told_apart_from_what_has_no_series() {
+        let (comparison, recorded) = two();
+        let few: Vec<String> = comparison.run_ids().into_iter().take(4).collect();
+        let missing = Story::new(&comparison.rows[0], &few, &recorded).expect("a story").missing;
+        assert_eq!(missing, Missing { without_series: 1, too_many: 8 });
+        assert_eq!(missing.told().as_deref(), Some("1 run without a series left out; 8 runs more not drawn."));
+    }
+
     #[test]
     fn repetitions_lie_upon_each_other_and_are_counted_together() {
         let (comparison, recorded) = two();
-        let story = Story::new(&comparison.rows[0], &recorded).expect("a story");
+        let story = story(&comparison, &recorded).expect("a story");
         let [one, other] = story.cells.as_slice() else { panic!("two cells") };
-        assert_eq!((one.repetitions, other.repetitions, story.lacking), (5, 6, 1));
+        assert_eq!((one.repetitions, other.repetitions, story.missing.without_series), (5, 6, 1));
         assert_eq!(one.moments.len(), 10);
         let third = &one.moments[2];
         assert_eq!((third.at_s, third.rps(), third.cores()), (3.0, Some(300.0), Some(0.5)));
@@ -180,7 +219,7 @@ pub(super) mod tests {
                 second.until_ms = 360_000 * (u32::try_from(place).expect("ten") + 1);
             }
         }
-        let story = Story::new(&comparison.rows[0], &recorded).expect("a story");
+        let story = story(&comparison, &recorded).expect("a story");
         assert_eq!(story.cells[0].moments.len(), 10);
         assert!((story.cells[0].moments[0].at_s - 360.0).abs() < 1e-9);
     }
@@ -188,6 +227,6 @@ pub(super) mod tests {
     #[test]
     fn without_any_series_there_is_no_story() {
         let (comparison, _) = two();
-        assert!(Story::new(&comparison.rows[0], &Recorded::new()).is_none());
+        assert!(story(&comparison, &Recorded::new()).is_none());
     }
 }

@@ -290,11 +290,11 @@ fn shade(share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::story::tests::two;
+    use crate::compare::story::tests::{story, two};
 
     fn both() -> Vec<Chart> {
         let (comparison, recorded) = two();
-        let story = Story::new(&comparison.rows[0], &recorded).expect("a story");
+        let story = story(&comparison, &recorded).expect("a story");
         charts(&comparison.subjects, 0, &story)
     }
 
@@ -333,7 +333,7 @@ mod tests {
     fn names_are_text_and_never_markup() {
         let (mut comparison, recorded) = two();
         comparison.subjects[0].label = "<img src=x>".to_owned();
-        let story = Story::new(&comparison.rows[0], &recorded).expect("a story");
+        let story = story(&comparison, &recorded).expect("a story");
         for chart in charts(&comparison.subjects, 0, &story) {
             assert!(!chart.figure.0["data"].to_string().contains("<img"), "{}", chart.title);
         }

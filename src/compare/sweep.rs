@@ -4,6 +4,7 @@
 //! there on more load brings waiting and no more answers. Where k6 was the bottleneck at that load, or at the highest,
 //! nobody knows where the target's knee is, and none is told; nor where throughput still rises at the highest load.
 
+use brewbench_agent::wire::load::Load;
 use serde_json::{Value, json};
 
 use super::{
@@ -11,9 +12,12 @@ use super::{
     metric::Metric,
     selection::{Setting, Subject, only_loads_differ},
 };
-use crate::web::{
-    chart::{Chart, Key, ScriptJson, layout, text},
-    format,
+use crate::{
+    runs::Run,
+    web::{
+        chart::{Chart, Key, ScriptJson, layout, text},
+        format,
+    },
 };
 
 /// Fewer loads are no sweep.
@@ -38,6 +42,8 @@ struct Curve<'a> {
     subject: &'a Subject,
     /// By load.
     points: Vec<(u32, &'a Cell)>,
+    /// A higher load under which it has no run that counts.
+    fallen: Option<u32>,
 }
 
 /// Where more load stops to bring more answers.
@@ -56,6 +62,20 @@ pub enum Knee {
     Generator,
 }
 
+/// What the loads of all runs are counted in; nothing where they are of several kinds.
+fn unit(rows: &[Row]) -> Option<&'static str> {
+    let of = |run: &Run| match run.load {
+        Some(Load::Closed(_)) => Some("virtual users"),
+        Some(Load::Open(_)) => Some("iterations/s"),
+        Some(Load::Script) => None,
+        // Imports say how many users there were, and no more.
+        None => run.vus.map(|_| "virtual users"),
+    };
+    let mut units = rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs).map(of);
+    let first = units.next()??;
+    units.all(|unit| unit == Some(first)).then_some(first)
+}
+
 impl<'a> Sweep<'a> {
     /// Nothing where the rows are no sweep: they must differ by load alone, and all loads be of one kind.
     pub fn new(subjects: &'a [Subject], rows: &'a [Row]) -> Option<Self> {
@@ -63,12 +83,7 @@ impl<'a> Sweep<'a> {
         if rows.len() < FEWEST || !only_loads_differ(&settings) || settings.iter().any(|setting| setting.peak == 0) {
             return None;
         }
-        let closed = settings.iter().filter(|setting| setting.vus.is_some()).count();
-        let unit = match closed {
-            0 => "iterations/s",
-            all if all == settings.len() => "virtual users",
-            _ => return None,
-        };
+        let unit = unit(rows)?;
         let mut rows: Vec<&Row> = rows.iter().collect();
         rows.sort_by_key(|row| row.setting.peak);
         let curve = |(place, subject)| {
@@ -77,7 +92,11 @@ impl<'a> Sweep<'a> {
                 cell.stat(Metric::Rps).spread.as_ref()?;
                 Some((row.setting.peak, cell))
             };
-            Curve { subject, points: rows.iter().filter_map(of).collect() }
+            let points: Vec<(u32, &Cell)> = rows.iter().filter_map(of).collect();
+            let highest = points.last().map_or(0, |(load, _)| *load);
+            let is_tried = |row: &&&Row| row.cells.iter().any(|cell| cell.subject == place && cell.has_ended());
+            let mut higher = rows.iter().filter(|row| row.setting.peak > highest).filter(is_tried);
+            Curve { subject, points, fallen: higher.next().map(|row| row.setting.peak) }
         };
         let curves: Vec<Curve> =
             subjects.iter().enumerate().map(curve).filter(|curve| curve.points.len() >= FEWEST).collect();
@@ -99,7 +118,13 @@ impl<'a> Sweep<'a> {
                     let load = format::count(Some(u64::from(load)));
                     format!("{name}: knee at {} {}, {} requests/s.", load.text(), self.unit, number(rps))
                 }
-                Knee::Beyond => format!("{name}: no knee, throughput still rises at the highest load."),
+                Knee::Beyond => match curve.fallen {
+                    Some(load) => {
+                        let load = format::count(Some(u64::from(load)));
+                        format!("{name}: no knee, it has no run that counts at {} {}.", load.text(), self.unit)
+                    }
+                    None => format!("{name}: no knee, throughput still rises at the highest load."),
+                },
                 Knee::Generator => format!("{name}: no knee, k6 was the bottleneck before the target was."),
             }
         };
@@ -248,7 +273,10 @@ mod tests {
             Comparison,
             made_up::{faster, judged, run},
         },
-        runs::{Run, Verdict, load::tests::vus},
+        runs::{
+            Verdict,
+            load::tests::{vus, vus_stages},
+        },
         web::mark::Marks,
     };
 
@@ -279,6 +307,24 @@ mod tests {
         runs[3] = judged(runs[3].clone(), Verdict::Suspect, "k6 was the bottleneck");
         runs[3].reasons[0].code = "generator_busy".to_owned();
         assert!(told(runs).expect("a sweep")[0].contains("k6 was the bottleneck"));
+    }
+
+    #[test]
+    fn a_load_that_no_run_survived_is_told() {
+        let mut runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0), (8, 3_000.0)].map(|(n, rps)| at(n, rps)).to_vec();
+        runs[3] = judged(runs[3].clone(), Verdict::Invalid, "all failed");
+        assert_eq!(told(runs).expect("a sweep")[0], "servy: no knee, it has no run that counts at 8 virtual users.");
+    }
+
+    #[test]
+    fn virtual_users_in_stages_are_virtual_users() {
+        let stages = |most: u32, rps: f64| Run {
+            load: Some(vus_stages(&format!("1s:{most},9s:{most}"))),
+            vus: None,
+            ..at(most, rps)
+        };
+        let runs = [(10, 1_000.0), (20, 1_900.0), (40, 1_900.0)].map(|(n, rps)| stages(n, rps)).to_vec();
+        assert_eq!(told(runs), Some(vec!["servy: knee at 20 virtual users, 1,900 requests/s.".to_owned()]));
     }
 
     #[test]

@@ -8,14 +8,16 @@ use super::{
     answers::{self, Asked},
     cell::{Row, rows},
     charts, differences, headline,
-    left_out::{LeftOut, left_out},
     known::Known,
+    left_out::{LeftOut, left_out},
     likeness,
     matrix::Matrix,
     metric::Metric,
     noise,
     notes::{self, Level, Note},
-    selection::{By, Selection, Setting, Subject, select},
+    scatter::Scatter,
+    selection::{By, Selection, Setting, Subject, select, with_versions},
+    story::Missing,
     sweep::Sweep,
 };
 use crate::{
@@ -25,6 +27,9 @@ use crate::{
 
 /// A list of more runs than this is no longer read, and makes a page slow; the JSON has all.
 const MOST_LISTED: usize = 500;
+
+/// How the repetitions scatter is told of so many cells at most.
+const MOST_SCATTERED: usize = 60;
 
 /// Runs side by side. Template: `compare/_comparison.html`, variable `comparison`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -62,7 +67,10 @@ pub struct Comparison {
     /// Whose matrix is shown, if not those of throughput and p99.
     #[serde(skip)]
     pub matrix: Option<Metric>,
-    /// What the address of the page says beside the baseline.
+    /// From where on a difference matters, where that is not as usual: `rps:2,p99_ms:5`.
+    #[serde(default)]
+    pub least: String,
+    /// What the address of the page says of its runs.
     #[serde(skip)]
     pub keep: Vec<(String, String)>,
     /// Where it is shown.
@@ -87,12 +95,12 @@ pub struct Told {
     pub charts: Vec<Chart>,
     /// Place of the setting among the rows.
     pub setting: usize,
-    /// How many runs that count have no series.
-    pub lacking: usize,
+    /// What is not in it.
+    pub missing: Missing,
 }
 
 impl Comparison {
-    /// Compares runs. The baseline is named by key or target; the first subject if it is not among them.
+    /// Compares runs. The baseline is named by key or target; the first subject with figures if it is not among them.
     pub fn new(runs: Vec<Run>, marks: &Marks, baseline: Option<&str>) -> Self {
         let wishes = Wishes { baseline: baseline.map(str::to_owned), ..Wishes::default() };
         Self::by(runs, marks, &wishes, &Known::default())
@@ -101,9 +109,11 @@ impl Comparison {
     /// The same, as somebody wishes it, with what is known beside the runs.
     pub fn by(runs: Vec<Run>, marks: &Marks, wishes: &Wishes, known: &Known) -> Self {
         let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
-        let Selection { subjects, settings, groups } = select(runs, marks, wishes.by);
+        let Selection { subjects, settings, groups } = select(with_versions(runs), marks, wishes.by);
         let named = |name: &str| subjects.iter().position(|subject| subject.key == name || subject.target == name);
-        let base = wishes.baseline.as_deref().and_then(named).unwrap_or(0);
+        let has_figures = groups.iter().filter(|group| group.runs.iter().any(Run::counts));
+        let first = has_figures.map(|group| group.subject).min().unwrap_or(0);
+        let base = wishes.baseline.as_deref().and_then(named).unwrap_or(first);
         let mut rows = rows(settings, groups);
         for row in &mut rows {
             row.unlike = likeness::unlike(row, wishes.by, &known.environments);
@@ -129,14 +139,17 @@ impl Comparison {
             rows,
             told: None,
             matrix: wishes.matrix,
+            least: wishes.least.text(),
             keep: Vec::new(),
             place: Place::default(),
         }
     }
 
-    /// Whether earlier experiments say anything of its figures.
-    pub fn has_noise(&self) -> bool {
-        self.rows.iter().flat_map(|row| &row.cells).any(|cell| !cell.noise.is_empty())
+    /// How the repetitions of its cells scatter, by setting; of none where there are more cells than anybody reads.
+    pub fn scatters(&self) -> Vec<(&Setting, Vec<Scatter<'_>>)> {
+        let cells: usize = self.rows.iter().map(|row| row.rivals().count()).sum();
+        let all = |row| Scatter::of(&self.subjects, row);
+        if cells > MOST_SCATTERED { Vec::new() } else { self.rows.iter().map(|row| (&row.setting, all(row))).collect() }
     }
 
     /// The same for people who can't follow a link into the site.
@@ -175,9 +188,12 @@ impl Comparison {
         if self.rows.len() < 2 || self.subjects.len() < 2 {
             return Vec::new();
         }
-        let usual = [Metric::Rps, Metric::P99Ms];
-        let metrics = self.matrix.as_ref().map_or(&usual[..], std::slice::from_ref);
-        metrics.iter().map(|metric| Matrix::new(&self.subjects, &self.rows, *metric)).collect()
+        let is_known = |metric: &Metric| {
+            self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.stat(*metric).spread.is_some())
+        };
+        let usual = || [Metric::Rps, Metric::P99Ms].into_iter().filter(is_known).collect();
+        let metrics: Vec<Metric> = self.matrix.map_or_else(usual, |metric| vec![metric]);
+        metrics.into_iter().map(|metric| Matrix::new(&self.subjects, &self.rows, metric)).collect()
     }
 
     /// The notes of one weight.

@@ -21,7 +21,7 @@ use crate::{
     auth::Read,
     catalog,
     error::{Asked, Result},
-    experiments::list,
+    experiments::list::{self, Which},
     fleet::{self, Agent, Presence},
     runs::{
         self,
@@ -86,7 +86,7 @@ struct Home {
 }
 
 impl Home {
-    async fn read(state: &AppState, presence: &Presence, since_ms: i64) -> Result<Self> {
+    async fn read(state: &AppState, presence: &Presence, since_ms: i64, known: &[list::Line]) -> Result<Self> {
         let pool = &state.db.read;
         let (running, queued) = runs::queries::unfinished_count(pool).await?;
         let unfinished = runs::queries::unfinished(pool, MOST).await?;
@@ -111,7 +111,7 @@ impl Home {
             broken: agents::lines(state, &broken).await?,
             away: all.into_iter().filter(|agent| agent.state() == "away").collect(),
             connected,
-            experiments: list::lines(state, None, None, MOST).await?,
+            experiments: list::lines(state, Which { before: None, label: None, limit: MOST }, known).await?,
             low: Disk::of(&state.config.data).await.ok().filter(Disk::is_low),
             is_new: !queries::any_run(pool).await?,
             read_at: Instant::now(),
@@ -183,7 +183,7 @@ pub async fn index(
     jar: CookieJar,
 ) -> Result<Response> {
     let (since, remember) = looked(jar.get(LOOKED).map(Cookie::value), now_ms());
-    let home = Home::read(&state, &presence, since).await?;
+    let home = Home::read(&state, &presence, since, &[]).await?;
     let cookie = Cookie::build((LOOKED, remember)).path("/").http_only(true).same_site(SameSite::Lax);
     let jar = jar.add(cookie.max_age(time::Duration::days(365)));
     let page = HomePage { shell: Shell::signed_in("Dashboard", Section::Dashboard, &caller.name), home };
@@ -223,7 +223,10 @@ impl View for LiveHome {
                 home.tick(&self.state);
                 home
             }
-            _ => Home::read(&self.state, &self.presence, self.since).await?,
+            before => {
+                let known = before.map_or_else(Vec::new, |home| home.experiments);
+                Home::read(&self.state, &self.presence, self.since, &known).await?
+            }
         };
         let pace = if home.running > 0 { Pace::Second } else { Pace::Minute };
         let patch = live::patch(&HomePart { home: &home })?;

@@ -157,13 +157,20 @@ async fn cancel_all(state: &AppState, id: &str, caller: &Caller) -> Result<()> {
     let rest = before.progress.total - before.progress.ended;
     let act = caller.does(Deed::ExperimentCancelled, id).with(json!({"runs": rest}));
     queries::close(&state.db.write, id, &act).await?;
-    // Read after that: what was decided before is among them, and nothing comes after.
-    for run in runs::queries::of_experiment(&state.db.read, id).await?.iter().rev() {
-        if endings::cancel(&state.db.write, &run.id, &format!("cancelled by {}", caller.name), now_ms()).await? {
-            runs::api::tell(state, run);
+    // Read after that: what was decided before is among them. A run that fails meanwhile may be queued once more, so they
+    // are read until none is left.
+    loop {
+        let runs = runs::queries::of_experiment(&state.db.read, id).await?;
+        let left: Vec<&Run> = runs.iter().rev().filter(|run| !run.has_ended()).collect();
+        if left.is_empty() {
+            return tell(state, id).await;
+        }
+        for run in left {
+            if endings::cancel(&state.db.write, &run.id, &format!("cancelled by {}", caller.name), now_ms()).await? {
+                runs::api::tell(state, run);
+            }
         }
     }
-    tell(state, id).await
 }
 
 /// Tells whoever watches that something of an experiment has changed.

@@ -58,7 +58,8 @@ pub async fn list(
     Asked(query): Asked<ListQuery>,
 ) -> Result<Json<ExperimentList>> {
     let limit = query.limit.unwrap_or(20).clamp(1, MOST_LISTED);
-    let lines = list::lines(&state, query.before.as_deref(), query.label.as_deref(), limit.into()).await?;
+    let which = list::Which { before: query.before.as_deref(), label: query.label.as_deref(), limit: limit.into() };
+    let lines = list::lines(&state, which, &[]).await?;
     let info = |line: list::Line| -> Result<ExperimentInfo> {
         let verdict = line.verdict();
         let url = state.public_url.join(&format!("experiments/{}", line.experiment.id)).map_err(Error::internal)?;

@@ -8,14 +8,15 @@ use serde::Deserialize;
 
 use super::{
     Experiment, Progress,
-    progress::{Standing, counted, progress},
+    pages::what_came_of_it,
+    progress::{Standing, progress},
     queries,
-    told::{asked, with_versions},
+    told::asked,
 };
 use crate::{
     auth::Read,
     catalog,
-    compare::Comparison,
+    compare::{Comparison, Wishes},
     error::{Asked, Result},
     runs::{self, Run, filter::address},
     state::AppState,
@@ -23,7 +24,6 @@ use crate::{
         card::{Card, Tone},
         format,
         live::{self, Beat, Concerns, Frame, Pace, View},
-        mark::Marks,
         moment::{self, Moment},
         shell::{Section, Shell},
     },
@@ -59,7 +59,7 @@ struct List {
 }
 
 /// One experiment.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Line {
     /// What was asked for.
     pub experiment: Experiment,
@@ -71,13 +71,8 @@ pub struct Line {
 }
 
 impl Line {
-    fn new(experiment: Experiment, runs: Vec<Run>, marks: &Marks, now: i64) -> Self {
-        let progress = progress(&experiment, &runs, now);
-        let runs = with_versions(runs);
-        let compared: Vec<Run> = counted(&runs).cloned().collect();
-        let something = progress.is_over() || compared.iter().any(Run::counts);
-        let comparison = something.then(|| Comparison::new(compared, marks, None));
-        Self { asked: asked(&experiment.plan), experiment, progress, answer: comparison.and_then(answer) }
+    fn new(experiment: Experiment, progress: Progress, answer: Option<(String, Card)>) -> Self {
+        Self { asked: asked(&experiment.plan), experiment, progress, answer }
     }
 
     fn is_over(&self) -> bool {
@@ -118,24 +113,52 @@ fn answer(comparison: Comparison) -> Option<(String, Card)> {
     Some((challenger.unwrap_or_else(|| card.label.clone()), card))
 }
 
-/// Experiments with what came of them, newest first.
-pub async fn lines(state: &AppState, before: Option<&str>, label: Option<&str>, limit: i64) -> Result<Vec<Line>> {
+/// Which experiments are listed.
+#[derive(Clone, Copy, Debug)]
+pub struct Which<'a> {
+    /// Those submitted before this one.
+    pub before: Option<&'a str>,
+    /// Those with this label.
+    pub label: Option<&'a str>,
+    /// So many at most.
+    pub limit: i64,
+}
+
+/// Experiments with what came of them, newest first. What was `known` is not compared again unless a run has ended since.
+pub async fn lines(state: &AppState, Which { before, label, limit }: Which<'_>, known: &[Line]) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     for experiment in queries::list(&state.db.read, before, label, limit).await? {
         let runs = runs::queries::of_experiment(&state.db.read, &experiment.id).await?;
-        let targets: Vec<&str> = experiment.plan.targets.iter().map(String::as_str).collect();
-        let marks = catalog::queries::marks(&state.db.read, &targets).await?;
-        lines.push(Line::new(experiment, runs, &marks, now_ms()));
+        let progress = progress(&experiment, &runs, now_ms());
+        let ended = |progress: &Progress| (progress.total, progress.ended, progress.without_figures);
+        let is_same = |line: &&Line| line.experiment.id == experiment.id && ended(&line.progress) == ended(&progress);
+        let answer = match known.iter().find(is_same) {
+            Some(line) => line.answer.clone(),
+            None => answer_of(state, &experiment, &progress, &runs).await?,
+        };
+        lines.push(Line::new(experiment, progress, answer));
     }
     Ok(lines)
 }
 
+async fn answer_of(
+    state: &AppState,
+    experiment: &Experiment,
+    progress: &Progress,
+    runs: &[Run],
+) -> Result<Option<(String, Card)>> {
+    let targets: Vec<&str> = experiment.plan.targets.iter().map(String::as_str).collect();
+    let marks = catalog::queries::marks(&state.db.read, &targets).await?;
+    Ok(what_came_of_it(state, progress, runs, &marks, Wishes::default()).await?.and_then(answer))
+}
+
 impl List {
-    async fn read(state: &AppState, place: Place) -> Result<Self> {
+    async fn read(state: &AppState, place: Place, known: &[Line]) -> Result<Self> {
         let said = |text: Option<String>| text.filter(|text| !text.is_empty());
         let (before, label) = (said(place.before), said(place.label));
         let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
-        let mut lines = lines(state, before.as_deref(), label.as_deref(), limit).await?;
+        let which = Which { before: before.as_deref(), label: label.as_deref(), limit };
+        let mut lines = lines(state, which, known).await?;
         let more = lines.len() > PAGE;
         lines.truncate(PAGE);
         let older = lines.last().filter(|_| more).map(|line| line.experiment.id.clone());
@@ -167,24 +190,27 @@ pub struct Place {
 
 /// `GET /experiments?label=…&before=ID`
 pub async fn index(Read(caller): Read, State(state): State<AppState>, Asked(place): Asked<Place>) -> Result<IndexPage> {
-    let list = List::read(&state, place).await?;
+    let list = List::read(&state, place, &[]).await?;
     Ok(IndexPage { shell: Shell::signed_in("Experiments", Section::Experiments, &caller.name), list })
 }
 
 /// The newest page as it changes.
 pub async fn live(_: Read, State(state): State<AppState>, Asked(place): Asked<Place>) -> impl IntoResponse {
     let place = Place { before: None, ..place };
-    live::follow(&state, Concerns::Everything, LiveList { state: state.clone(), place })
+    live::follow(&state, Concerns::Everything, LiveList { state: state.clone(), place, lines: Vec::new() })
 }
 
 struct LiveList {
     state: AppState,
     place: Place,
+    /// As they were sent last.
+    lines: Vec<Line>,
 }
 
 impl View for LiveList {
     async fn frame(&mut self, _: Beat) -> Result<Frame> {
-        let list = List::read(&self.state, self.place.clone()).await?;
+        let list = List::read(&self.state, self.place.clone(), &self.lines).await?;
+        self.lines.clone_from(&list.lines);
         let runs_now = list.lines.iter().any(|line| line.progress.now.is_some());
         let pace = if runs_now { Pace::Second } else { Pace::Minute };
         Ok(Frame { patches: vec![live::patch(&ListPart { list: &list })?], pace })
@@ -197,10 +223,14 @@ mod tests {
     use crate::{
         experiments::told::tests::{experiment, plan, queued},
         runs::made_up::finished,
+        web::mark::Marks,
     };
 
     fn line(name: &str, runs: Vec<Run>) -> Line {
-        Line::new(experiment(name, plan()), runs, &Marks::default(), 1_772_626_400_000)
+        let experiment = experiment(name, plan());
+        let progress = progress(&experiment, &runs, 1_772_626_400_000);
+        let comparison = runs.iter().any(Run::counts).then(|| Comparison::new(runs, &Marks::default(), None));
+        Line::new(experiment, progress, comparison.and_then(answer))
     }
 
     fn page(lines: Vec<Line>) -> String {

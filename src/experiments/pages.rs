@@ -18,13 +18,13 @@ use super::{
     list, new,
     progress::{Standing, counted, progress},
     remarks,
-    told::{asked, with_versions},
+    told::asked,
     until::Narrowing,
 };
 use crate::{
     auth::{Read, Scope},
     catalog,
-    compare::Comparison,
+    compare::{self, Comparison, Wishes, selection::with_versions},
     error::{Asked, Error, Result},
     runs::{
         Run,
@@ -117,16 +117,50 @@ pub struct ExperimentView {
     scope: Scope,
 }
 
+/// What an experiment's page is made of.
+struct Shown {
+    whole: ExperimentWithRuns,
+    marks: Marks,
+    baseline: Option<String>,
+    scope: Scope,
+}
+
+impl Shown {
+    async fn comparison(&self, state: &AppState) -> Result<Option<Comparison>> {
+        let Self { whole: ExperimentWithRuns { progress, runs, .. }, marks, baseline, scope: _ } = self;
+        let wishes = Wishes { baseline: baseline.clone(), ..Wishes::default() };
+        what_came_of_it(state, progress, runs, marks, wishes).await
+    }
+
+    fn view(&self, comparison: Option<Comparison>) -> ExperimentView {
+        ExperimentView::new(self.whole.clone(), comparison, self)
+    }
+}
+
+/// The comparison of an experiment's runs, as far as they have come; none before there is anything to compare.
+pub async fn what_came_of_it(
+    state: &AppState,
+    progress: &Progress,
+    runs: &[Run],
+    marks: &Marks,
+    wishes: Wishes,
+) -> Result<Option<Comparison>> {
+    let compared: Vec<Run> = counted(runs).cloned().collect();
+    if !progress.is_over() && !compared.iter().any(Run::counts) {
+        return Ok(None);
+    }
+    compare::of_runs(state, compared, marks.clone(), wishes).await.map(Some)
+}
+
 impl ExperimentView {
-    fn new(whole: ExperimentWithRuns, marks: &Marks, baseline: Option<String>, scope: Scope) -> Self {
+    fn new(whole: ExperimentWithRuns, comparison: Option<Comparison>, shown: &Shown) -> Self {
         let ExperimentWithRuns { experiment, url: _, progress, repeated, narrowing, searches, runs } = whole;
+        let Shown { whole: _, marks, baseline, scope } = shown;
         let runs = with_versions(runs);
-        let compared: Vec<Run> = counted(&runs).cloned().collect();
-        let something = progress.is_over() || compared.iter().any(Run::counts);
         Self {
             asked: asked(&experiment.plan),
-            remarks: remarks::shown(&experiment, scope),
-            comparison: something.then(|| Comparison::new(compared, marks, baseline.as_deref())),
+            remarks: remarks::shown(&experiment, *scope),
+            comparison,
             unlisted: runs.len().saturating_sub(MOST_LISTED),
             lines: runs.into_iter().take(MOST_LISTED).map(|run| Line::new(run, marks)).collect(),
             experiment,
@@ -134,8 +168,8 @@ impl ExperimentView {
             repeated,
             narrowing,
             searches: searches.unwrap_or_default(),
-            baseline,
-            scope,
+            baseline: baseline.clone(),
+            scope: *scope,
         }
     }
 
@@ -231,8 +265,8 @@ async fn show(
     Asked(wish): Asked<Wish>,
 ) -> Result<ExperimentPage> {
     let whole = api::whole(&state, &id).await?;
-    let marks = marks(&state, &whole).await?;
-    let view = ExperimentView::new(whole, &marks, wish.baseline(), caller.scope);
+    let shown = Shown { marks: marks(&state, &whole).await?, whole, baseline: wish.baseline(), scope: caller.scope };
+    let view = shown.view(shown.comparison(&state).await?);
     let shell = Shell::signed_in(view.experiment.name.clone(), Section::Experiments, &caller.name);
     Ok(ExperimentPage { shell, view })
 }
@@ -246,36 +280,30 @@ async fn follow(
 ) -> Result<impl IntoResponse> {
     let whole = api::whole(&state, &id).await?;
     let concerns = Concerns::Experiment(whole.experiment.id.parse().map_err(Error::internal)?);
-    let view = LiveExperiment {
-        state: state.clone(),
-        baseline: wish.baseline(),
-        scope: caller.scope,
-        compared: usize::MAX,
-        marks: marks(&state, &whole).await?,
-        whole,
-    };
+    let shown = Shown { marks: marks(&state, &whole).await?, whole, baseline: wish.baseline(), scope: caller.scope };
+    let view = LiveExperiment { state: state.clone(), compared: usize::MAX, shown };
     Ok(live::follow(&state, concerns, view))
 }
 
 struct LiveExperiment {
     state: AppState,
-    baseline: Option<String>,
-    scope: Scope,
     /// How many runs had ended when the comparison was sent last.
     compared: usize,
-    marks: Marks,
-    whole: ExperimentWithRuns,
+    shown: Shown,
 }
 
 impl View for LiveExperiment {
     async fn frame(&mut self, beat: Beat) -> Result<Frame> {
+        let whole = &mut self.shown.whole;
         if beat == Beat::Time {
-            self.whole.progress = progress(&self.whole.experiment, &self.whole.runs, now_ms());
+            whole.progress = progress(&whole.experiment, &whole.runs, now_ms());
         } else {
-            self.whole = api::whole(&self.state, &self.whole.experiment.id).await?;
+            *whole = api::whole(&self.state, &whole.experiment.id).await?;
         }
-        let ended = self.whole.progress.ended;
-        let view = ExperimentView::new(self.whole.clone(), &self.marks, self.baseline.clone(), self.scope);
+        let ended = whole.progress.ended;
+        // It takes its time where there are many runs, and nothing new is to be had before another one ends.
+        let comparison = if self.compared == ended { None } else { self.shown.comparison(&self.state).await? };
+        let view = self.shown.view(comparison);
         let mut patches = Vec::new();
         if beat != Beat::Time {
             patches.push(live::patch(&RunsPart { view: &view })?);
@@ -312,8 +340,10 @@ mod tests {
         let progress = progress(&experiment, &runs, 1_772_626_400_000);
         let repeated = repeated(&runs);
         let url = String::new();
+        let comparison = runs.iter().any(Run::counts) || progress.is_over();
+        let comparison = comparison.then(|| Comparison::new(runs.clone(), &Marks::default(), Some("servy")));
         let whole = ExperimentWithRuns { experiment, url, progress, repeated, narrowing: None, searches: None, runs };
-        ExperimentView::new(whole, &Marks::default(), Some("servy".to_owned()), scope)
+        Shown { whole, marks: Marks::default(), baseline: Some("servy".to_owned()), scope }.view(comparison)
     }
 
     fn page(view: ExperimentView) -> String {

@@ -1,6 +1,6 @@
 //! An experiment in other words than it was asked for. Pure.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use brewbench_agent::wire::load::Load;
 
@@ -9,23 +9,6 @@ use crate::{
     runs::{Run, RunSize, load},
     web::format,
 };
-
-/// A run that has not ended does not know the version of its target yet. Others of the same target do: within one
-/// experiment it is one target, with one colour and one column.
-pub fn with_versions(mut runs: Vec<Run>) -> Vec<Run> {
-    let mut known: BTreeMap<String, Option<String>> = BTreeMap::new();
-    for run in &runs {
-        let Some(version) = &run.version else { continue };
-        known
-            .entry(run.target.clone())
-            .and_modify(|other| *other = other.take().filter(|other| other == version))
-            .or_insert_with(|| Some(version.clone()));
-    }
-    for run in runs.iter_mut().filter(|run| run.version.is_none()) {
-        run.version = known.get(&run.target).cloned().flatten();
-    }
-    runs
-}
 
 /// What was asked for, in one line.
 pub fn asked(plan: &Plan) -> String {
@@ -109,8 +92,11 @@ pub fn repeated(runs: &[Run]) -> Option<String> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::{
+        compare::selection::with_versions,
         experiments::{Experiment, knee::tests::knee},
         runs::{
             load::tests::{rate, vus},

@@ -1,15 +1,20 @@
 //! Repetitions until the differences are known well enough. Pure.
 //!
-//! After each whole block it is asked how wide the 95 % intervals of the differences in throughput still are. The width
+//! After each whole block it is asked how wide the 95 % intervals of the differences still are: of those in throughput, and
+//! under a given rate, which is everybody's throughput, of those in the p99. The width
 //! alone decides, not on which side of nothing a difference lies: so stopping favours no target. What is still wide at
 //! `at_most` repetitions stays so, and is told.
 
+use brewbench_agent::wire::load::Load;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Plan, plan::share_text, told::sizes};
 use crate::{
-    compare::statistics::{Difference, difference},
+    compare::{
+        metric::Metric,
+        statistics::{Difference, difference},
+    },
     runs::{Run, load},
     web::format,
 };
@@ -23,8 +28,8 @@ pub const MOST_REPETITIONS: u32 = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Until {
-    /// Once the 95 % interval of the ratio of throughputs, of each other target to the first in each size and load, is
-    /// narrower than this: 0.02 is 2 %.
+    /// Once the 95 % interval of the ratio of throughputs, under a given rate of the p99, of each other target to the first
+    /// in each size and load, is narrower than this: 0.02 is 2 %.
     pub narrower_than: f64,
     /// Or once there are so many, 4 to 100.
     pub at_most: u32,
@@ -54,7 +59,9 @@ pub struct Pair {
     pub size: String,
     /// How hard, in words.
     pub load: String,
-    /// The ratio of its throughput to that of the other; null where it is not known.
+    /// What is held against each other: throughput, or p99 under a given rate.
+    pub metric: Metric,
+    /// The ratio of its figure to that of the other; null where it is not known.
     pub ratio: Option<f64>,
     /// The 95 % interval of the ratio begins here; null with fewer than four repetitions.
     pub low: Option<f64>,
@@ -150,45 +157,39 @@ pub fn narrowing(plan: &Plan, until: Until, runs: &[Run]) -> Narrowing {
     };
     for size in sizes(runs) {
         for wanted in &plan.loads {
+            let metric = if matches!(wanted, Load::Open(_)) { Metric::P99Ms } else { Metric::Rps };
             let figures = |target: &str| -> Vec<f64> {
                 let same = |run: &&Run| {
                     let sized = run.size.as_ref().is_some_and(|own| own.name == size.name);
                     run.target == *target && sized && run.load.as_ref() == Some(wanted) && run.counts()
                 };
-                runs.iter().filter(same).filter_map(|run| run.rps).collect()
+                runs.iter().filter(same).filter_map(|run| metric.of(run)).collect()
             };
             let base = figures(first);
             for target in others {
-                let told = (target, first, &size.name, load::exact(wanted).replace('\u{a0}', " "));
-                pairs.push(pair(told, &base, &figures(target), narrower_than));
+                let challenger = figures(target);
+                let known = difference(&base, &challenger);
+                let width = known.as_ref().and_then(Difference::width);
+                let is_measured = !(base.is_empty() || challenger.is_empty());
+                pairs.push(Pair {
+                    target: target.clone(),
+                    against: first.clone(),
+                    size: size.name.clone(),
+                    load: load::exact(wanted).replace('\u{a0}', " "),
+                    metric,
+                    ratio: known.map(|known| known.ratio),
+                    low: known.and_then(|known| known.low),
+                    high: known.and_then(|known| known.high),
+                    state: match width {
+                        _ if !is_measured => Width::Unknown,
+                        Some(width) if width < narrower_than => Width::Narrow,
+                        _ => Width::Wide,
+                    },
+                });
             }
         }
     }
     Narrowing { repetitions, at_most, narrower_than, pairs }
-}
-
-fn pair(
-    (target, against, size, load): (&String, &String, &String, String),
-    base: &[f64],
-    challenger: &[f64],
-    narrower_than: f64,
-) -> Pair {
-    let known = difference(base, challenger);
-    let state = match known.as_ref().and_then(Difference::width) {
-        _ if base.is_empty() || challenger.is_empty() => Width::Unknown,
-        Some(width) if width < narrower_than => Width::Narrow,
-        _ => Width::Wide,
-    };
-    Pair {
-        target: target.clone(),
-        against: against.clone(),
-        size: size.clone(),
-        load,
-        ratio: known.map(|known| known.ratio),
-        low: known.and_then(|known| known.low),
-        high: known.and_then(|known| known.high),
-        state,
-    }
 }
 
 impl Narrowing {
@@ -213,7 +214,10 @@ impl Narrowing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{experiments::told::tests::plan, runs::made_up::finished};
+    use crate::{
+        experiments::told::tests::plan,
+        runs::{load::tests::rate, made_up::finished},
+    };
 
     const UNTIL: Until = Until { narrower_than: 0.02, at_most: 6 };
 
@@ -249,6 +253,23 @@ mod tests {
         assert!((ratio - 1.2).abs() < 0.01, "{ratio}");
         assert!(told.pairs[0].difference().starts_with("+20.0"), "{}", told.pairs[0].difference());
         assert_eq!((told.pairs[0].target.as_str(), told.pairs[0].against.as_str()), ("servy", "gosherve"));
+    }
+
+    #[test]
+    fn under_a_given_rate_the_p99_is_what_has_to_be_known() {
+        let open = Plan { loads: vec![rate(1_000, 10.0)], ..asked() };
+        let at = |target: &str, figures: [f64; 4]| {
+            let run = |(run, p99): (Run, f64)| Run {
+                load: Some(rate(1_000, 10.0)),
+                rps: Some(1_000.0),
+                p99_ms: Some(p99),
+                ..run
+            };
+            measured(target, &[0.0; 4]).into_iter().zip(figures).map(run).collect::<Vec<_>>()
+        };
+        let runs = [at("gosherve", [10.0, 14.0, 9.0, 12.0]), at("servy", [10.0, 8.0, 13.0, 11.0])].concat();
+        let told = narrowing(&open, UNTIL, &runs);
+        assert_eq!((told.pairs[0].metric, told.next()), (Metric::P99Ms, Step::Repeat(5)));
     }
 
     #[test]

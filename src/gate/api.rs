@@ -19,15 +19,13 @@ use super::{
 use crate::{
     auth::Read,
     baselines::meant::{Meant, meant},
-    compare::{known::known, likeness::Circumstance},
+    compare::{MOST_RUNS, known::known, likeness::Circumstance},
     error::{Asked, Error, ErrorBody, Result},
     runs::Run,
     state::AppState,
     web::format::plural,
 };
 
-/// More runs than this are no comparison that anybody reads.
-const MOST_RUNS: usize = 500;
 /// More rules than this are no gate.
 const MOST_RULES: usize = 50;
 
@@ -50,8 +48,8 @@ pub struct Wish {
     pub baseline_target: Option<String>,
     /// The target of the candidate that is meant.
     pub candidate_target: Option<String>,
-    /// What may be unlike nevertheless, one `accept` each: `agents`, `k6`, `durations`, `limits`, `origins`,
-    /// `environments`.
+    /// What may be unlike nevertheless, one `accept` each: `agents`, `k6`, `durations`, `warm-ups`, `limits`,
+    /// `origins`, `environments`.
     #[serde(default)]
     pub accept: Vec<String>,
     /// `json` unless said.

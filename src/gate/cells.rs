@@ -46,9 +46,10 @@ impl Who {
         self.target == wanted || self.key() == wanted
     }
 
-    /// A run that never got as far as knowing its version belongs to every version.
+    /// A run that never got as far as knowing its version belongs to every version; one with figures is another program.
     fn has(&self, run: &Run) -> bool {
-        run.target == self.target && (run.version.is_none() || self.version.is_none() || run.version == self.version)
+        let never_knew = run.version.is_none() && !run.counts();
+        run.target == self.target && (never_knew || run.version == self.version)
     }
 }
 
@@ -118,12 +119,13 @@ fn meant(side: &Side) -> Result<Vec<Who>, String> {
     let mut all = Vec::new();
     for name in names {
         let of_name = side.runs.iter().filter(|run| run.target == name);
-        let versions: BTreeSet<&String> = of_name.filter_map(|run| run.version.as_ref()).collect();
+        let versions: BTreeSet<Option<&String>> =
+            of_name.filter(|run| run.version.is_some() || run.counts()).map(|run| run.version.as_ref()).collect();
         let who = |version: Option<&String>| Who { target: name.to_owned(), version: version.cloned() };
         if versions.is_empty() {
             all.push(who(None));
         }
-        all.extend(versions.into_iter().map(|version| who(Some(version))));
+        all.extend(versions.into_iter().map(who));
     }
     let Some(wanted) = &side.target else { return Ok(all) };
     let chosen: Vec<Who> = all.iter().filter(|who| who.is_meant(wanted)).cloned().collect();

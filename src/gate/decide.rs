@@ -3,19 +3,14 @@
 //! A gate asks one question for each cell and metric; all of them are corrected for each other, so that a gate with many
 //! rules does not close by chance more often than one with few.
 
-use super::{
-    Check, Gate, Outcome,
-    cells::Cell,
-    rule::{Rule, difference},
-    unlike::unlike,
-};
+use super::{Check, Gate, Outcome, cells::Cell, rule::Rule, unlike::unlike};
 use crate::{
     compare::{
         known::Known,
         likeness::Circumstance,
         metric::Metric,
         noise,
-        statistics::{self, Better, Gap, Question as Answer, Spread, Standing},
+        statistics::{self, Better, Gap, Question as Answer, Standing},
     },
     runs::{Run, Verdict},
     web::format::{self, plural},
@@ -104,6 +99,23 @@ fn obstacle(cell: &Cell) -> Option<String> {
     })
 }
 
+/// What keeps a candidate from being fine: runs without figures that count. Those that are left may be the ones that went
+/// well by luck; where even they are worse, that is a regression.
+fn fallen(cell: &Cell) -> Option<String> {
+    let fallen: Vec<&Run> = cell.candidate.iter().filter(|run| has_fallen(run, &cell.candidate)).collect();
+    let runs = plural(fallen.len(), "run");
+    Some(format!("{runs} of the candidate without figures that count, the first: {}", why(fallen.first()?)))
+}
+
+/// Whether a run ended without figures that count, nobody wanted that, and no repetition of it has some.
+fn has_fallen(run: &Run, all: &[Run]) -> bool {
+    let mut last = run;
+    while let Some(again) = all.iter().find(|other| other.retry_of.as_deref() == Some(&last.id)) {
+        last = again;
+    }
+    !last.counts() && last.phase != "cancelled"
+}
+
 fn why(run: &Run) -> String {
     let reason = run.reasons.iter().find(|reason| reason.verdict == Verdict::Invalid).map(|reason| &reason.text);
     run.error.as_ref().or(reason).cloned().unwrap_or_else(|| run.phase.clone())
@@ -183,10 +195,9 @@ impl Answers {
 fn check(rule: &Rule, judged: &Judged, known: &Known, answer: Option<Answer>, enough: usize) -> Check {
     let Judged { cell, obstacle } = judged;
     let (base, new) = (values(rule.metric, &cell.baseline), values(rule.metric, &cell.candidate));
-    let (below, above) = (statistics::spread(base.iter().copied()), statistics::spread(new.iter().copied()));
+    let middle = |values: &[f64]| Some(rule.metric.middle(&statistics::spread(values.iter().copied())?));
     let apart = apart(rule.metric, cell, known);
-    let median = |spread: &Option<Spread>| spread.as_ref().map(|spread| spread.median);
-    let (outcome, told) = match (obstacle, apart, answer) {
+    let of_figures = match (obstacle, apart, answer) {
         (Some(obstacle), ..) => (Outcome::CannotSay, obstacle.clone()),
         (None, Some(apart), Some(answer)) => {
             let standing = statistics::stand(&answer, Some(apart.gap), rule.metric.better().unwrap_or(Better::Higher));
@@ -204,13 +215,17 @@ fn check(rule: &Rule, judged: &Judged, known: &Known, answer: Option<Answer>, en
         }
         _ => (Outcome::CannotSay, "a figure of the baseline is zero, so there is no ratio to it".to_owned()),
     };
+    let (outcome, told) = match (of_figures, fallen(cell)) {
+        ((Outcome::Fine, told), Some(fallen)) => (Outcome::CannotSay, format!("{fallen}; of the others: {told}")),
+        (of_figures, _) => of_figures,
+    };
     Check {
         rule: rule.to_string(),
         metric: rule.metric,
         setting: cell.name.clone(),
         outcome,
-        baseline: median(&below),
-        candidate: median(&above),
+        baseline: middle(&base),
+        candidate: middle(&new),
         repetitions: [base.len(), new.len()],
         change: apart.map(|apart| apart.gap.by),
         interval: apart.and_then(|apart| apart.interval),
@@ -245,7 +260,7 @@ fn apart(metric: Metric, cell: &Cell, known: &Known) -> Option<Apart> {
 
 fn ruled(rule: &Rule, apart: Apart, standing: Standing) -> (Outcome, String) {
     let Apart { gap, interval, drift } = apart;
-    let amount = |by: f64| difference(rule.metric, by);
+    let amount = |by: f64| rule.metric.difference(Some(by)).text().to_owned();
     let within = interval.map_or_else(String::new, |[low, high]| format!(" ({} to {})", amount(low), amount(high)));
     let (by, limit) = (format!("{}{within}", amount(gap.by)), rule.limit());
     let is_crossed = rule.is_crossed_by(gap.by);

@@ -134,7 +134,7 @@ impl Check {
 
     /// The difference, in words.
     pub fn difference(&self) -> String {
-        self.change.map_or_else(|| "–".to_owned(), |change| rule::difference(self.metric, change))
+        self.metric.difference(self.change).text().to_owned()
     }
 }
 

@@ -2,10 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::{
-    compare::{metric::Metric, statistics::Better},
-    web::format,
-};
+use crate::compare::{metric::Metric, statistics::Better};
 
 /// From where on a difference is one that the gate closes on.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,22 +31,13 @@ impl Rule {
 
     /// The limit, in words.
     pub fn limit(&self) -> String {
-        difference(self.metric, self.limit)
+        self.metric.difference(Some(self.limit)).text().to_owned()
     }
 }
 
 /// What rules call a metric: as JSON does, without the unit.
 pub fn key(metric: Metric) -> &'static str {
     metric.key().strip_suffix("_ms").unwrap_or(metric.key())
-}
-
-/// A difference in words: `−5.0 %`, or `+0.30 points` of a share.
-pub fn difference(metric: Metric, change: f64) -> String {
-    if metric.is_share() {
-        format!("{:+.2}\u{a0}points", change * 100.0).replace('-', "−")
-    } else {
-        format::change(Some(change)).text().to_owned()
-    }
 }
 
 impl fmt::Display for Rule {

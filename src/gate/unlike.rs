@@ -85,13 +85,14 @@ mod tests {
             agent: Some("laptop".to_owned()),
             k6_version: None,
             duration_s: Some(60.0),
+            warm_up_s: Some(60.0),
             enforced: None,
             origin: Origin::Import,
             ..run
         };
         let told = unlike(&cell(other), &Environments::new());
         let kinds: Vec<_> = told.iter().map(|(kind, _)| *kind).collect();
-        assert_eq!(kinds, Circumstance::ALL[..5]);
+        assert_eq!(kinds, Circumstance::ALL[..6]);
         assert_eq!(told[1].1, "k6 differ: baseline 1.8.1, candidate not known");
     }
 

@@ -5,7 +5,7 @@ use crate::{
     runs::csv::line,
 };
 
-const HEAD: [&str; 21] = [
+const HEAD: [&str; 26] = [
     "setting",
     "scenario",
     "load",
@@ -17,7 +17,12 @@ const HEAD: [&str; 21] = [
     "metric",
     "runs",
     "repetitions",
+    "suspect",
     "median",
+    "mean",
+    "deviation",
+    "median_low",
+    "median_high",
     "min",
     "max",
     "baseline",
@@ -56,7 +61,7 @@ pub fn text(comparison: &Comparison) -> String {
     text
 }
 
-fn figures(stat: &Stat, runs: usize, baseline: &str) -> [String; 13] {
+fn figures(stat: &Stat, runs: usize, baseline: &str) -> [String; 18] {
     let (spread, difference) = (stat.spread.as_ref(), stat.difference);
     let interval = difference.and_then(|difference| difference.interval());
     let standing = stat.standing.and_then(|standing| serde_json::to_value(standing).ok());
@@ -64,11 +69,16 @@ fn figures(stat: &Stat, runs: usize, baseline: &str) -> [String; 13] {
         stat.metric.key().to_owned(),
         runs.to_string(),
         spread.map_or(0, |spread| spread.count).to_string(),
+        stat.suspect.to_string(),
         word(spread.map(|spread| &spread.median)),
+        word(spread.map(|spread| &spread.mean).filter(|_| stat.metric.has_mean())),
+        word(spread.and_then(|spread| spread.deviation.as_ref())),
+        word(spread.and_then(|spread| spread.low.as_ref())),
+        word(spread.and_then(|spread| spread.high.as_ref())),
         word(spread.map(|spread| &spread.min)),
         word(spread.map(|spread| &spread.max)),
-        difference.map_or_else(String::new, |_| baseline.to_owned()),
-        word(difference.map(|difference| difference.change()).as_ref()),
+        stat.by().map_or_else(String::new, |_| baseline.to_owned()),
+        word(stat.by().as_ref()),
         word(interval.map(|(low, _)| low).as_ref()),
         word(interval.map(|(_, high)| high).as_ref()),
         word(stat.p.as_ref()),

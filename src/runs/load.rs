@@ -209,7 +209,17 @@ pub fn exact(load: &Load) -> String {
     }
 }
 
-/// The same with the virtual users that keep a rate up.
+/// The same, with the virtual users that keep a rate up where they are not as many as usual: with fewer, late answers are
+/// dropped and not waited for.
+pub fn telling(load: &Load) -> String {
+    let usual = |open: &Open| Open::new(open.rate().form().clone(), None).is_ok_and(|usual| usual == *open);
+    match load {
+        Load::Open(open) if !usual(open) => whole(load),
+        _ => exact(load),
+    }
+}
+
+/// The same with the virtual users that keep a rate up, however many.
 pub fn whole(load: &Load) -> String {
     match load {
         Load::Open(open) => {

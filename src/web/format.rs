@@ -90,6 +90,19 @@ pub fn change(ratio: impl Borrow<Option<f64>>) -> Figure {
     })
 }
 
+/// A difference between two shares as percentage points, with its sign: `+0.30 points`.
+pub fn points(difference: impl Borrow<Option<f64>>) -> Figure {
+    figure(*difference.borrow(), |share| {
+        let digits = format!("{:.2}", share.abs() * 100.0);
+        let sign = match digits.as_str() {
+            "0.00" => "±",
+            _ if share < 0.0 => "−",
+            _ => "+",
+        };
+        format!("{sign}{digits}{NBSP}points")
+    })
+}
+
 /// An amount of bytes in binary units: `256 MiB`, `1.50 GiB`.
 pub fn bytes(amount: impl Borrow<Option<f64>>) -> Figure {
     figure(*amount.borrow(), |amount| scaled(amount, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"]))

@@ -149,7 +149,7 @@ async fn what_a_cell_moves_between_experiments_is_no_difference_between_two_of_t
     let noise = &after["rows"][0]["cells"][0]["noise"]["rps"];
     assert_eq!((&noise["experiments"], &noise["runs"]), (&json!(9), &json!(18)));
     let page = user.clone().at_pages().get(&path(&runs, "")).await.ok().text();
-    assert!(page.contains("Not measured in turn.") && page.contains("Noise in earlier experiments"), "{page}");
+    assert!(page.contains("Not measured in turn.") && page.contains("9 experiments"), "{page}");
 
     let (baseline, candidate) = (runs[..5].join(","), runs[5..].join(","));
     let gate = format!("/api/v1/compare/gate?baseline={baseline}&candidate={candidate}&fail_on=rps%3C-2%25");

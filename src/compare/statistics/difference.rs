@@ -52,12 +52,39 @@ pub fn difference(base: &[f64], challenger: &[f64]) -> Option<Difference> {
     if *base.first()? <= 0.0 || challenger.is_empty() {
         return None;
     }
-    let ratios = sorted(challenger.iter().flat_map(|value| base.iter().map(move |below| value / below)));
-    let count = ratios.len();
-    let ratio = f64::midpoint(ratios[(count - 1) / 2], ratios[count / 2]);
-    let ends = ranks::refused(base.len(), challenger.len()).map(|place| (ratios[place], ratios[count - 1 - place]));
-    let (low, high) = ends.unzip();
+    let count = base.len() * challenger.len();
+    let at = |place: usize| ratio_at(&base, &challenger, place);
+    let ratio = f64::midpoint(at((count - 1) / 2), at(count / 2));
+    let (low, high) =
+        ranks::refused(base.len(), challenger.len()).map(|place| (at(place), at(count - 1 - place))).unzip();
     Some(Difference { ratio, low, high })
+}
+
+/// The ratio at a place among all of them, from the least, without writing millions of them down: halved is the range of
+/// all numbers, whose bits are in the order of their values, and counted is how many ratios lie below. Both sides must
+/// be sorted and greater than zero.
+fn ratio_at(base: &[f64], challenger: &[f64], place: usize) -> f64 {
+    let (mut low, mut high) = (0, f64::MAX.to_bits());
+    while low < high {
+        let middle = u64::midpoint(low, high);
+        if count_upto(base, challenger, f64::from_bits(middle)) > place {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    f64::from_bits(low)
+}
+
+/// How many ratios are at most so great: the greater the challenger's figure, the fewer of the baseline's are too small.
+fn count_upto(base: &[f64], challenger: &[f64], most: f64) -> usize {
+    let mut too_small = 0;
+    let mut count = 0;
+    for value in challenger {
+        too_small += base[too_small..].iter().take_while(|below| value / *below > most).count();
+        count += base.len() - too_small;
+    }
+    count
 }
 
 #[cfg(test)]
@@ -83,6 +110,17 @@ mod tests {
         ratios.sort_by(f64::total_cmp);
         let found = difference(&base, &challenger).expect("one");
         assert_eq!((found.low, found.high), (Some(ratios[2]), Some(ratios[22])));
+    }
+
+    #[test]
+    fn a_ratio_is_found_where_it_stands_among_all() {
+        let base: Vec<f64> = (1..40).map(|n| f64::from(n * 7919 % 101) + 1.0).collect();
+        let challenger: Vec<f64> = (1..30).map(|n| f64::from(n * 104_729 % 97) + 0.5).collect();
+        let (base, challenger) = (sorted(base), sorted(challenger));
+        let all = sorted(challenger.iter().flat_map(|value| base.iter().map(move |below| value / below)));
+        for (place, ratio) in all.iter().enumerate() {
+            assert!((ratio_at(&base, &challenger, place) - ratio).abs() < f64::EPSILON * ratio, "{place}");
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub use noise::{Noise, noise};
 pub use power::detectable;
 pub use ranks::{Ranks, enough, ranks};
 pub use spread::{Spread, spread};
-pub use standing::{Gap, lead, stand};
+pub use standing::{Gap, lead, points, stand};
 
 /// So often may a page without any true difference show one.
 pub const ALPHA: f64 = 0.05;
@@ -97,6 +97,8 @@ pub enum Lead {
     TooFew(usize),
     /// There are not two to compare.
     Alone,
+    /// Somebody lacks the figure.
+    Missing,
     /// Not judged, because the runs were made under unlike conditions.
     Unlike,
 }

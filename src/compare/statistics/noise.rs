@@ -50,20 +50,21 @@ pub fn noise<'a>(experiments: impl IntoIterator<Item = &'a [f64]>) -> Option<Noi
     let runs = experiments.iter().map(Vec::len).sum::<usize>();
     let freedom = runs.checked_sub(experiments.len()).filter(|freedom| *freedom >= LEAST_FREEDOM)?;
     let scatter = (experiments.iter().map(|values| squares(values)).sum::<f64>() / freedom as f64).sqrt();
-    let medians: Vec<f64> = experiments.iter().map(|values| quantile(values, 0.5)).collect();
+    let medians: Vec<f64> = experiments.iter().map(|values| quartile(values, 2)).collect();
     let moves = sorted(medians.windows(2).map(|pair| (pair[1] - pair[0]).abs()));
     let fence = (moves.len() >= LEAST_MOVES).then(|| {
-        let (lower, upper) = (quantile(&moves, 0.25), quantile(&moves, 0.75));
+        let (lower, upper) = (quartile(&moves, 1), quartile(&moves, 3));
         (upper + 1.5 * (upper - lower)).exp_m1()
     });
     Some(Noise { experiments: experiments.len(), runs, scatter, moves: fence })
 }
 
-/// Between the two nearest, in proportion (Hyndman & Fan 1996, definition 7). `values` must be sorted, and not empty.
-fn quantile(values: &[f64], share: f64) -> f64 {
-    let place = share * (values.len() - 1) as f64;
-    let (below, above) = (place.floor() as usize, place.ceil() as usize);
-    values[below] + (values[above] - values[below]) * place.fract()
+/// So many quarters of the values lie below: between the two nearest, in proportion (Hyndman & Fan 1996, definition 7).
+/// `values` must be sorted, and not empty.
+fn quartile(values: &[f64], quarters: usize) -> f64 {
+    let place = quarters * (values.len() - 1);
+    let (below, above) = (values[place / 4], values[place.div_ceil(4)]);
+    below + (above - below) * (place % 4) as f64 / 4.0
 }
 
 /// Squares of the distances from the mean, added.

@@ -2,11 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::{
-    ALPHA, Noise,
-    noise::squares,
-    spread::sorted,
-};
+use super::{ALPHA, Noise, noise::squares, spread::sorted};
 
 /// How often a difference of the size that [`detectable`] gives would be seen.
 const POWER: f64 = 0.8;

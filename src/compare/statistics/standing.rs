@@ -20,12 +20,18 @@ impl Gap {
         Self { by: difference.change(), is_clear: difference.is_clear(), least }
     }
 
-    /// Of two shares, in points: a ratio to a share of zero says nothing. The test of the ranks alone tells whether it is
-    /// clear. None where a side has nothing.
+    /// Of two shares, by their points. The test of the ranks alone tells whether that is clear. None where a side has
+    /// nothing.
     pub fn of_shares(base: &[f64], challenger: &[f64], least: f64) -> Option<Self> {
-        let median = |values: &[f64]| spread(values.iter().copied()).map(|spread| spread.median);
-        Some(Self { by: median(challenger)? - median(base)?, is_clear: true, least })
+        Some(Self { by: points(base, challenger)?, is_clear: true, least })
     }
+}
+
+/// By how much two shares differ: a ratio to a share of zero says nothing. Their means are held against each other, for a
+/// median would not see what happens in less than half of the runs.
+pub fn points(base: &[f64], challenger: &[f64]) -> Option<f64> {
+    let mean = |values: &[f64]| spread(values.iter().copied()).map(|spread| spread.mean);
+    Some(mean(challenger)? - mean(base)?)
 }
 
 /// How a challenger stands against its baseline.
@@ -80,6 +86,16 @@ mod tests {
         ] {
             assert_eq!(stand(&question, gap, Better::Higher), Standing::Unclear, "{question:?} {gap:?}");
         }
+    }
+
+    #[test]
+    fn failures_in_less_than_half_of_the_runs_are_seen() {
+        let base = [0.0; 15];
+        let failing = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.005, 0.005, 0.005, 0.005, 0.005, 0.005, 0.005];
+        let gap = Gap::of_shares(&base, &failing, 0.001).expect("a gap");
+        assert!((gap.by - 0.035 / 15.0).abs() < 1e-12);
+        assert_eq!(stand(&SURE, Some(gap), Better::Lower), Standing::Worse);
+        assert_eq!(points(&[], &failing), None);
     }
 
     #[test]

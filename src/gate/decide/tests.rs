@@ -138,6 +138,21 @@ fn what_is_invalid_failed_or_not_at_an_end_says_nothing_by_itself() {
 }
 
 #[test]
+fn a_candidate_that_fell_is_not_fine_because_others_went_well() {
+    let with = |last: Vec<Run>| ask(&["rps<-5%"], &[cell(base(10), [new(10, 1.0), last].concat())], &[]);
+    let fell = failed(run("servy", 11), "it died");
+    let (outcome, told) = told(&with(vec![fell.clone()])).remove(0);
+    assert_eq!(outcome, Outcome::CannotSay);
+    assert!(
+        told.starts_with("1 run of the candidate without figures that count, the first: it died; of the others: no")
+    );
+    let again = Run { id: "again".to_owned(), retry_of: Some(fell.id.clone()), ..run("servy", 11) };
+    assert_eq!(with(vec![fell.clone(), again]).outcome, Outcome::Fine);
+    let cancelled = Run { phase: "cancelled".to_owned(), ..fell };
+    assert_eq!(with(vec![cancelled]).outcome, Outcome::Fine);
+}
+
+#[test]
 fn unlike_surroundings_say_nothing_unless_accepted() {
     let elsewhere = || new(10, 0.8).into_iter().map(|run| Run { agent: Some("laptop".to_owned()), ..run }).collect();
     let gate = ask(&["rps<-5%"], &[cell(base(10), elsewhere())], &[]);
