@@ -98,6 +98,20 @@ async fn a_server_goes_on_with_the_runs_of_the_first_version() {
 }
 
 #[tokio::test]
+async fn a_server_goes_on_with_what_people_kept_in_the_last_version() {
+    let last = fixtures().pop().expect("one");
+    let app = App::on(data_with(&last), |_| ()).await;
+    let reader = app.reader().await;
+    let runs = reader.get("/api/v1/runs?label=before").await.ok().json();
+    let run = runs["runs"][0]["id"].as_str().expect("a run with a label").to_owned();
+    let baseline = reader.get("/api/v1/baselines/main").await.ok().json();
+    assert_eq!(baseline["baseline"]["runs"], json!([run]));
+    assert_eq!(reader.get("/api/v1/shares").await.ok().json()["shares"][0]["runs"], json!([run]));
+    reader.get(&format!("/api/v1/runs/{run}/series")).await.ok();
+    reader.clone().at_pages().get(&format!("/compare?runs={run}")).await.ok();
+}
+
+#[tokio::test]
 async fn opening_twice_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let first = db::open(folder.path()).await.expect("a database");
@@ -122,6 +136,9 @@ async fn a_new_fixture_is_written_where_it_is_asked_for() {
     user.post(&format!("/api/v1/runs/{}/cancel", runs[1]), &()).await.ok();
     let job = agent.job().await;
     agent.finish(&job, &good()).await;
+    user.put(&format!("/api/v1/runs/{}/labels/before", runs[0]), &()).await.ok();
+    user.put("/api/v1/baselines/main", &json!({"runs": [runs[0]]})).await.ok();
+    user.post("/api/v1/shares", &json!({"query": format!("runs={}", runs[0])})).await.ok();
     let written = sqlx::query("vacuum into ?").bind(fixture.display().to_string()).execute(&app.state.db.write).await;
     written.expect("a file that was not there before");
     let copy = db::open(data_with(&fixture).path()).await.expect("a whole database");
