@@ -11,6 +11,7 @@ use clap::Args;
 use serde::Serialize;
 use tokio::time::{Duration, timeout};
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use crate::{
     auth::Caller,
@@ -24,6 +25,7 @@ use crate::{
     runs::{Run, load::LoadBody},
     server::Server,
     signal,
+    state::Events,
 };
 
 const AGENT: &str = "local";
@@ -98,13 +100,8 @@ impl Demo {
         let site = server.state.public_url.clone();
         let serving = tokio::spawn(with_agent(server, options, shutdown.clone()));
 
-        if !self.once
-            && let Some(page) = sample::offer(&client, &site).await?
-        {
-            eprintln!("a sample, imported from what others published, is there already:\n{page}");
-        }
         let done = tokio::select! {
-            done = self.compare(&client, events, &db) => done,
+            done = self.measure(&client, events, &db, &site) => done,
             () = shutdown.cancelled() => Err(anyhow::anyhow!("stopped")),
         };
         if done.is_err() || self.once {
@@ -121,8 +118,14 @@ impl Demo {
         done
     }
 
-    async fn compare(&self, client: &Client, events: crate::state::Events, db: &Db) -> anyhow::Result<ExitCode> {
+    async fn measure(&self, client: &Client, events: Events, db: &Db, site: &Url) -> anyhow::Result<ExitCode> {
         let about = agent(client, events).await?;
+        // Not before the agent's own targets, which so have the first colours.
+        if !self.once
+            && let Some(page) = sample::offer(client, site).await?
+        {
+            eprintln!("a sample, imported from what others published, is there already:\n{page}");
+        }
         let plan = Plan {
             name: Some(format!("demo: {}", self.targets.join(" and "))),
             targets: self.targets.clone(),
@@ -156,7 +159,7 @@ impl Demo {
 }
 
 /// Waits until the agent has dialled in; gives what it said of itself.
-async fn agent(client: &Client, events: crate::state::Events) -> anyhow::Result<About> {
+async fn agent(client: &Client, events: Events) -> anyhow::Result<About> {
     let dialled = async {
         let mut joined = events.agents();
         loop {

@@ -50,10 +50,12 @@ function markdown([head, ...rows]) {
   return [text(head), rule, ...rows.map(text)].join("\n") + "\n";
 }
 
-// Figures as they are, without what makes them readable; text that a spreadsheet would take for a formula is quoted.
+// Figures as they are, without what makes them readable, and nothing for what is not known; text that a spreadsheet would
+// take for a formula is quoted.
 function csv(rows) {
   const field = (cell) => {
-    const text = cell?.dataset.value ?? words(cell).replace(/^[=+\-@]/, "'$&");
+    const known = cell?.querySelector(".unknown") ? "" : words(cell);
+    const text = cell?.dataset.value ?? known.replace(/^[=+\-@]/, "'$&");
     return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return rows.map((row) => row.map(field).join(",") + "\r\n").join("");

@@ -230,7 +230,7 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, aske
                 Tone::Good,
             )
         }
-        Lead::Alone => named(format!("{figure} · nobody to compare with here"), Tone::Plain),
+        Lead::Alone => Card::new(label, "nobody to compare with", format!("{}: {figure}", subject.label), Tone::Plain),
         Lead::Unclear => Card::new(label, "no clear leader", foremost, Tone::Plain),
         Lead::Missing => {
             let detail = format!("{foremost}, but not everybody's summaries have it");

@@ -44,6 +44,9 @@ impl Matrix {
 }
 
 fn winner(subjects: &[Subject], row: &Row, metric: Metric) -> String {
+    if row.cells.iter().all(|cell| cell.stat(metric).spread.is_none()) {
+        return "no figures".to_owned();
+    }
     let why = match row.leads.get(&metric) {
         Some(Lead::Of(place)) => return subjects[row.cells[*place].subject].label.clone(),
         Some(Lead::Unclear) => "tie",

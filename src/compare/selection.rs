@@ -284,7 +284,10 @@ fn parts(setting: &Setting) -> [String; 6] {
     let unknown = |what: &str| format!("unknown {what}");
     let parameters: Vec<String> = setting.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let short = |sha: &String| format!("revision {}", sha.chars().take(8).collect::<String>());
-    let vus = |vus: u32| format!("{} VUs", format::count(Some(u64::from(vus))).text());
+    let vus = |vus: u32| {
+        let unit = if vus == 1 { "VU" } else { "VUs" };
+        format!("{} {unit}", format::count(Some(u64::from(vus))).text())
+    };
     [
         setting.scenario.clone().unwrap_or_else(|| unknown("scenario")),
         setting.scenario_sha256.as_ref().map_or_else(|| unknown("revision"), short),

@@ -106,10 +106,14 @@ impl Line {
     }
 }
 
-/// The first card of a comparison. On the page of two targets it is about the challenger, elsewhere its label says it.
+/// The first card of a comparison that compares anything. On the page of two targets it is about the challenger,
+/// elsewhere its label says it.
 fn answer(comparison: Comparison) -> Option<(String, Card)> {
     let challenger = comparison.pair().filter(|_| comparison.rows.len() == 1).map(|(one, _)| one.label.clone());
-    let card = comparison.cards.into_iter().next()?;
+    // Where there are several settings, each has a card.
+    let first = comparison.rows.iter().position(|row| row.rivals().count() > 1).unwrap_or(0);
+    let place = if comparison.cards.len() > first && comparison.rows.len() > 1 { first } else { 0 };
+    let card = comparison.cards.into_iter().nth(place)?;
     Some((challenger.unwrap_or_else(|| card.label.clone()), card))
 }
 

@@ -1,5 +1,7 @@
 //! `/api/v1/compare/gate`: the decision as JSON, as Markdown for a pull request, or as JUnit's XML.
 
+use std::collections::BTreeSet;
+
 use axum::{
     Json,
     extract::State,
@@ -7,6 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
+use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -18,7 +21,7 @@ use super::{
 };
 use crate::{
     auth::Read,
-    baselines::meant::{Meant, meant},
+    baselines::meant::{Kind, Meant, meant},
     compare::{MOST_RUNS, known::known, likeness::Circumstance},
     error::{Asked, Error, ErrorBody, Result},
     runs::Run,
@@ -103,8 +106,7 @@ pub async fn answer(state: &AppState, wish: &Wish) -> Result<Gate> {
     let base = named(state, "baseline", &wish.baseline).await?;
     let new = named(state, "candidate", &wish.candidate).await?;
     check(&base, &new).map_err(Error::Invalid)?;
-    let ids: Vec<&str> = base.runs.iter().chain(&new.runs).map(|run| run.id.as_str()).collect();
-    let url = format!("{}compare?runs={}", state.public_url, ids.join(","));
+    let url = address(state, &[&base, &new]);
     let gone: Vec<String> = [("baseline", &base), ("candidate", &new)]
         .into_iter()
         .filter(|(_, side)| side.gone > 0)
@@ -128,6 +130,14 @@ pub async fn answer(state: &AppState, wish: &Wish) -> Result<Gate> {
     let decided = decide(&question);
     let notes = gone.into_iter().chain(decided.notes).collect();
     Ok(Gate { baseline: base.text, candidate: new.text, url, notes, ..decided })
+}
+
+/// Where the same is compared, by the names that it was given here.
+fn address(state: &AppState, sides: &[&Meant]) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    let all: BTreeSet<&(Kind, String)> = sides.iter().flat_map(|side| &side.parts).collect();
+    query.extend_pairs(all.into_iter().map(|(kind, name)| (kind.key(), name)));
+    format!("{}compare?{}", state.public_url, query.finish())
 }
 
 fn read(wish: &Wish) -> Result<(Vec<Rule>, Vec<Circumstance>), String> {

@@ -178,3 +178,74 @@ async fn runs_can_be_told_apart_by_something_else_than_their_target() {
     let page = user.at_pages().get(&path(&runs, "&by=size&matrix=received_per_s&setting=2")).await.ok().text();
     assert!(page.contains(r#"<option value="size" selected"#), "{page}");
 }
+
+/// Runs of two targets, as many as somebody asks for, written as an import leaves them: each with these figures.
+async fn stored(app: &App, count: u32, rps: impl Fn(u32) -> f64) -> Vec<String> {
+    let mut ids = Vec::new();
+    for number in 0..count {
+        let id = format!("00000000-0000-7000-8000-{number:012}");
+        sqlx::query(
+            "insert into run (id, origin, target, version, scenario, vus, duration_ms, warm_up_ms, repetition, created_by, phase,
+                 queued_at, phase_at, finished_at, verdict, requests, failed, rps, p50_ms, p99_ms)
+             values (?, 'import', ?, '1.0', 'hash', 10, 10000, 0, ?, 'ada', 'finished', 1, 1, 1, 'valid', 1000, 0, ?, 1, 2)",
+        )
+        .bind(&id)
+        .bind(if number % 2 == 0 { "even" } else { "odd" })
+        .bind(1 + number / 2)
+        .bind(rps(number))
+        .execute(&app.state.db.write)
+        .await
+        .expect("a run");
+        ids.push(id);
+    }
+    ids
+}
+
+#[tokio::test]
+async fn five_hundred_runs_are_a_page_and_more_are_a_sentence() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let runs = stored(&app, 501, |number| 1_000.0 + f64::from(number % 7)).await;
+    let pages = user.clone().at_pages();
+    let page = pages.get(&path(&runs[..500], "")).await.ok().text();
+    assert!(page.contains("250 repetitions each") && page.contains("no difference seen"));
+    let told = user.get(&format!("/api/v1{}", path(&runs, ""))).await.refused(422);
+    assert!(told.contains("501 runs were chosen; compare at most 500 at once"), "{told}");
+    let told = user.get("/api/v1/compare").await.refused(422);
+    assert!(told.contains("name the runs to compare"), "{told}");
+    assert!(pages.get("/compare").await.ok().text().contains("Nothing is chosen yet"));
+    assert!(pages.get(&path(&runs[..1], "")).await.ok().text().contains("1 repetition"));
+}
+
+#[tokio::test]
+async fn without_any_noise_what_is_alike_is_alike_and_what_is_not_is_told() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let runs = stored(&app, 12, |number| if number % 2 == 0 { 1_000.0 } else { 1_500.0 }).await;
+    let comparison = compared(&user, &runs, "").await;
+    let of = |metric: &str| stat(&comparison, metric).clone();
+    assert_eq!(of("rps")["standing"], json!("better"));
+    assert_eq!(of("rps")["difference"], json!({"ratio": 1.5, "low": 1.5, "high": 1.5}));
+    assert_eq!((&of("p99_ms")["standing"], &of("p99_ms")["difference"]["ratio"]), (&json!("unclear"), &json!(1.0)));
+    assert_eq!((&of("error_rate")["points"], &of("cpu_ms")["spread"]), (&json!(0.0), &Value::Null));
+    assert_eq!(comparison["rows"][0]["leads"]["cpu_ms"], json!("missing"));
+    let page = user.clone().at_pages().get(&path(&runs, "")).await.ok().text();
+    assert!(!page.contains("NaN") && !page.contains("inf\u{a0}"), "no division by zero");
+}
+
+#[tokio::test]
+async fn one_outlier_neither_makes_nor_hides_a_difference() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let wild = |number: u32| if number == 1 { 50.0 } else { 1_000.0 + f64::from(number) };
+    let alike = stored(&app, 20, wild).await;
+    assert_eq!(stat(&compared(&user, &alike, "").await, "rps")["standing"], json!("unclear"));
+
+    let app = App::start().await;
+    let user = app.user().await;
+    let faster = |number: u32| if number % 2 == 1 && number > 1 { 1_200.0 } else { wild(number) };
+    let faster = stored(&app, 20, faster).await;
+    let rps = stat(&compared(&user, &faster, "").await, "rps").clone();
+    assert_eq!(rps["standing"], json!("better"), "{rps}");
+    assert!(rps["difference"]["ratio"].as_f64().is_some_and(|ratio| (1.15..1.2).contains(&ratio)), "{rps}");
+}

@@ -14,6 +14,7 @@ mod paper;
 mod passkeys;
 mod people;
 mod report;
+mod saving;
 mod scriptless;
 mod steady;
 mod story;
