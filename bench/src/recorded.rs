@@ -7,30 +7,19 @@ use brewbench_agent::{
     series::histogram::Histogram,
     wire::series::{Consumption, Packed, Second, Series, Stretch, Usage},
 };
-use sqlx::SqlitePool;
+use sqlx::{SqliteConnection, SqlitePool};
 
 /// How many there are.
 pub const RUNS: u32 = 60;
 
-/// Stores them; gives their ids.
+/// Experiments of the same cells before.
+const PAST: u32 = 10;
+
+/// Stores them, and their past; gives their ids.
 pub async fn store(pool: &SqlitePool) -> anyhow::Result<Vec<String>> {
     let mut transaction = pool.begin().await?;
-    sqlx::query(
-        "with recursive n(i) as (select 0 union all select i + 1 from n where i < ? - 1)
-         insert into run (id, origin, target, version, size_name, vcpus, memory_bytes, scenario, parameters, load, vus,
-             duration_ms, warm_up_ms, repetition, created_by, agent, phase, queued_at, phase_at, started_at, finished_at,
-             verdict, requests, failed, rps, measured_ms, avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms,
-             target_cpu_us, target_memory_bytes)
-         select printf('recorded-%d', i), 'agent', 'recorded-' || (i % 2), '1.0', (1 + i % 3) || ' vCPU / 4 GiB', 1 + i % 3,
-             4294967296, 'hash', '{}', '{\"kind\":\"vus\",\"vus\":10,\"duration_ms\":30000}', 10, 30000, 2000, 1 + i / 6,
-             'ada', 'bench-01', 'finished', 1800000000000, 1800000000000, 1800000000000, 1800000032000, 'valid', 300000, 0,
-             10000 + i * 7919 % 101, 30000, 1 + i * 7919 % 101 / 1000.0, 0.1, 0.9 + i * 7919 % 101 / 1000.0, 2, 3,
-             9 + i * 7919 % 101 / 100.0, 15, 30, 30000000, 20000000 + i
-         from n",
-    )
-    .bind(RUNS)
-    .execute(&mut *transaction)
-    .await?;
+    cells(&mut transaction, "past", PAST * RUNS).await?;
+    cells(&mut transaction, "recorded", RUNS).await?;
     let evidence = blob::pack(&serde_json::to_vec(&evidence())?);
     for (table, body) in [("run_series", series().as_bytes()), ("run_evidence", evidence.as_slice())] {
         let insert = format!("insert into {table} (run_id, body) select id, ? from run where id like 'recorded-%'");
@@ -38,6 +27,29 @@ pub async fn store(pool: &SqlitePool) -> anyhow::Result<Vec<String>> {
     }
     transaction.commit().await?;
     Ok((0..RUNS).map(|number| format!("recorded-{number}")).collect())
+}
+
+/// So many runs, of which each [`RUNS`] make an experiment.
+async fn cells(connection: &mut SqliteConnection, name: &str, count: u32) -> anyhow::Result<()> {
+    sqlx::query(
+        "with recursive n(i) as (select 0 union all select i + 1 from n where i < ?1 - 1)
+         insert into run (id, experiment_id, origin, target, version, size_name, vcpus, memory_bytes, scenario, parameters, load, vus,
+             duration_ms, warm_up_ms, repetition, created_by, agent, phase, queued_at, phase_at, started_at, finished_at,
+             verdict, requests, failed, rps, measured_ms, avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms,
+             target_cpu_us, target_memory_bytes)
+         select printf('%s-%d', ?2, i), printf('%s-%d', ?2, i / ?3), 'agent', 'recorded-' || (i % 2), '1.0', (1 + i % 3) || ' vCPU / 4 GiB', 1 + i % 3,
+             4294967296, 'hash', '{}', '{\"kind\":\"vus\",\"vus\":10,\"duration_s\":30.0}', 10, 30000, 2000, 1 + i / 6,
+             'ada', 'bench-01', 'finished', 1800000000000, 1800000000000, 1800000000000, 1800000032000, 'valid', 300000, 0,
+             10000 + i * 7919 % 101, 30000, 1 + i * 7919 % 101 / 1000.0, 0.1, 0.9 + i * 7919 % 101 / 1000.0, 2, 3,
+             9 + i * 7919 % 101 / 100.0, 15, 30, 30000000, 20000000 + i
+         from n",
+    )
+    .bind(count)
+    .bind(name)
+    .bind(RUNS)
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// 30 seconds of 10,000 requests each, in some 50 buckets that shift from second to second.
