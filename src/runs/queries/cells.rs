@@ -132,7 +132,7 @@ pub async fn past(pool: &SqlitePool, run: &str, but: &[String], limit: i64) -> s
                   past.target_cpu_us / 1000.0 / nullif(past.requests, 0) as "cpu_ms: f64",
                   cast(past.target_memory_bytes as real) as "memory_bytes: f64"
            from run as asked
-           join run as past on past.target = asked.target and past.seq > (select max(seq) from run) - ?4
+           join run as past indexed by overview_run_target on past.target = asked.target and past.seq > (select max(seq) from run) - ?4
            where asked.id = ?1 and past.experiment_id is not null
                and past.vcpus is asked.vcpus and past.memory_bytes is asked.memory_bytes
                and past.scenario_sha256 is asked.scenario_sha256 and past.parameters = asked.parameters
