@@ -40,17 +40,14 @@ pub fn of_runs<'a>(runs: impl Iterator<Item = &'a Run>, history: &History) -> BT
 }
 
 fn noises(past: &[PastRun]) -> BTreeMap<Metric, Noise> {
-    let mut order: Vec<&str> = Vec::new();
+    // Ids of experiments are in the order of their submission.
+    let mut experiments: BTreeMap<&str, Vec<&PastRun>> = BTreeMap::new();
     for run in past {
-        if !order.contains(&run.experiment.as_str()) {
-            order.push(&run.experiment);
-        }
+        experiments.entry(&run.experiment).or_default().push(run);
     }
     let noise = |metric: Metric| {
-        let of = |experiment: &&str| -> Vec<f64> {
-            past.iter().filter(|run| run.experiment == **experiment).filter_map(|run| figure(run, metric)).collect()
-        };
-        let values: Vec<Vec<f64>> = order.iter().map(of).collect();
+        let of = |runs: &Vec<&PastRun>| runs.iter().filter_map(|run| figure(run, metric)).collect();
+        let values: Vec<Vec<f64>> = experiments.values().map(of).collect();
         Some((metric, statistics::noise(values.iter().map(Vec::as_slice))?))
     };
     METRICS.into_iter().filter_map(noise).collect()

@@ -27,7 +27,10 @@ async fn no_statement_reads_all_runs() {
 
 /// The SQL that is checked at build time, on one line each.
 fn statements(text: &str) -> Vec<String> {
-    let calls = text.split("sqlx::query").skip(1).filter(|call| call.starts_with('!') || call.starts_with("_as!"));
+    let calls = text
+        .split("sqlx::query")
+        .skip(1)
+        .filter(|call| ["!", "_as!", "_scalar!"].iter().any(|kind| call.starts_with(kind)));
     let literal = |call: &str| {
         let (from, end) = match (call.find("r#\""), call.find('"')) {
             (Some(raw), Some(plain)) if raw < plain => (raw + 3, "\"#"),
