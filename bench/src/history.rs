@@ -209,5 +209,6 @@ async fn pages(pool: &SqlitePool) -> anyhow::Result<Vec<(&'static str, String)>>
         ("`/compare` of 8 runs", compare),
         ("`/compare` of 8 runs with series", format!("compare?runs={}", recorded[..8].join(","))),
         ("`/compare` of 60 runs with series", format!("compare?runs={}", recorded.join(","))),
+        ("the report of these 60", format!("api/v1/report?runs={}", recorded.join(","))),
     ])
 }
