@@ -6,12 +6,12 @@ use axum::{
     Extension,
     extract::{
         State,
-        ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code},
+        ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code},
     },
     response::Response,
 };
 use brewbench_agent::wire::{
-    PROTOCOL, Phase, RunId,
+    PROTOCOL, Phase, RunId, apart,
     messages::{AgentMessage, Hello, ServerMessage},
     now_ms,
 };
@@ -55,10 +55,7 @@ pub async fn open(
 
 async fn converse(mut socket: WebSocket, name: &str, state: &AppState, presence: &Presence) -> Result<()> {
     let Ok(Some(AgentMessage::Hello(hello))) = timeout(INTRODUCTION, hear(&mut socket)).await else { return Ok(()) };
-    if hello.protocol != PROTOCOL {
-        let (theirs, ours) = (hello.protocol, PROTOCOL);
-        let which = if theirs < ours { "agent" } else { "server" };
-        let reason = format!("this agent speaks protocol {theirs}, this server {ours}: upgrade the {which}");
+    if let Some(reason) = apart(hello.protocol, PROTOCOL) {
         say(&mut socket, &ServerMessage::Refused { reason }).await;
         return Ok(());
     }
@@ -212,17 +209,25 @@ impl Visit<'_> {
     }
 }
 
-/// The next message; none when the other side is gone or speaks another language.
+/// So many messages in a row that can't be read are another language, and not a newer one.
+const MOST_UNREADABLE: usize = 20;
+
+/// The next message that can be read; none when the other side is gone or speaks another language. An agent that is one
+/// version ahead says things that are not known here: they are left out.
 async fn hear(socket: &mut WebSocket) -> Option<AgentMessage> {
+    for _ in 0..MOST_UNREADABLE {
+        match serde_json::from_str(&text(socket).await?) {
+            Ok(message) => return Some(message),
+            Err(fault) => tracing::warn!(%fault, "an agent's message can't be read"),
+        }
+    }
+    None
+}
+
+async fn text(socket: &mut WebSocket) -> Option<Utf8Bytes> {
     while let Some(Ok(message)) = socket.recv().await {
         if let Message::Text(text) = message {
-            return match serde_json::from_str(&text) {
-                Ok(message) => Some(message),
-                Err(fault) => {
-                    tracing::warn!(%fault, "an agent's message can't be read");
-                    None
-                }
-            };
+            return Some(text);
         }
     }
     None

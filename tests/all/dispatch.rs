@@ -443,7 +443,7 @@ async fn a_revoked_key_cuts_the_connection_at_once() {
 #[tokio::test]
 async fn another_protocol_is_refused_and_told_what_to_upgrade() {
     let app = App::start().await;
-    for (protocol, which) in [(PROTOCOL - 1, "agent"), (PROTOCOL + 1, "server")] {
+    for (protocol, which) in [(PROTOCOL - 2, "agent"), (PROTOCOL + 2, "server")] {
         let mut agent = Agent::away(&app, &format!("speaks {protocol}")).await;
         agent.hello.protocol = protocol;
         let reason = agent.dial(&app).await.expect_err("refused");
@@ -451,6 +451,22 @@ async fn another_protocol_is_refused_and_told_what_to_upgrade() {
             reason,
             format!("this agent speaks protocol {protocol}, this server {PROTOCOL}: upgrade the {which}")
         );
+    }
+}
+
+#[tokio::test]
+async fn an_agent_one_version_apart_works_and_what_it_says_beyond_that_is_left_out() {
+    let app = App::start().await;
+    let user = app.user().await;
+    for protocol in [PROTOCOL - 1, PROTOCOL + 1] {
+        let mut agent = Agent::start_with(&app, &format!("speaks {protocol}"), |hello| hello.protocol = protocol).await;
+        let plan = json!({"targets": ["fast"], "repetitions": 1, "agent": format!("speaks {protocol}")});
+        let (_, runs) = submit(&user, &plan_with(&plan)).await;
+        let job = agent.job().await;
+        agent.say_raw(r#"{"type": "tea_time", "sugar": 2}"#);
+        agent.finish(&job, &good()).await;
+        let run = user.get(&format!("/api/v1/runs/{}", runs[0])).await.ok().json();
+        assert_eq!(run["runs"][0]["phase"], json!("finished"), "{run}");
     }
 }
 
@@ -473,7 +489,9 @@ async fn who_speaks_nonsense_is_cut_off_and_nobody_else_is() {
     let user = app.user().await;
     let mut bad = Agent::start(&app, "bad").await;
     let mut good_one = Agent::start_with(&app, "good", |hello| hello.targets.truncate(1)).await;
-    bad.say_raw("{\"type\":\"make_coffee\"}");
+    for _ in 0..20 {
+        bad.say_raw("make coffee");
+    }
     assert_eq!(bad.hear().await, None);
     let id = submit_one(&user).await;
     assert_eq!(good_one.job().await.run.to_string(), id);

@@ -14,6 +14,14 @@ use serde::{Deserialize, Serialize};
 /// The version of the conversation in [`messages`], sent in the first message of both sides.
 pub const PROTOCOL: u32 = 3;
 
+/// Why an agent and a server of these protocols can't talk: a sentence that says which side to upgrade. None where they are
+/// the same or one apart: what the older one does not know is left out, and what it does not say has a meaning.
+pub fn apart(agent: u32, server: u32) -> Option<String> {
+    let which = if agent < server { "agent" } else { "server" };
+    (agent.abs_diff(server) > 1)
+        .then(|| format!("this agent speaks protocol {agent}, this server {server}: upgrade the {which}"))
+}
+
 /// Names one run for ever; version 7 UUIDs, so ids sort by the time of submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -120,4 +128,18 @@ impl std::str::FromStr for Phase {
 pub fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_in_version_talk_and_others_are_told_which_side_is_old() {
+        for (agent, server) in [(3, 3), (3, 4), (4, 3), (0, 1)] {
+            assert_eq!(apart(agent, server), None);
+        }
+        assert_eq!(apart(2, 4).as_deref(), Some("this agent speaks protocol 2, this server 4: upgrade the agent"));
+        assert!(apart(u32::MAX, 4).is_some_and(|told| told.ends_with("upgrade the server")));
+    }
 }
