@@ -4,9 +4,10 @@ CARGO  ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TOOLS  := $(CURDIR)/.tools/bin
 K6     := go.k6.io/k6@v1.8.1
+PREFIX ?= /usr/local
 export PATH := $(PATH):$(TOOLS)
 
-.PHONY: help demo build test lint bench bench-aa fuzz screenshots assets k6 chromium
+.PHONY: help demo build install dist test lint bench bench-aa fuzz screenshots assets k6 chromium
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,6 +18,12 @@ demo: build k6 ## Build it and see two servers compared: make demo ARGS='--durat
 build: assets ## Build the program and the bundled targets for real figures
 	@$(CARGO) build --release --locked --package brewbench --package rust-hyper $(EXTRA)
 	@scripts/install-targets.sh $(TARGET)/release
+
+install: build ## Install program, targets and systemd units: make install PREFIX=/usr/local DESTDIR=
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" deploy/install.sh $(TARGET)/release deploy agents/deploy
+
+dist: build ## Pack a release archive that needs neither Rust nor Go nor Node: make dist TO=folder
+	@scripts/dist.sh $(TARGET)/release "$(or $(TO),$(TARGET)/dist)"
 
 test: assets k6 chromium ## Run every check: format, lints, docs, tests with real k6 and a real browser
 	@scripts/test.sh $(TARGET)

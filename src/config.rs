@@ -4,6 +4,8 @@ use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use url::Url;
 
+use crate::{networks::Networks, tls::CertificateFiles};
+
 /// How a server listens, stores and decides; made by the commands, read by everybody.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -17,8 +19,10 @@ pub struct Config {
     pub max_summary_bytes: usize,
     /// An agent's silence after which its run is given up.
     pub lease: Duration,
-    /// Whether a proxy stands before it that adds each caller's address to `X-Forwarded-For`.
-    pub behind_proxy: bool,
+    /// Where proxies stand that add each caller's address to `X-Forwarded-For`; what others say there is not believed.
+    pub proxies: Networks,
+    /// The certificate of a server that speaks TLS itself.
+    pub tls: Option<CertificateFiles>,
     /// How often an address may try.
     pub rates: Rates,
 }
@@ -69,7 +73,8 @@ impl Config {
             public_url: None,
             max_summary_bytes: 16 * 1024 * 1024,
             lease: Duration::from_secs(15),
-            behind_proxy: false,
+            proxies: Networks::default(),
+            tls: None,
             rates: Rates::default(),
         }
     }

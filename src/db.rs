@@ -20,6 +20,9 @@ static MIGRATIONS: Migrator = sqlx::migrate!();
 
 const READERS: u32 = 4;
 
+/// The database's name in its folder.
+pub const FILE: &str = "brewbench.db";
+
 /// The pools; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Db {
@@ -38,6 +41,9 @@ pub enum OpenError {
     /// Somebody else has it open.
     #[error("the data folder {0} is in use by another brewbench server; stop that one or choose another with --data")]
     InUse(PathBuf),
+    /// There is nothing to open.
+    #[error("there is no database at {0}")]
+    Missing(PathBuf),
     /// The file was written by a newer program.
     #[error(
         "the database {0} was written by a newer brewbench (migration {1}); upgrade this program or restore a copy from before"
@@ -66,7 +72,7 @@ pub async fn lock(folder: &Path) -> Result<Lock, OpenError> {
 /// Opens `brewbench.db` in a folder, makes it if need be and applies what migrations it lacks.
 pub async fn open(folder: &Path) -> Result<Db, OpenError> {
     std::fs::create_dir_all(folder).map_err(|fault| OpenError::Folder(folder.to_owned(), fault))?;
-    let file = folder.join("brewbench.db");
+    let file = folder.join(FILE);
     let sqlite = |fault| OpenError::Sqlite(file.clone(), fault);
     let options = SqliteConnectOptions::new()
         .filename(&file)
@@ -98,4 +104,23 @@ pub async fn open(folder: &Path) -> Result<Db, OpenError> {
     })?;
     let read = pool().max_connections(READERS).connect_with(options.read_only(true)).await.map_err(sqlite)?;
     Ok(Db { read, write })
+}
+
+/// Opens a database as it is, for one connection: nothing is made, and no migration applied.
+pub async fn as_it_is(file: &Path) -> Result<SqlitePool, OpenError> {
+    if !file.is_file() {
+        return Err(OpenError::Missing(file.to_owned()));
+    }
+    let options = SqliteConnectOptions::new()
+        .filename(file)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(Duration::from_secs(5));
+    let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options);
+    pool.await.map_err(|fault| OpenError::Sqlite(file.to_owned(), fault))
+}
+
+/// The newest migration that this program knows.
+pub fn newest() -> i64 {
+    MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default()
 }

@@ -39,6 +39,9 @@ pub enum Error {
     /// The disk is full: nothing was stored.
     #[error("the server's disk is full: nothing was stored; make room in its data folder and try again")]
     DiskFull,
+    /// The server can't do its work now.
+    #[error("{0}")]
+    NotReady(&'static str),
     /// A fault of ours; the cause goes to the log, not to the caller.
     #[error("something went wrong on the server; its log knows more")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -81,6 +84,7 @@ impl Error {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
+            Self::NotReady(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

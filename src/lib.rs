@@ -1,15 +1,18 @@
 //! A dashboard that benchmarks HTTP server implementations: the server, its pages, its API and its commands.
 //!
 //! In reading order, each on top of the ones before:
-//! - [`config`], [`error`], [`db`], [`limits`], [`underway`], [`state`]: what everybody shares; [`web`]: what every page shares.
+//! - [`config`], [`networks`], [`error`], [`db`], [`limits`], [`meters`], [`underway`], [`state`]: what everybody shares;
+//!   [`web`]: what every page shares.
 //! - [`auth`]: who may do what.
 //! - [`catalog`]: targets, machine sizes, scenarios; [`fleet`]: agents.
 //! - [`runs`]: stored runs, how they get in, what they are worth; [`baselines`]: some of them under a name.
 //! - [`experiments`]: submissions; [`dispatch`]: who does which run.
 //! - [`compare`]: runs side by side; [`trends`]: a cell over versions and time; [`gate`]: whether that is a regression; [`reports`] and [`shares`]: comparisons for
 //!   people elsewhere; [`dashboard`]: the pages that look at all of it.
-//! - [`server`] puts the slices together; [`owner`] acts on a data folder without it.
-//! - [`cli`]: the commands; [`demo`]: all of it in one process; [`signal`]: how it ends.
+//! - [`keeping`]: backups, looking for damage, how the server does, how long series are kept.
+//! - [`server`] puts the slices together, [`tls`] is its door where it has a certificate; [`owner`] acts on a data folder
+//!   without it.
+//! - [`cli`]: the commands; [`demo`]: all of it in one process; [`logs`]: what it says meanwhile; [`signal`]: how it ends.
 //!
 //! What always holds: a run ends in one phase and keeps it; acknowledged means committed; a figure that is not known is
 //! null; an invalid run enters no comparison; whoever may call a handler stands in its signature.
@@ -28,7 +31,11 @@ pub mod error;
 pub mod experiments;
 pub mod fleet;
 pub mod gate;
+pub mod keeping;
 pub mod limits;
+pub mod logs;
+pub mod meters;
+pub mod networks;
 pub mod owner;
 pub mod reports;
 pub mod runs;
@@ -36,6 +43,7 @@ pub mod server;
 pub mod shares;
 pub mod signal;
 pub mod state;
+pub mod tls;
 pub mod trends;
 pub mod underway;
 pub mod web;

@@ -1,23 +1,20 @@
 //! The program: server, agent and commands in one binary.
 
-use std::{
-    io::{IsTerminal, stderr},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
-use brewbench::cli::{Cli, gate};
+use brewbench::{
+    cli::{Cli, gate},
+    logs,
+};
 use clap::Parser;
-use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,memory_serve=warn"));
-    let fmt = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
-    fmt.with_ansi(stderr().is_terminal()).with_target(false).init();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(told) => return told_by(&told),
     };
+    logs::begin(cli.log());
     match cli.run().await {
         Ok(code) => code,
         Err(fault) => {

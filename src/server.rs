@@ -4,8 +4,9 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json, Router,
-    extract::{DefaultBodyLimit, State},
+    extract::{DefaultBodyLimit, connect_info::Connected},
     routing::get,
+    serve::{IncomingStream, Listener},
 };
 use brewbench_agent::{scenarios, wire::now_ms};
 use tokio::{net::TcpListener, sync::Notify, time::timeout};
@@ -16,20 +17,22 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
-    auth::{self, Passkeys, Public, Read},
+    auth::{self, Passkeys, Read},
     baselines, catalog, compare,
     config::Config,
     dashboard,
-    db::{self, Db, OpenError},
+    db::{self, OpenError},
     dispatch, error, experiments,
     fleet::{self, Presence},
-    gate,
+    gate, keeping,
     limits::Limits,
+    meters::{self, Meters},
     owner, reports, runs, shares,
     state::{AppState, Events},
+    tls::{Certificate, CertificateError},
     trends,
     underway::Underway,
-    web,
+    web::{self, request::Peer},
 };
 
 /// How long requests and agents may take to end once the server is told to.
@@ -44,6 +47,9 @@ pub enum StartError {
     /// The port.
     #[error("{0} can't be listened on: {1}; choose another address with --listen, or port 0 for a free one")]
     Listen(SocketAddr, std::io::Error),
+    /// The certificate.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
     /// The public address.
     #[error(
         "the public address {0} can't be used for passkeys: it needs http(s) and a host name such as localhost, not an IP address"
@@ -68,6 +74,7 @@ pub struct Server {
     /// Where it really listens.
     pub address: SocketAddr,
     listener: TcpListener,
+    certificate: Option<Certificate>,
     presence: Presence,
     passkeys: Passkeys,
     _lock: db::Lock,
@@ -76,7 +83,10 @@ pub struct Server {
 impl Server {
     /// Opens and binds everything; nothing is served yet.
     pub async fn start(config: Config, shutdown: CancellationToken) -> Result<Self, StartError> {
+        let certificate = config.tls.clone().map(Certificate::open).transpose()?;
         let lock = db::lock(&config.data).await?;
+        let folder = |fault| OpenError::Folder(config.data.clone(), fault);
+        keeping::backup::sweep(&config.data).map_err(folder)?;
         let db = db::open(&config.data).await?;
         catalog::queries::first_sizes(&db.write, now_ms()).await?;
         catalog::queries::first_scenarios(&db.write, &scenarios::bundled(), now_ms()).await?;
@@ -85,13 +95,13 @@ impl Server {
         let address = listener.local_addr().map_err(unbound)?;
         let public_url = public_url(&config, address);
         let passkeys = Passkeys::new(&public_url).map_err(|_| StartError::PublicUrl(public_url.clone()))?;
-        owner::leave_address(&config.data, &public_url)
-            .map_err(|fault| OpenError::Folder(config.data.clone(), fault))?;
+        owner::leave_address(&config.data, &public_url).map_err(folder)?;
         let state = AppState {
             db,
             limits: Arc::new(Limits::new(&config.rates)),
             config: Arc::new(config),
             public_url: Arc::new(public_url),
+            meters: Arc::new(Meters::default()),
             events: Events::default(),
             underway: Underway::default(),
             work: Arc::new(Notify::new()),
@@ -99,7 +109,7 @@ impl Server {
             shutdown,
             tasks: TaskTracker::new(),
         };
-        Ok(Self { state, address, listener, presence: Presence::default(), passkeys, _lock: lock })
+        Ok(Self { state, address, listener, certificate, presence: Presence::default(), passkeys, _lock: lock })
     }
 
     /// A one-time registration link, if nobody has registered yet.
@@ -117,24 +127,26 @@ impl Server {
     pub fn local_url(&self) -> Url {
         let ip = self.address.ip();
         let host = if ip.is_unspecified() { "127.0.0.1".to_owned() } else { url_host(ip) };
-        format!("http://{host}:{}/", self.address.port()).parse().expect("an IP address and a port make an address")
+        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        format!("{scheme}://{host}:{}/", self.address.port()).parse().expect("an IP address and a port make an address")
     }
 
     /// Serves until told to end; then lets requests finish, but not for ever.
     pub async fn serve(self) -> std::io::Result<()> {
-        let Self { state, listener, presence, passkeys, .. } = self;
+        let Self { state, listener, certificate, presence, passkeys, .. } = self;
         state.tasks.spawn(auth::audit::keep_short(state.db.clone(), state.shutdown.clone()));
+        state.tasks.spawn(keeping::retention::work(state.clone()));
         state.tasks.spawn(dispatch::work(state.clone(), presence.clone()));
         state.tasks.spawn(experiments::conduct::work(state.clone()));
         state.tasks.spawn(runs::api::trash::sweep(state.clone()));
         state.tasks.spawn(runs::rejudge::work(state.clone()));
-        let app = router(&state, presence, &passkeys).into_make_service_with_connect_info::<SocketAddr>();
-        let end = state.shutdown.clone();
-        let serving = axum::serve(listener, app).with_graceful_shutdown(end.clone().cancelled_owned());
-        tokio::select! {
-            done = serving.into_future() => done?,
-            () = async { end.cancelled().await; tokio::time::sleep(GRACE).await } => {
-                tracing::warn!("some connections did not end in time");
+        let app = router(&state, presence, &passkeys);
+        match certificate {
+            None => serve_until(listener, app, &state.shutdown).await?,
+            Some(certificate) => {
+                let door = certificate.door(listener);
+                state.tasks.spawn(certificate.keep_fresh(state.shutdown.clone()));
+                serve_until(door, app, &state.shutdown).await?;
             }
         }
         state.tasks.close();
@@ -147,6 +159,23 @@ impl Server {
     }
 }
 
+/// Serves until told to end, and a little longer those who are being served then.
+async fn serve_until<L>(listener: L, app: Router, end: &CancellationToken) -> std::io::Result<()>
+where
+    L: Listener<Addr = SocketAddr>,
+    Peer: for<'a> Connected<IncomingStream<'a, L>>,
+{
+    let app = app.into_make_service_with_connect_info::<Peer>();
+    let serving = axum::serve(listener, app).with_graceful_shutdown(end.clone().cancelled_owned());
+    tokio::select! {
+        done = serving.into_future() => done,
+        () = async { end.cancelled().await; tokio::time::sleep(GRACE).await } => {
+            tracing::warn!("some connections did not end in time");
+            Ok(())
+        }
+    }
+}
+
 fn url_host(ip: std::net::IpAddr) -> String {
     match ip {
         std::net::IpAddr::V4(ip) => ip.to_string(),
@@ -155,7 +184,8 @@ fn url_host(ip: std::net::IpAddr) -> String {
 }
 
 fn public_url(config: &Config, address: SocketAddr) -> Url {
-    let local = || format!("http://localhost:{}/", address.port()).parse().expect("a port makes an address");
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    let local = || format!("{scheme}://localhost:{}/", address.port()).parse().expect("a port makes an address");
     config.public_url.clone().unwrap_or_else(local)
 }
 
@@ -189,6 +219,7 @@ fn api(state: &AppState, presence: &Presence, passkeys: &Passkeys) -> (Router<Ap
         .merge(reports::api())
         .merge(shares::api())
         .merge(trends::api())
+        .merge(keeping::api())
         .merge(dispatch::api(presence.clone(), state.config.max_summary_bytes))
         .split_for_parts()
 }
@@ -199,9 +230,9 @@ pub fn router(state: &AppState, presence: Presence, passkeys: &Passkeys) -> Rout
     let document = Arc::new(document);
     let openapi = move |_: Read| async move { Json(Arc::unwrap_or_clone(document)) };
     Router::new()
-        .route("/healthz", get(healthz))
         .route("/api/v1/openapi.json", get(openapi))
         .merge(api)
+        .merge(keeping::probes(presence.clone()))
         .merge(auth::pages())
         .merge(runs::pages(state.config.max_summary_bytes))
         .merge(experiments::pages(presence.clone()))
@@ -221,16 +252,6 @@ pub fn router(state: &AppState, presence: Presence, passkeys: &Passkeys) -> Rout
         .merge(web::assets::router())
         .layer(axum::middleware::from_fn(web::headers::secure))
         .layer(axum::middleware::from_fn(web::request::name))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.meters), meters::count))
         .with_state(state.clone())
-}
-
-/// Whether the server and its store can be reached.
-async fn healthz(_: Public, State(state): State<AppState>) -> error::Result<&'static str> {
-    db_answers(&state.db).await?;
-    Ok("ok")
-}
-
-async fn db_answers(db: &Db) -> error::Result<()> {
-    auth::queries::any_user(&db.read).await?;
-    Ok(())
 }

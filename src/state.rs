@@ -7,7 +7,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 use uuid::Uuid;
 
-use crate::{config::Config, db::Db, limits::Limits, underway::Underway};
+use crate::{config::Config, db::Db, limits::Limits, meters::Meters, underway::Underway};
 
 /// Cheap to clone: the pools and handles of one server.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct AppState {
     pub public_url: Arc<Url>,
     /// How often somebody may try to get in.
     pub limits: Arc<Limits>,
+    /// How long requests take.
+    pub meters: Arc<Meters>,
     /// What happens to runs, as it happens.
     pub events: Events,
     /// The runs that agents work on, as they go.

@@ -1,9 +1,17 @@
 //! HTTP to a server: JSON in and out, errors as sentences. Used by the daemon and by the commands.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject},
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// Speaks to one server with one secret.
@@ -13,6 +21,25 @@ pub struct Client {
     base: reqwest::Url,
     secret: Option<String>,
     tls: Option<Arc<ClientConfig>>,
+}
+
+/// Whom a client trusts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// PEM: CAs besides those of this machine.
+    pub ca_file: Option<PathBuf>,
+    /// Where it does without TLS.
+    pub plain: Plain,
+}
+
+/// Where plain HTTP will do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Plain {
+    /// Within this machine.
+    #[default]
+    Loopback,
+    /// Everywhere: somebody said so.
+    Anywhere,
 }
 
 /// Why a request was not done.
@@ -34,10 +61,27 @@ pub enum Fault {
         /// The innermost cause.
         cause: String,
     },
+    /// The secret would be read by whoever stands between.
+    #[error(
+        "{url} is another machine, and plain HTTP shows secrets and results to whoever stands between; use https, or say \
+         --insecure-http if nobody can"
+    )]
+    Plain {
+        /// The server.
+        url: String,
+    },
+    /// The CA's file.
+    #[error("the CA's file {file} can't be used: {cause}")]
+    CaFile {
+        /// Which file.
+        file: String,
+        /// Why.
+        cause: String,
+    },
     /// No certificate could be checked here.
     #[error(
         "{url} can't be trusted: this machine has no CA certificates; install them (Debian: ca-certificates), or name \
-         a file with your own in SSL_CERT_FILE"
+         a file with your own in SSL_CERT_FILE or by --ca-file"
     )]
     NoTrust {
         /// The server.
@@ -66,10 +110,18 @@ pub fn prepare_tls() {
 }
 
 impl Client {
-    /// For the server at an address.
+    /// For the server at an address, trusting the CAs of this machine and nothing without TLS but this machine.
     pub fn new(base: &reqwest::Url, secret: Option<String>) -> Result<Self, Fault> {
+        Self::trusting(base, secret, &Trust::default())
+    }
+
+    /// For the server at an address, trusting whom one is told to.
+    pub fn trusting(base: &reqwest::Url, secret: Option<String>, trust: &Trust) -> Result<Self, Fault> {
         prepare_tls();
-        let tls = if base.scheme() == "https" { Some(trust(base)?) } else { None };
+        if base.scheme() != "https" && trust.plain == Plain::Loopback && !is_here(base) {
+            return Err(Fault::Plain { url: base.to_string() });
+        }
+        let tls = if base.scheme() == "https" { Some(trusted(base, trust.ca_file.as_deref())?) } else { None };
         let builder = reqwest::Client::builder();
         let builder = match &tls {
             Some(tls) => builder.tls_backend_preconfigured(ClientConfig::clone(tls)),
@@ -147,9 +199,20 @@ impl Client {
     }
 }
 
-/// Trusts the CAs of this machine, or those in the file that `SSL_CERT_FILE` names: a team's own may be in either.
-fn trust(base: &reqwest::Url) -> Result<Arc<ClientConfig>, Fault> {
+/// Whether an address is on this machine, by what it says.
+fn is_here(base: &reqwest::Url) -> bool {
+    let host = base.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    address.map_or_else(|_| host == "localhost" || host.ends_with(".localhost"), |ip| ip.to_canonical().is_loopback())
+}
+
+/// Trusts the CAs of this machine, or those in the file that `SSL_CERT_FILE` names, and those in a file that somebody
+/// named besides: a team's own may be in any of them.
+fn trusted(base: &reqwest::Url, ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, Fault> {
     let mut roots = RootCertStore::empty();
+    if let Some(file) = ca_file {
+        add_all(&mut roots, file).map_err(|cause| Fault::CaFile { file: file.display().to_string(), cause })?;
+    }
     // Of the many on a machine one or the other may be of a kind that nobody reads any more.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
@@ -158,11 +221,20 @@ fn trust(base: &reqwest::Url) -> Result<Arc<ClientConfig>, Fault> {
     Ok(Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()))
 }
 
+fn add_all(roots: &mut RootCertStore, file: &Path) -> Result<(), String> {
+    let certificates = CertificateDer::pem_file_iter(file).map_err(|fault| fault.to_string())?;
+    for certificate in certificates {
+        let certificate = certificate.map_err(|fault| fault.to_string())?;
+        roots.add(certificate).map_err(|fault| fault.to_string())?;
+    }
+    if roots.is_empty() { Err("there is no certificate in it".to_owned()) } else { Ok(()) }
+}
+
 /// What went wrong, with the way out where the other side showed a certificate of a CA that is not known here.
 pub(crate) fn with_way_out(cause: String) -> String {
     // The latter where the CA is another one of the same name.
     if cause.contains("UnknownIssuer") || cause.contains("BadSignature") {
-        format!("{cause}; if its CA is your own, name the CA's file in SSL_CERT_FILE")
+        format!("{cause}; if its CA is your own, name the CA's file in SSL_CERT_FILE or by --ca-file")
     } else {
         cause
     }
@@ -179,4 +251,47 @@ fn innermost(fault: &dyn std::error::Error) -> String {
         fault = source;
     }
     fault.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(url: &str, trust: &Trust) -> Option<String> {
+        let url = url.parse().expect("an address");
+        Client::trusting(&url, None, trust).err().map(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn plain_http_is_for_this_machine_unless_somebody_says_otherwise() {
+        let careful = Trust::default();
+        for here in [
+            "http://127.0.0.1:8377/",
+            "http://127.8.8.8/",
+            "http://[::1]:1/",
+            "http://localhost/",
+            "http://b.localhost/",
+        ] {
+            assert_eq!(refused(here, &careful), None, "{here}");
+        }
+        let elsewhere = [
+            "http://bench.example.com/",
+            "http://192.0.2.1/",
+            "http://[2001:db8::1]/",
+            "http://localhost.example.com/",
+        ];
+        for elsewhere in elsewhere {
+            let told = refused(elsewhere, &careful).expect("refused");
+            assert!(told.starts_with(elsewhere) && told.contains("--insecure-http"), "{told}");
+            assert_eq!(refused(elsewhere, &Trust { plain: Plain::Anywhere, ..Trust::default() }), None);
+        }
+    }
+
+    #[test]
+    fn a_cas_file_that_is_none_is_named() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let trust = Trust { ca_file: Some(file.path().to_owned()), ..Trust::default() };
+        let told = refused("https://bench.example.com/", &trust).expect("refused");
+        assert!(told.contains(&file.path().display().to_string()) && told.contains("no certificate in it"), "{told}");
+    }
 }

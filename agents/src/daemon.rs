@@ -19,10 +19,11 @@ use tokio::{
     time::{MissedTickBehavior, interval, timeout},
 };
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::{
-    client::Client,
+    client::{Client, Trust},
     conditions::ground::Quiet,
     courier::Courier,
     inspection,
@@ -54,6 +55,8 @@ const LAST_DELIVERY: Duration = Duration::from_secs(5);
 pub struct Options {
     /// The server's address, http or https.
     pub server: reqwest::Url,
+    /// Whom it takes for the server.
+    pub trust: Trust,
     /// The key that the server's owner made for it.
     pub key: String,
     /// The folder of its spool and of its runs.
@@ -92,7 +95,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     let guard = options.steady.as_ref().map(|steady| Guard::start(&steady.guard));
     let _guard = guard.transpose().context("the guard of --steady-cpu can't be started")?;
     let spool = Spool::open(options.state.join("spool")).context("the spool can't be opened")?;
-    let client = Client::new(&options.server, Some(options.key.clone()))?;
+    let client = Client::trusting(&options.server, Some(options.key.clone()), &options.trust)?;
     let tls = client.tls();
     let courier = Courier::new(client, spool.clone());
     let (running, watched) = watch::channel(None);
@@ -281,12 +284,16 @@ impl Daemon {
     fn start(&mut self, job: Box<Job>) {
         let cancel = CancellationToken::new();
         let (bench, report, stop) = (Arc::clone(&self.bench), self.report.clone(), cancel.clone());
-        let done = tokio::spawn(async move {
+        // Whatever is told of it carries its id.
+        let span = tracing::info_span!("run", id = %job.run);
+        let work = async move {
             let on_phase = |phase| drop(report.send(Report::Phase(job.run, phase)));
+            tracing::info!(target = job.target, size = job.size.name, "a run begins");
             let outcome = work::run(&job, &bench, &stop, on_phase).await;
+            tracing::info!(ended = ?outcome.ended, "a run is over");
             let _ = report.send(Report::Over(Box::new(outcome)));
-        });
-        self.job = Some((cancel, done));
+        };
+        self.job = Some((cancel, tokio::spawn(work.instrument(span))));
     }
 
     fn inspect(&mut self, id: Uuid, scenario: Box<Scenario>) {

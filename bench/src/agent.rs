@@ -11,6 +11,7 @@ use brewbench::{
     fleet::{AgentList, NewAgentKey},
 };
 use brewbench_agent::{
+    client::Trust,
     conditions::ground::Quiet,
     daemon::{self, CGROUPS, Options},
     session::Accepts,
@@ -51,6 +52,7 @@ pub async fn work_apart(mut arguments: impl Iterator<Item = std::ffi::OsString>)
     let options = Options {
         server: text(next("name the server")?)?.parse()?,
         key: text(next("name the key")?)?,
+        trust: Trust::default(),
         state: PathBuf::from(next("name the state folder")?),
         targets: PathBuf::from(next("name the folder of the manifests")?),
         k6: None,

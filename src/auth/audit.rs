@@ -113,11 +113,19 @@ pub enum Deed {
     ExperimentCancelled,
     /// Of an experiment.
     RepetitionsAdded,
+    /// A copy of the database.
+    BackupMade,
+    /// A backup took the place of the database.
+    Restored,
+    /// How long series are kept.
+    SeriesRuleSet,
+    /// Series were thinned or deleted by that rule.
+    SeriesReduced,
 }
 
 impl Deed {
     /// All of them, for lists.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 38] = [
         Self::LoggedIn,
         Self::LoginRefused,
         Self::LoggedOut,
@@ -152,6 +160,10 @@ impl Deed {
         Self::ExperimentResumed,
         Self::ExperimentCancelled,
         Self::RepetitionsAdded,
+        Self::BackupMade,
+        Self::Restored,
+        Self::SeriesRuleSet,
+        Self::SeriesReduced,
     ];
 
     /// The words for columns, JSON and pages.
@@ -191,6 +203,10 @@ impl Deed {
             Self::ExperimentResumed => "experiment resumed",
             Self::ExperimentCancelled => "experiment cancelled",
             Self::RepetitionsAdded => "repetitions added",
+            Self::BackupMade => "backup made",
+            Self::Restored => "database restored",
+            Self::SeriesRuleSet => "rule for series set",
+            Self::SeriesReduced => "series reduced",
         }
     }
 }
@@ -234,10 +250,13 @@ pub const OWNER: &str = "owner of the data folder";
 /// Who did not get as far as having a name.
 pub const SOMEBODY: &str = "somebody";
 
+/// Who reduces series: nobody is asked each time.
+pub const SERIES_RULE: &str = "rule for series";
+
 /// Whether a person may have this name: none that the log has for somebody else.
 pub fn is_name_of_a_person(name: &str) -> bool {
     let name = name.to_lowercase();
-    name != OWNER && name != SOMEBODY && !name.starts_with("token ")
+    ![OWNER, SOMEBODY, SERIES_RULE].contains(&name.as_str()) && !name.starts_with("token ")
 }
 
 /// One entry of the log.

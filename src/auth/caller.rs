@@ -1,6 +1,6 @@
 //! Extractors that prove who calls. Cookies count only for requests from our own pages.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use axum::{
     extract::{ConnectInfo, FromRequestParts},
@@ -19,6 +19,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     state::AppState,
+    web::request::Peer,
 };
 
 /// The cookie that carries a session's secret.
@@ -202,14 +203,26 @@ async fn person(parts: &Parts, state: &AppState) -> Result<SignedIn> {
     Ok(SignedIn { caller, user_id: user.id, session })
 }
 
-/// Where a request comes from: the other end of its connection, or, behind a proxy that says so, what the proxy saw. Of
-/// `X-Forwarded-For` only the last entry is the proxy's own; whoever calls can write those before it.
+/// Where a request comes from: the other end of its connection, or, where that is a proxy that is trusted, what the proxy
+/// saw. Of `X-Forwarded-For` only the last entry is the proxy's own, and the one before it where the last is a trusted proxy
+/// again; whoever calls can write the others.
 pub fn address(parts: &Parts, state: &AppState) -> Option<IpAddr> {
-    if state.config.behind_proxy {
-        let last = parts.headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
-        return last.rsplit(',').next()?.trim().parse().ok();
+    let ConnectInfo(Peer(peer)) = parts.extensions.get::<ConnectInfo<Peer>>()?;
+    let proxies = &state.config.proxies;
+    let mut nearest = peer.ip().to_canonical();
+    if !proxies.have(nearest) {
+        return Some(nearest);
     }
-    parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip().to_canonical())
+    let lists: Vec<_> = parts.headers.get_all("x-forwarded-for").iter().collect();
+    for list in lists.into_iter().rev() {
+        for entry in list.to_str().ok()?.rsplit(',') {
+            nearest = entry.trim().parse::<IpAddr>().ok()?.to_canonical();
+            if !proxies.have(nearest) {
+                return Some(nearest);
+            }
+        }
+    }
+    Some(nearest)
 }
 
 /// The secret of an `Authorization: Bearer` header.

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::Context;
 use brewbench_agent::{
+    client::Trust,
     conditions::ground::Quiet,
     daemon::{self, CGROUPS, Options, SteadyOptions},
     session::Accepts,
@@ -16,13 +17,13 @@ use brewbench_agent::{
 use clap::Args;
 use url::Url;
 
-use super::duration;
-use crate::signal;
+use super::{TrustFlags, duration};
+use crate::{logs::Log, signal};
 
 /// Starts the agent of this machine.
 #[derive(Debug, Args)]
 pub struct Agent {
-    /// The server's address; for https the CAs of this machine are trusted, or those in the file that `SSL_CERT_FILE` names
+    /// The server's address
     #[arg(long, env = "BREWBENCH_SERVER")]
     server: Url,
     /// The key that `brewbench agent-key new NAME` printed
@@ -31,6 +32,11 @@ pub struct Agent {
     /// The folder of its results on their way and of its runs
     #[arg(long, env = "BREWBENCH_STATE", default_value = "/var/lib/brewbench-agent")]
     state: PathBuf,
+    /// How the log is written
+    #[arg(long, env = "BREWBENCH_LOG", value_enum, default_value_t)]
+    log: Log,
+    #[command(flatten)]
+    trust: TrustFlags,
     #[command(flatten)]
     tools: Tools,
 }
@@ -81,7 +87,9 @@ impl Tools {
         let longest = quiet_wait.map_or(Quiet::default().longest, Duration::from_secs_f64);
         let quiet = Quiet { limit_cores: quiet_limit, longest };
         let steady = if steady_cpu { Some(SteadyOptions { sysfs, guard: guard(&state)? }) } else { None };
-        Ok(Options { server, key, state, targets, k6, accepts, cgroups: CGROUPS.into(), quiet, steady })
+        // Of a server within this machine; who dials further says whom to trust.
+        let trust = Trust::default();
+        Ok(Options { server, trust, key, state, targets, k6, accepts, cgroups: CGROUPS.into(), quiet, steady })
     }
 
     /// For somebody who sits and waits: a machine that is not quiet is waited for no longer than a second, unless it was
@@ -100,10 +108,16 @@ fn guard(state: &Path) -> anyhow::Result<Vec<OsString>> {
 }
 
 impl Agent {
+    /// How the log is to be written.
+    pub fn log(&self) -> Log {
+        self.log
+    }
+
     /// Lives until it is told to end.
     pub async fn run(self) -> anyhow::Result<()> {
-        let Self { server, key, state, tools } = self;
-        daemon::run(tools.options(server, key, state)?, signal::end()).await
+        let Self { server, key, state, log: _, trust, tools } = self;
+        let options = Options { trust: trust.into(), ..tools.options(server, key, state)? };
+        daemon::run(options, signal::end()).await
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use brewbench_agent::client::Client;
+use brewbench_agent::client::{Client, Plain, Trust};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -26,19 +26,33 @@ pub struct Kept {
     pub url: Url,
     /// An API token.
     pub token: String,
+    /// The file of a CA that is trusted as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<PathBuf>,
+    /// Whether somebody said that plain HTTP will do.
+    #[serde(default)]
+    pub insecure_http: bool,
 }
 
 impl Connection {
     /// To the server that is meant; what is not given is taken from the last login.
-    pub fn open(url: Option<Url>, token: Option<String>) -> anyhow::Result<Self> {
-        let kept = Kept::load()?;
-        let (kept_url, kept_token) = kept.map_or((None, None), |kept| (Some(kept.url), Some(kept.token)));
-        // A kept token belongs to the kept server and is shown to no other.
-        let kept_token = kept_token.filter(|_| url.is_none() || url == kept_url);
-        let Some(url) = url.or(kept_url) else {
+    pub fn open(url: Option<Url>, token: Option<String>, trust: Trust) -> anyhow::Result<Self> {
+        // What is kept belongs to the kept server: no other is shown the token or trusted like it.
+        let kept = Kept::load()?.filter(|kept| url.as_ref().is_none_or(|url| *url == kept.url));
+        let Some(url) = url.or_else(|| kept.as_ref().map(|kept| kept.url.clone())) else {
             bail!("which server? Log in once with `brewbench login URL`, or set BREWBENCH_URL and BREWBENCH_TOKEN");
         };
-        Ok(Self { client: Client::new(&url, token.or(kept_token))? })
+        let (token, trust) = match kept {
+            Some(kept) => (
+                token.or(Some(kept.token)),
+                Trust {
+                    ca_file: trust.ca_file.or(kept.ca_file),
+                    plain: if kept.insecure_http { Plain::Anywhere } else { trust.plain },
+                },
+            ),
+            None => (token, trust),
+        };
+        Ok(Self { client: Client::trusting(&url, token, &trust)? })
     }
 }
 

@@ -4,7 +4,9 @@ pub mod agent;
 pub mod agent_key;
 pub mod agent_restore;
 pub mod audit;
+pub mod backup;
 pub mod baseline;
+pub mod check;
 pub mod compare;
 pub mod connection;
 pub mod duration;
@@ -17,8 +19,10 @@ pub mod load;
 pub mod login;
 pub mod progress;
 pub mod report;
+pub mod restore;
 pub mod run;
 pub mod scenario;
+pub mod series_rule;
 pub mod serve;
 pub mod share;
 pub mod size;
@@ -29,12 +33,15 @@ pub mod trend;
 pub mod user;
 mod view;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
+use brewbench_agent::client::{Plain, Trust};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use serde::Serialize;
 
 pub use connection::Connection;
+
+use crate::logs::Log;
 
 /// Benchmarks HTTP server implementations and puts them side by side.
 #[derive(Debug, Parser)]
@@ -111,6 +118,14 @@ enum Command {
     /// Who did what
     #[command(subcommand)]
     Audit(audit::Audit),
+    /// Copy a server's database into a file, while it goes on
+    Backup(backup::Backup),
+    /// Put a backup in the place of a data folder's database
+    Restore(restore::Restore),
+    /// Look the database of a data folder over
+    Check(check::Check),
+    /// How long series are kept
+    SeriesRule(series_rule::SeriesRuleOf),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -121,21 +136,41 @@ enum Command {
 /// Given to every command that speaks to a server.
 #[derive(Clone, Debug, Args)]
 pub struct Common {
-    /// The server's address; `SSL_CERT_FILE` names the file of a CA of your own [default: that of the last login]
+    /// The server's address [default: that of the last login]
     #[arg(long, env = "BREWBENCH_URL", global = true)]
     url: Option<url::Url>,
     /// An API token [default: that of the last login]
     #[arg(long, env = "BREWBENCH_TOKEN", hide_env_values = true, global = true)]
     token: Option<String>,
+    #[command(flatten)]
+    trust: TrustFlags,
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
 }
 
+/// Whom to trust, given to whatever speaks to a server.
+#[derive(Clone, Debug, Default, Args)]
+pub struct TrustFlags {
+    /// PEM file of a CA that is trusted as well, where the server's certificate is from one of your own
+    #[arg(long, env = "BREWBENCH_CA_FILE", value_name = "FILE", global = true)]
+    ca_file: Option<PathBuf>,
+    /// Speak plain HTTP also to another machine: whoever stands between reads and changes everything
+    #[arg(long, env = "BREWBENCH_INSECURE_HTTP", global = true)]
+    insecure_http: bool,
+}
+
+impl From<TrustFlags> for Trust {
+    fn from(flags: TrustFlags) -> Self {
+        let TrustFlags { ca_file, insecure_http } = flags;
+        Self { ca_file, plain: if insecure_http { Plain::Anywhere } else { Plain::Loopback } }
+    }
+}
+
 impl Common {
     /// To the server that is meant.
     pub fn connect(&self) -> anyhow::Result<Connection> {
-        Connection::open(self.url.clone(), self.token.clone())
+        Connection::open(self.url.clone(), self.token.clone(), self.trust.clone().into())
     }
 
     /// Prints for scripts or for people.
@@ -150,6 +185,15 @@ impl Common {
 }
 
 impl Cli {
+    /// How the log is to be written: those that go on for long can be told.
+    pub fn log(&self) -> Log {
+        match &self.command {
+            Command::Serve(serve) => serve.log(),
+            Command::Agent(agent) => agent.log(),
+            _ => Log::default(),
+        }
+    }
+
     /// Does what was asked for.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
@@ -174,6 +218,10 @@ impl Cli {
             Command::Token(token) => token.run().await?,
             Command::User(user) => user.run().await?,
             Command::Audit(audit) => audit.run().await?,
+            Command::Backup(backup) => backup.run().await?,
+            Command::Restore(restore) => restore.run().await?,
+            Command::Check(check) => return check.run().await,
+            Command::SeriesRule(rule) => rule.run().await?,
             Command::Completions { shell } => {
                 clap_complete::generate(shell, &mut Self::command(), "brewbench", &mut std::io::stdout());
             }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::agent::Tools;
-use crate::{config::Config, owner, server::Server, signal};
+use crate::{config::Config, logs::Log, networks::Networks, owner, server::Server, signal, tls::CertificateFiles};
 
 /// Starts the server.
 #[derive(Debug, Args)]
@@ -22,9 +22,20 @@ pub struct Serve {
     /// How browsers reach it [default: http://localhost:PORT]
     #[arg(long, env = "BREWBENCH_PUBLIC_URL")]
     public_url: Option<Url>,
-    /// Callers' addresses are what the proxy before it adds to X-Forwarded-For
-    #[arg(long, env = "BREWBENCH_BEHIND_PROXY")]
-    behind_proxy: bool,
+    /// Whose X-Forwarded-For is believed: proxies by address or network, separated by commas; without any, those on this
+    /// machine
+    #[arg(long, env = "BREWBENCH_BEHIND_PROXY", value_name = "NETWORKS", num_args = 0..=1, require_equals = true,
+        default_value = "", default_missing_value = "loopback", hide_default_value = true)]
+    behind_proxy: Networks,
+    /// Speak TLS with this certificate, PEM, with those between it and its CA; read anew when it changes
+    #[arg(long, env = "BREWBENCH_TLS_CERT", value_name = "FILE", requires = "tls_key", conflicts_with = "local_agent")]
+    tls_cert: Option<PathBuf>,
+    /// Its private key, PEM
+    #[arg(long, env = "BREWBENCH_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// How the log is written
+    #[arg(long, env = "BREWBENCH_LOG", value_enum, default_value_t)]
+    log: Log,
     /// The largest summary that is taken, in bytes
     #[arg(long, default_value_t = 16 * 1024 * 1024)]
     max_summary_bytes: usize,
@@ -36,10 +47,27 @@ pub struct Serve {
 }
 
 impl Serve {
+    /// How the log is to be written.
+    pub fn log(&self) -> Log {
+        self.log
+    }
+
     /// Serves until it is told to end.
     pub async fn run(self) -> anyhow::Result<()> {
-        let Self { listen, data, public_url, behind_proxy, max_summary_bytes, local_agent, tools } = self;
-        let config = Config { public_url, max_summary_bytes, behind_proxy, ..Config::new(listen, data) };
+        let Self {
+            listen,
+            data,
+            public_url,
+            behind_proxy: proxies,
+            tls_cert,
+            tls_key,
+            log: _,
+            max_summary_bytes,
+            local_agent,
+            tools,
+        } = self;
+        let tls = tls_cert.zip(tls_key).map(|(chain, key)| CertificateFiles { chain, key });
+        let config = Config { public_url, max_summary_bytes, proxies, tls, ..Config::new(listen, data) };
         let end = signal::end();
         let server = Server::start(config, CancellationToken::new()).await?;
         eprintln!("brewbench listens on {}, open {}", server.address, server.state.public_url);

@@ -4,6 +4,7 @@ pub mod agents;
 pub mod differences;
 pub mod disk;
 pub mod home;
+pub mod keeping;
 pub mod limits;
 pub mod queries;
 pub mod scenarios;
@@ -37,6 +38,7 @@ pub fn pages(presence: Presence) -> Router<AppState> {
         .route("/scenarios/{name}/limits", post(limits::set))
         .route("/scenarios/{name}/differences", get(scenarios::compare))
         .route("/settings", get(settings::index))
+        .route("/settings/series", post(keeping::set_series))
         .route("/settings/scheme", post(settings::choose_scheme))
         .layer(Extension(presence))
 }

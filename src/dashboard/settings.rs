@@ -12,7 +12,7 @@ use axum::{
 use axum_extra::extract::CookieJar;
 use url::form_urlencoded;
 
-use super::{disk::Disk, queries};
+use super::{disk::Disk, keeping::KeepingPart, queries};
 use crate::{
     auth::{Read, Scope, api::INVITE_LIFE_MS},
     error::{Error, Result},
@@ -37,6 +37,7 @@ struct SettingsPage {
     versions: Vec<(String, String)>,
     /// None where the folder can't be read.
     disk: Option<Disk>,
+    keeping: KeepingPart,
     /// Only for administrators.
     folder: Option<String>,
 }
@@ -105,6 +106,7 @@ pub async fn index(
         limits: limits(&state),
         versions: versions(&state, &presence).await?,
         disk: Disk::of(folder).await.inspect_err(|fault| tracing::warn!(%fault, "the data folder can't be read")).ok(),
+        keeping: KeepingPart::read(&state, &caller).await?,
         folder: Some(shown).filter(|_| caller.scope >= Scope::Admin),
     };
     Ok(page.into_response())

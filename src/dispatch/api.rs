@@ -5,6 +5,7 @@ use axum::{
     extract::{Path, State},
 };
 use brewbench_agent::wire::outcome::Outcome;
+use tracing::Instrument;
 
 use crate::{
     error::{Error, ErrorBody, Input, Result},
@@ -29,9 +30,11 @@ pub async fn result(
     if outcome.run.to_string() != id {
         return Err(Error::Invalid(format!("run: the body is about {}, the address about {id}", outcome.run)));
     }
-    let settled = ingest::settle(&state.db, &caller.name, &outcome).await?;
-    if let Some(why) = &settled.why {
-        tracing::info!(run = id, why, "a result that does not count");
+    let span = tracing::info_span!("run", id);
+    let settled = ingest::settle(&state.db, &caller.name, &outcome).instrument(span).await?;
+    match &settled.why {
+        Some(why) => tracing::info!(run = id, agent = caller.name, why, "a result that does not count"),
+        None => tracing::info!(run = id, agent = caller.name, "a result is stored"),
     }
     // It may be done again.
     state.work.notify_one();

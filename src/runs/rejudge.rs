@@ -1,7 +1,8 @@
 //! Judging runs anew from what is stored, in portions: when the limits of a scenario were changed, and when somebody
 //! asks for it.
 //!
-//! A run that has no figures keeps its verdict, for no limit bears on it. What limits a run was judged by stands in the
+//! A run that has no figures keeps its verdict, for no limit bears on it; so does one whose series was thinned or deleted
+//! because it is old. What limits a run was judged by stands in the
 //! store beside it, in the same transaction as the verdict, and a change of limits between reading and writing is seen.
 
 use std::{
@@ -47,7 +48,7 @@ pub struct Rejudged {
     pub judged: usize,
     /// Those whose verdict is another one now.
     pub changed: Vec<VerdictChange>,
-    /// Those that keep their verdict because what is stored of them can't be read.
+    /// Those that keep their verdict because what is stored of them can't be read, or is not all there any more.
     pub damaged: Vec<DamagedRun>,
     /// What `after` must be for the next portion; null after the last.
     pub next: Option<i64>,
@@ -88,6 +89,8 @@ struct Stored {
     summary: Option<Vec<u8>>,
     evidence: Option<Vec<u8>>,
     series: Option<Vec<u8>>,
+    /// Its series is not what it was judged by.
+    is_reduced: bool,
 }
 
 /// A run and what it is worth now, or why that can't be told.
@@ -133,7 +136,8 @@ async fn read(db: &Db, which: Which<'_>, after: i64) -> Result<(Vec<Stored>, Lim
         let summary = queries::summary(&db.read, &candidate.id).await?;
         let evidence = queries::evidence(&db.read, &candidate.id).await?;
         let series = queries::series(&db.read, &candidate.id).await?;
-        stored.push(Stored { candidate, summary, evidence, series });
+        let is_reduced = queries::reductions::of(&db.read, &candidate.id).await?.is_some();
+        stored.push(Stored { candidate, summary, evidence, series, is_reduced });
     }
     Ok((stored, limits))
 }
@@ -153,6 +157,9 @@ fn judge_all(stored: Vec<Stored>, limits: &LimitsBy) -> Verdicts {
 
 impl Stored {
     fn material(&self) -> std::result::Result<Material, String> {
+        if self.is_reduced {
+            return Err("its series was thinned or deleted because it is old".to_owned());
+        }
         let summary = self.summary.as_deref().ok_or("its summary is not there")?;
         let summary = blob::unpack(summary).map_err(|fault| format!("its summary can't be unpacked: {fault}"))?;
         let summary = summary::parse(&summary).map_err(|fault| format!("its summary can't be read: {fault}"))?;

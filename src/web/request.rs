@@ -1,15 +1,29 @@
 //! One request, by a name that stands in the answer, on error pages and in the log.
 
+use std::net::SocketAddr;
+
 use axum::{
-    extract::Request,
+    extract::{Request, connect_info::Connected},
     http::{HeaderName, HeaderValue},
     middleware::Next,
     response::Response,
+    serve::IncomingStream,
 };
+use tokio::net::TcpListener;
 use tracing::Instrument;
 
 /// The header that carries the name.
 pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The other end of a connection, whoever stands there.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer(pub SocketAddr);
+
+impl Connected<IncomingStream<'_, TcpListener>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Self {
+        Self(*stream.remote_addr())
+    }
+}
 
 tokio::task_local! {
     static ID: String;

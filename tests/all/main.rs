@@ -17,6 +17,7 @@ mod harness;
 mod headers;
 mod history;
 mod import;
+mod keeping;
 mod live;
 mod migrations;
 mod new_run;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use brewbench::{
     auth::{Role, Scope, caller::SECURE_SESSION_COOKIE},
     config::{Rate, Rates},
+    networks::Networks,
 };
 use brewbench_agent::wire::now_ms;
 use reqwest::Method;
@@ -293,7 +294,7 @@ async fn the_log_is_read_page_by_page_and_exported_whole_and_safe_for_spreadshee
 #[tokio::test]
 async fn whoever_tries_too_often_is_told_to_wait_and_the_others_go_on() {
     let app = App::with(|config| {
-        config.behind_proxy = true;
+        config.proxies = Networks::loopback();
         config.rates = Rates { sign_in: Rate::new(3, 1), wrong_secrets: Rate::new(3, 1) };
     })
     .await;
@@ -335,6 +336,28 @@ async fn nobody_can_write_an_address_of_his_own_unless_a_proxy_stands_before_the
     let list = admin.get("/api/v1/audit?what=agent+key+made").await.ok().json();
     let local = SocketAddr::from(([127, 0, 0, 1], 0)).ip().to_string();
     assert_eq!(list["entries"][0]["address"], local);
+}
+
+/// Where somebody stands who says that she was forwarded, as the log has it.
+async fn seen_from(proxies: &str, forwarded: &str) -> Value {
+    let app = App::with(|config| config.proxies = proxies.parse().expect("networks")).await;
+    let admin = app.admin().await;
+    let request = admin.request(&Method::POST, "/api/v1/agent-keys").header("x-forwarded-for", forwarded);
+    Answer::of(request.json(&json!({"name": "rack"}))).await.ok();
+    admin.get("/api/v1/audit?what=agent+key+made").await.ok().json()["entries"][0]["address"].clone()
+}
+
+#[tokio::test]
+async fn only_what_trusted_proxies_add_is_believed() {
+    for (proxies, forwarded, address) in [
+        ("loopback", "203.0.113.9, 192.0.2.7", "192.0.2.7"),
+        ("127.0.0.1,192.0.2.0/24", "198.51.100.1, 203.0.113.9, 192.0.2.7", "203.0.113.9"),
+        ("127.0.0.1,192.0.2.0/24", "192.0.2.8, 192.0.2.7", "192.0.2.8"),
+        ("192.0.2.0/24", "203.0.113.9", "127.0.0.1"),
+        ("", "203.0.113.9", "127.0.0.1"),
+    ] {
+        assert_eq!(seen_from(proxies, forwarded).await, address, "{proxies}: {forwarded}");
+    }
 }
 
 #[tokio::test]

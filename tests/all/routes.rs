@@ -31,6 +31,8 @@ use Needs::{Admin, AgentKey, Keeper, Nothing, Person, Read, Submit};
 const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/", Read),
     ("GET", "/healthz", Nothing),
+    ("GET", "/readyz", Nothing),
+    ("GET", "/metrics", Read),
     ("GET", "/login", Nothing),
     ("GET", "/register", Nothing),
     ("POST", "/logout", Person),
@@ -119,6 +121,7 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/scenarios/{name}/differences", Read),
     ("GET", "/settings", Read),
     ("POST", "/settings/scheme", Read),
+    ("POST", "/settings/series", Admin),
     ("GET", "/agents", Read),
     ("POST", "/agents", Admin),
     ("GET", "/agents/{name}", Read),
@@ -216,6 +219,10 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/api/v1/trends/{target}/{cell}", Read),
     ("PUT", "/api/v1/trends/{target}/{cell}/changes/{run}", Submit),
     ("DELETE", "/api/v1/trends/{target}/{cell}/changes/{run}", Submit),
+    ("GET", "/api/v1/backup", Admin),
+    ("GET", "/api/v1/series-rule", Read),
+    ("PUT", "/api/v1/series-rule", Admin),
+    ("DELETE", "/api/v1/series-rule", Admin),
     ("GET", "/api/v1/agent/channel", AgentKey),
     ("PUT", "/api/v1/agent/runs/{id}/result", AgentKey),
 ];

@@ -9,12 +9,24 @@ use std::{
 const FOLDERS: [&str; 3] = ["src", "agents", "tests"];
 
 /// The slices of the server, and the tables that each writes.
-const SLICES: [(&str, &[&str]); 14] = [
+const SLICES: [(&str, &[&str]); 15] = [
     ("web", &[]),
     ("auth", &["user", "passkey", "invite", "session", "token", "audit"]),
     ("catalog", &["target", "target_colour", "machine_size", "scenario_revision"]),
     ("fleet", &["agent"]),
-    ("runs", &["run", "run_phase", "run_summary", "run_evidence", "run_label", "saved_view"]),
+    (
+        "runs",
+        &[
+            "run",
+            "run_phase",
+            "run_summary",
+            "run_evidence",
+            "run_series",
+            "run_series_reduced",
+            "run_label",
+            "saved_view",
+        ],
+    ),
     ("baselines", &["baseline", "baseline_run"]),
     ("experiments", &["experiment"]),
     ("dispatch", &[]),
@@ -23,6 +35,7 @@ const SLICES: [(&str, &[&str]); 14] = [
     ("reports", &[]),
     ("shares", &["share"]),
     ("trends", &["trend_judgement"]),
+    ("keeping", &["series_rule"]),
     ("dashboard", &[]),
 ];
 
@@ -181,6 +194,7 @@ fn the_arrows_between_slices_point_one_way() {
         must_not_use(above, &["experiments", "dispatch", "fleet"]);
     }
     must_not_use("src/trends", &["experiments", "dispatch", "fleet"]);
+    must_not_use("src/keeping", &["experiments", "dispatch", "compare", "gate", "reports", "shares", "trends"]);
     must_not_use("src/dashboard", &["dispatch"]);
     for (slice, _) in SLICES.iter().filter(|(slice, _)| *slice != "dashboard") {
         must_not_use(&format!("src/{slice}"), &["dashboard"]);

@@ -1,12 +1,17 @@
-//! A server behind a proxy that speaks TLS with a certificate of the team's own CA.
+//! TLS with a certificate of the team's own CA: a proxy before the server, and the server itself.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
+use brewbench::{auth::Scope, tls::CertificateFiles};
 use brewbench_agent::client::prepare_tls;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::{
     ServerConfig,
-    pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
+    pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -19,7 +24,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use crate::harness::{
-    App,
+    Actor, App,
     program::{Done, Running, Tools, brewbench},
     submit::{plan_with, reaches, submit},
 };
@@ -54,8 +59,17 @@ impl Proxy {
     }
 }
 
-/// A CA's certificate, and what a server needs to show one of `localhost` that it signed.
-fn certificates() -> (String, Arc<ServerConfig>) {
+/// A certificate of `localhost`, signed by a CA of its own.
+struct Made {
+    /// Of the CA, PEM.
+    ca: String,
+    /// Of the server, PEM.
+    chain: String,
+    der: CertificateDer<'static>,
+    key: KeyPair,
+}
+
+fn made() -> Made {
     let key = || KeyPair::generate().expect("a key");
     let mut of_ca = CertificateParams::new(Vec::new()).expect("no names");
     of_ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -64,9 +78,15 @@ fn certificates() -> (String, Arc<ServerConfig>) {
     let own = key();
     let of_server = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
     let signed = of_server.signed_by(&own, &ca).expect("a certificate");
-    let secret = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(own.serialize_der()));
-    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![signed.der().clone()], secret);
-    (ca.pem(), Arc::new(config.expect("a configuration")))
+    Made { ca: ca.pem(), chain: signed.pem(), der: signed.der().clone(), key: own }
+}
+
+/// A CA's certificate, and what a server needs to show one of `localhost` that it signed.
+fn certificates() -> (String, Arc<ServerConfig>) {
+    let Made { ca, der, key, .. } = made();
+    let secret = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![der], secret);
+    (ca, Arc::new(config.expect("a configuration")))
 }
 
 async fn pass_on(listener: TcpListener, acceptor: TlsAcceptor, server: String) {
@@ -94,17 +114,46 @@ async fn commands_trust_the_teams_own_ca_where_they_are_told_of_it_and_nobody_el
     let mut trusting = list();
     trusting.env("SSL_CERT_FILE", &proxy.ca);
     assert_eq!(Done::of(trusting).await.json(), json!({"runs": []}));
+    let mut told = list();
+    told.arg("--ca-file").arg(&proxy.ca).env("SSL_CERT_FILE", "/dev/null").env("SSL_CERT_DIR", "/nonexistent");
+    assert_eq!(Done::of(told).await.json(), json!({"runs": []}));
 
     let other = Proxy::before(&app).await;
     let mut deceived = list();
     deceived.env("SSL_CERT_FILE", &other.ca);
     let said = Done::of(deceived).await.refused(1);
-    assert!(said.contains("UnknownIssuer; if its CA is your own, name the CA's file in SSL_CERT_FILE"), "{said}");
+    assert!(
+        said.contains("UnknownIssuer; if its CA is your own, name the CA's file in SSL_CERT_FILE or by --ca-file"),
+        "{said}"
+    );
 
     let mut empty = list();
     empty.env("SSL_CERT_FILE", "/dev/null").env("SSL_CERT_DIR", "/nonexistent");
     let said = Done::of(empty).await.refused(1);
     assert!(said.contains("this machine has no CA certificates") && said.contains("SSL_CERT_FILE"), "{said}");
+}
+
+#[tokio::test]
+async fn a_login_keeps_whom_to_trust() {
+    let app = App::start().await;
+    let proxy = Proxy::before(&app).await;
+    let (token, home) = (app.reader().await.secret().to_owned(), tempfile::tempdir().expect("a folder"));
+    let alone = |arguments: &[&str]| {
+        let mut command = brewbench(arguments);
+        command
+            .env("XDG_CONFIG_HOME", home.path())
+            .env("SSL_CERT_FILE", "/dev/null")
+            .env("SSL_CERT_DIR", "/nonexistent");
+        command
+    };
+    let (ca, folder) = (proxy.ca.file_name().expect("a name"), proxy.ca.parent().expect("a folder"));
+    let mut login = alone(&["login", &proxy.url, "--token", &token, "--ca-file"]);
+    login.arg(ca).current_dir(folder);
+    Done::of(login).await.ok();
+    assert_eq!(Done::of(alone(&["run", "list", "--json"])).await.json(), json!({"runs": []}));
+    let other = Proxy::before(&app).await;
+    let said = Done::of(alone(&["run", "list", "--url", &other.url])).await.refused(1);
+    assert!(said.contains("no CA certificates"), "{said}");
 }
 
 fn agent(proxy: &Proxy, key: &str, state: &TempDir, tools: &Tools) -> Command {
@@ -120,7 +169,7 @@ async fn an_agent_does_its_work_over_tls() {
     let proxy = Proxy::before(&app).await;
     let (key, state) = (app.key("far-away").await, tempfile::tempdir().expect("a folder"));
     let mut command = agent(&proxy, &key, &state, &tools);
-    command.env("SSL_CERT_FILE", &proxy.ca);
+    command.arg("--ca-file").arg(&proxy.ca).args(["--log", "json"]);
     let agent = Running::start(command);
     agent.says("connected").await;
     let user = app.user().await;
@@ -132,6 +181,11 @@ async fn an_agent_does_its_work_over_tls() {
     let (_, runs) = submit(&user, &plan_with(&json!({"targets": ["rust-hyper"]}))).await;
     let run = reaches(&app, &user, &runs[0], "finished").await;
     assert!(run["requests"].as_u64().is_some_and(|requests| requests > 0), "{run}");
+    // Whatever its log says of a run carries the run's id.
+    let said = agent.said();
+    let over = said.lines().find(|line| line.contains("a run is over")).expect("a line");
+    let over: serde_json::Value = serde_json::from_str(over).expect("JSON");
+    assert_eq!(over["spans"], json!([{"name": "run", "id": runs[0]}]));
 }
 
 #[tokio::test]
@@ -146,4 +200,83 @@ async fn an_agent_does_not_show_its_key_to_a_server_that_it_does_not_trust() {
     agent.says("name the CA's file in").await;
     let agents = app.reader().await.get("/api/v1/agents").await.ok().json();
     assert_eq!(agents["agents"][0]["connected"], false);
+}
+
+/// A certificate of `localhost` and its key as files; gives its CA, PEM.
+fn certificate_in(folder: &Path) -> (CertificateFiles, String) {
+    let made = made();
+    let files = CertificateFiles { chain: folder.join("chain.pem"), key: folder.join("key.pem") };
+    fs::write(&files.key, made.key.serialize_pem()).expect("a file");
+    fs::write(&files.chain, &made.chain).expect("a file");
+    (files, made.ca)
+}
+
+/// Somebody who trusts a CA and no other.
+fn trusting(app: &App, ca: &str, token: &str) -> reqwest::RequestBuilder {
+    let ca = reqwest::Certificate::from_pem(ca.as_bytes()).expect("a certificate");
+    let http = reqwest::Client::builder().no_proxy().tls_certs_only([ca]).build().expect("a client");
+    let port = app.url.port().expect("a port");
+    http.get(format!("https://localhost:{port}/api/v1/runs")).bearer_auth(token)
+}
+
+#[tokio::test]
+async fn a_server_with_a_certificate_speaks_tls_and_takes_a_new_one_without_dropping_anybody() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (files, first) = certificate_in(folder.path());
+    let app = App::with(|config| config.tls = Some(files)).await;
+    assert_eq!((app.url.scheme(), app.state.public_url.scheme()), ("https", "https"));
+    let token = app.token_secret(Scope::Read, None).await;
+    // Who connects and says nothing keeps nobody waiting.
+    let _silent = TcpStream::connect(("127.0.0.1", app.url.port().expect("a port"))).await.expect("a connection");
+    let asked = trusting(&app, &first, &token);
+    let kept = asked.try_clone().expect("a request");
+    assert!(asked.send().await.expect("an answer").status().is_success());
+
+    let plain = Actor::nobody(&app.url.as_str().replacen("https", "http", 1).parse().expect("an address"));
+    plain.request(&reqwest::Method::GET, "/healthz").send().await.expect_err("no TLS, no answer");
+
+    // Half of a new one is none.
+    fs::write(folder.path().join("key.pem"), made().key.serialize_pem()).expect("a file");
+    let (_, second) = certificate_in(folder.path());
+    app.until("the new certificate", async || trusting(&app, &second, &token).send().await.ok()).await;
+    assert!(kept.send().await.expect("the old connection goes on").status().is_success());
+    let anew = trusting(&app, &first, &token).send().await;
+    assert!(anew.is_err(), "who connects now sees the new one");
+}
+
+#[tokio::test]
+async fn a_server_says_which_of_its_files_is_no_certificate() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (files, _) = certificate_in(folder.path());
+    let data = folder.path().join("data").display().to_string();
+    let serve = |cert: &Path, key: &Path| {
+        let mut command = brewbench(&["serve", "--listen", "127.0.0.1:0", "--data", &data]);
+        command.arg("--tls-cert").arg(cert).arg("--tls-key").arg(key);
+        command
+    };
+    let said = Done::of(serve(&files.chain, &folder.path().join("nothing"))).await.refused(1);
+    assert!(said.contains("nothing can't be read"), "{said}");
+    let said = Done::of(serve(&files.key, &files.key)).await.refused(1);
+    assert!(said.contains("key.pem has no certificate in it"), "{said}");
+    let said = Done::of(brewbench(&["serve", "--data", &data, "--tls-cert", "x"])).await.refused(2);
+    assert!(said.contains("--tls-key"), "{said}");
+}
+
+#[tokio::test]
+async fn plain_http_to_another_machine_is_refused_before_a_secret_is_shown() {
+    // An address for documentation: nobody answers there, and nobody is asked.
+    let run = |more: &[&str]| {
+        let mut command = brewbench(&[&["run", "list", "--url", "http://192.0.2.1/"], more].concat());
+        command.env("BREWBENCH_TOKEN", "bbt_x");
+        command
+    };
+    let said = Done::of(run(&[])).await.refused(1);
+    assert!(said.contains("plain HTTP shows secrets") && said.contains("--insecure-http"), "{said}");
+    let state = tempfile::tempdir().expect("a folder");
+    if let Some(tools) = Tools::find() {
+        let mut command = brewbench(&["agent", "--server", "http://192.0.2.1/"]);
+        command.arg("--state").arg(state.path()).arg("--k6").arg(&tools.k6).env("BREWBENCH_AGENT_KEY", "bba_x");
+        let said = Done::of(command).await.refused(1);
+        assert!(said.contains("--insecure-http"), "{said}");
+    }
 }

@@ -15,10 +15,12 @@ use crate::{
     auth::Read,
     error::{Asked, Error, ErrorBody, Result},
     runs::{
-        Run, queries,
+        Run,
+        queries::{self, reductions},
         series::{SeriesBody, table},
     },
     state::AppState,
+    web::moment::exact,
 };
 
 /// How it is written.
@@ -40,7 +42,12 @@ pub async fn series(
     Asked(wish): Asked<SeriesAs>,
 ) -> Result<Response> {
     let run = found(&state, &id).await?;
-    let series = known(&state, &run).await?.ok_or_else(|| Error::NotFound(format!("series of run {id:?}")))?;
+    let Some(series) = known(&state, &run).await? else {
+        let gone = reductions::of(&state.db.read, &id)
+            .await?
+            .map(|(_, at)| format!(": it was old and deleted {}", exact(Some(at))));
+        return Err(Error::NotFound(format!("series of run {id:?}{}", gone.unwrap_or_default())));
+    };
     let body = SeriesBody::new(&id, &series);
     let name = |end: &str| {
         let disposition = format!("attachment; filename=\"{}-series.{end}\"", id.replace(['"', '\\'], ""));

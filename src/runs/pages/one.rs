@@ -35,6 +35,7 @@ use crate::{
         queries::{
             self,
             judgements::{self, JudgedBy},
+            reductions,
         },
     },
     state::AppState,
@@ -75,6 +76,8 @@ pub struct RunView {
     rules: Option<Rules>,
     charts: Vec<Chart>,
     story: Option<Story>,
+    /// What was done to its series because it is old, and when.
+    reduced: Option<(&'static str, Moment)>,
     /// How many repetitions its cell has.
     repetitions: usize,
     enforced: String,
@@ -117,6 +120,8 @@ pub(super) struct Stored {
     pub(super) cell: Vec<Run>,
     pub(super) marks: Marks,
     judged: Option<JudgedBy>,
+    /// What was done to its series, and when, unix ms.
+    reduced: Option<(String, i64)>,
 }
 
 impl Stored {
@@ -134,7 +139,8 @@ impl Stored {
         let rate = run.id.parse().ok().and_then(|id| state.underway.rate(id));
         let judged = judgements::judged_by(pool, &run.id).await?;
         let phases = queries::phases(pool, &run.id).await?;
-        Ok(Self { phases, summary, evidence, series, rate, cell, marks, judged })
+        let reduced = reductions::of(pool, &run.id).await?;
+        Ok(Self { phases, summary, evidence, series, rate, cell, marks, judged, reduced })
     }
 }
 
@@ -146,7 +152,7 @@ impl RunView {
     }
 
     pub(super) fn new(run: Run, stored: Stored, scope: Scope, now: i64) -> Self {
-        let Stored { phases, summary, evidence, series, rate, cell, marks, judged } = stored;
+        let Stored { phases, summary, evidence, series, rate, cell, marks, judged, reduced } = stored;
         let mark = marks.of(&run.target);
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
         Self {
@@ -160,6 +166,9 @@ impl RunView {
             rules: judged.map(|judged| Rules::new(&run, &judged)),
             charts: charts::charts(&run, mark, &cell, summary.as_ref(), series.as_ref()),
             story: series.and_then(|series| Story::new(&run, mark, series)),
+            reduced: reduced.map(|(how, at)| {
+                (if how == "thin" { "thinned to points of ten seconds" } else { "deleted" }, moment::ago(Some(at)))
+            }),
             repetitions: cell.iter().map(|other| other.repetition).collect::<BTreeSet<_>>().len(),
             enforced: machine::enforced(&run),
             stages: stages::stages(&phases, now),

@@ -6,6 +6,7 @@
 pub mod table;
 #[cfg(test)]
 pub(crate) mod tests;
+pub mod thin;
 
 use brewbench_agent::{
     series::histogram::{Histogram, quantile::Quantile},

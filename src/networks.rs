@@ -1,0 +1,118 @@
+//! Addresses and networks, as somebody names those that are trusted.
+
+use std::{fmt, net::IpAddr, str::FromStr};
+
+/// All addresses that begin with the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    first: IpAddr,
+    bits: u8,
+}
+
+impl Network {
+    /// Whether an address lies in it.
+    pub fn has(&self, address: IpAddr) -> bool {
+        match (self.first, address.to_canonical()) {
+            (IpAddr::V4(first), IpAddr::V4(other)) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(self.bits)).unwrap_or(0);
+                (first.to_bits() ^ other.to_bits()) & mask == 0
+            }
+            (IpAddr::V6(first), IpAddr::V6(other)) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(self.bits)).unwrap_or(0);
+                (first.to_bits() ^ other.to_bits()) & mask == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("{text:?} is no address such as 10.0.0.7 or fd00::7, and no network such as 10.0.0.0/8");
+        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let first: IpAddr = address.trim().parse().map_err(|_| bad())?;
+        let most = if first.is_ipv4() { 32 } else { 128 };
+        let bits = bits.map_or(Ok(most), str::parse).map_err(|_| bad())?;
+        if bits > most { Err(bad()) } else { Ok(Self { first, bits }) }
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.first, self.bits)
+    }
+}
+
+/// Several of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Networks(Vec<Network>);
+
+impl Networks {
+    /// The machine itself.
+    ///
+    /// # Panics
+    /// Never: both are networks.
+    pub fn loopback() -> Self {
+        "127.0.0.0/8,::1".parse().expect("two networks")
+    }
+
+    /// Whether an address lies in one of them.
+    pub fn have(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.has(address))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromStr for Networks {
+    type Err = String;
+
+    /// Separated by commas; `loopback` is the machine itself.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut all = Vec::new();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            match part {
+                // As the flag was set in the environment when it had no value.
+                "loopback" | "true" | "1" => all.extend(Self::loopback().0),
+                "false" | "0" => {}
+                part => all.push(part.parse()?),
+            }
+        }
+        Ok(Self(all))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn have(networks: &str, address: &str) -> bool {
+        let networks: Networks = networks.parse().expect("networks");
+        networks.have(address.parse().expect("an address"))
+    }
+
+    #[test]
+    fn an_address_is_in_a_network_if_it_begins_like_it() {
+        assert!(have("10.0.0.0/8", "10.255.1.2") && !have("10.0.0.0/8", "11.0.0.1"));
+        assert!(have("192.0.2.7", "192.0.2.7") && !have("192.0.2.7", "192.0.2.6"));
+        assert!(have("192.0.2.7", "::ffff:192.0.2.7"), "an IPv4 address in IPv6 clothes");
+        assert!(have("fd00::/8, 192.0.2.0/31", "fd12::1") && !have("fd00::/8", "fe80::1"));
+        assert!(have("0.0.0.0/0", "203.0.113.9") && !have("0.0.0.0/0", "::1") && have("::/0", "::1"));
+    }
+
+    #[test]
+    fn loopback_has_a_name_and_nobody_is_trusted_by_mistake() {
+        for loopback in ["loopback", "true"] {
+            assert!(have(loopback, "127.0.0.1") && have(loopback, "::1") && !have(loopback, "192.0.2.1"), "{loopback}");
+        }
+        assert!("false".parse::<Networks>().expect("none").is_empty() && !have("", "127.0.0.1"));
+        for bad in ["10.0.0.0/33", "10.0.0/8", "::1/129", "proxy", "10.0.0.0/-1", "10.0.0.0/"] {
+            assert!(bad.parse::<Networks>().is_err(), "{bad}");
+        }
+    }
+}
