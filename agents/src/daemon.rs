@@ -27,6 +27,7 @@ use crate::{
     courier::Courier,
     inspection,
     k6::K6,
+    key::Keys,
     leftovers,
     link::{Heard, Link},
     lock, machine,
@@ -54,8 +55,8 @@ const LAST_DELIVERY: Duration = Duration::from_secs(5);
 pub struct Options {
     /// The server's address, http or https.
     pub server: reqwest::Url,
-    /// The key that the server's owner made for it.
-    pub key: String,
+    /// The key that the server's owner made for it; none where the state folder has one from an earlier start.
+    pub key: Option<String>,
     /// The folder of its spool and of its runs.
     pub state: PathBuf,
     /// The folder of its manifests.
@@ -92,14 +93,16 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     let guard = options.steady.as_ref().map(|steady| Guard::start(&steady.guard));
     let _guard = guard.transpose().context("the guard of --steady-cpu can't be started")?;
     let spool = Spool::open(options.state.join("spool")).context("the spool can't be opened")?;
-    let client = Client::new(&options.server, Some(options.key.clone()))?;
-    let tls = client.tls();
-    let courier = Courier::new(client, spool.clone());
+    let keys = Keys::open(&options.state, options.key.as_deref())?;
+    let client = Client::new(&options.server, Some(keys.current().await))?;
+    tokio::select! {
+        settled = keys.settle(&client) => settled?,
+        () = shutdown.cancelled() => return Ok(()),
+    }
+    let courier = Courier::new(client.clone(), spool.clone());
     let (running, watched) = watch::channel(None);
     let link = Link {
-        server: options.server,
-        tls,
-        key: options.key,
+        client: client.clone(),
         hello,
         spool: spool.clone(),
         running: watched,
@@ -120,6 +123,8 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         outbox,
         running,
         report,
+        keys: Arc::new(keys),
+        client,
         job: None,
         inspection: None,
     };
@@ -170,6 +175,7 @@ async fn prepare(options: &Options) -> anyhow::Result<(Workbench, Hello)> {
         any_scenario: options.accepts == Accepts::AnyScenario,
         running: None,
         holds: Vec::new(),
+        life: Some(Uuid::new_v4()),
     };
     let steady = options.steady.as_ref().map(|steady| Steady::new(&steady.sysfs, &options.state)).transpose();
     let steady = steady.map_err(anyhow::Error::msg)?;
@@ -206,6 +212,8 @@ struct Daemon {
     outbox: mpsc::UnboundedSender<AgentMessage>,
     running: watch::Sender<Option<RunId>>,
     report: mpsc::UnboundedSender<Report>,
+    keys: Arc<Keys>,
+    client: Client,
     job: Option<(CancellationToken, JoinHandle<()>)>,
     inspection: Option<(CancellationToken, JoinHandle<()>)>,
 }
@@ -269,6 +277,7 @@ impl Daemon {
                     self.say(AgentMessage::Done { run });
                 }
                 Effect::Forget => self.forget_job().await,
+                Effect::ChangeKey => self.change_key(),
             }
         }
     }
@@ -304,6 +313,16 @@ impl Daemon {
             cancel.cancel();
             let _ = done.await;
         }
+    }
+
+    /// The server asks again at the next connection if it comes to nothing.
+    fn change_key(&self) {
+        let (keys, client) = (Arc::clone(&self.keys), self.client.clone());
+        tokio::spawn(async move {
+            if let Err(fault) = keys.change(&client).await {
+                tracing::error!(%fault, "the agent keeps its key");
+            }
+        });
     }
 
     async fn forget_job(&mut self) {

@@ -55,6 +55,8 @@ pub enum Effect {
     Keep(RunId),
     /// Forget the outcome of the job that was in work: the run was handed back.
     Forget,
+    /// Make another key and use it, beside whatever goes on.
+    ChangeKey,
 }
 
 /// What an agent knows of its own doing; outlives connections.
@@ -107,6 +109,7 @@ impl Session {
                 self.work = Work::None;
                 vec![inspected(id, finding)]
             }
+            Input::Server(ServerMessage::ChangeKey) => vec![Effect::ChangeKey],
             Input::Server(_) | Input::Phase(..) | Input::Inspected(..) => Vec::new(),
             Input::Over(run) => self.over(run),
             Input::Beat => vec![Effect::Send(AgentMessage::Heartbeat { running: self.running() })],

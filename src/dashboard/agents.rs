@@ -15,7 +15,7 @@ use crate::{
     auth::{Admin, Caller, MadeSecret, Read, Scope},
     catalog,
     error::{Error, Result},
-    fleet::{self, About, Agent, Presence, api::make_key},
+    fleet::{self, About, Agent, Presence, Standing, api::make_key},
     runs::{self, pages::line::Line},
     state::AppState,
     web::{
@@ -75,17 +75,35 @@ struct AgentPage {
 }
 
 impl AgentPage {
+    fn may_manage(&self) -> bool {
+        self.scope >= Scope::Admin
+    }
+
     fn may_revoke(&self) -> bool {
-        self.scope >= Scope::Admin && self.view.agent.revoked_at_ms.is_none()
+        self.may_manage() && self.view.agent.revoked_at_ms.is_none()
+    }
+
+    /// Whether there is a key of its own that it could change, and it is not about to.
+    fn may_change_key(&self) -> bool {
+        let Agent { enrols_until_ms, key_change_asked_at_ms, .. } = &self.view.agent;
+        self.may_revoke() && enrols_until_ms.is_none() && key_change_asked_at_ms.is_none()
+    }
+
+    fn takes_runs(&self) -> bool {
+        self.view.agent.standing == Standing::Enabled
+    }
+
+    fn is_disabled(&self) -> bool {
+        self.view.agent.standing == Standing::Disabled
     }
 }
 
 /// An agent with what it does now.
 #[derive(Debug)]
-struct View {
-    agent: Agent,
+pub(super) struct View {
+    pub(super) agent: Agent,
     /// The run that it was given.
-    doing: Option<Line>,
+    pub(super) doing: Option<Line>,
 }
 
 impl View {
@@ -95,19 +113,52 @@ impl View {
 
     /// Since when it is where it is.
     fn since(&self) -> Moment {
-        moment::ago(self.agent.revoked_at_ms.or(self.agent.last_seen_at_ms).or(Some(self.agent.created_at_ms)))
+        let Agent { revoked_at_ms, standing, standing_at_ms, last_seen_at_ms, created_at_ms, .. } = &self.agent;
+        let disabled_at_ms = standing_at_ms.filter(|_| *standing == Standing::Disabled);
+        moment::ago(revoked_at_ms.or(disabled_at_ms).or(*last_seen_at_ms).or(Some(*created_at_ms)))
     }
 
     fn since_word(&self) -> &'static str {
         match self.agent.state() {
-            "connected" => "dialled in",
+            "connected" | "drained" => "dialled in",
+            "disabled" => "disabled",
             "away" => "last seen",
             "revoked" => "revoked",
             _ => "key made",
         }
     }
 
-    fn address(&self) -> String {
+    /// What somebody has said of it that keeps runs from it: a sentence.
+    fn held_back(&self) -> Option<String> {
+        let by = self.agent.standing_by.as_deref().map_or(String::new(), |by| format!(" by {by}"));
+        match self.agent.standing {
+            Standing::Enabled => None,
+            Standing::Drained if self.doing.is_some() => {
+                Some(format!("It was drained{by}: it finishes what it does and gets nothing more."))
+            }
+            Standing::Drained => Some(format!("It was drained{by}: it gets no runs.")),
+            Standing::Disabled => Some(format!("It was disabled{by}: it is not let in.")),
+        }
+    }
+
+    /// Its labels as people type them.
+    fn labels(&self) -> String {
+        self.agent.labels.join(", ")
+    }
+
+    /// How it stands with its key: a sentence.
+    fn key(&self) -> String {
+        let Agent { revoked_at_ms, enrols_until_ms, key_at_ms, key_change_asked_at_ms, .. } = &self.agent;
+        match (revoked_at_ms, enrols_until_ms, key_change_asked_at_ms) {
+            (Some(_), ..) => "revoked".to_owned(),
+            (_, Some(until), _) => format!("one-time, until {}", moment::exact(Some(*until))),
+            (.., Some(_)) if self.agent.connected => "about to be changed".to_owned(),
+            (.., Some(_)) => "to be changed when it connects next".to_owned(),
+            _ => key_at_ms.map_or("given to it".to_owned(), |at| format!("its own, since {}", moment::exact(Some(at)))),
+        }
+    }
+
+    pub(super) fn address(&self) -> String {
         address::segment(&self.agent.name)
     }
 
@@ -234,7 +285,8 @@ pub async fn show(
     Ok(page.into_response())
 }
 
-async fn found(state: &AppState, presence: &Presence, name: &str) -> Result<View> {
+/// The agent of this name with what it does, or a 404.
+pub(super) async fn found(state: &AppState, presence: &Presence, name: &str) -> Result<View> {
     let mut all = views(state, presence).await?.into_iter();
     all.find(|view| view.agent.name == name).ok_or_else(|| Error::NotFound(format!("agent {name:?}")))
 }

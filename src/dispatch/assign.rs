@@ -12,11 +12,16 @@ use brewbench_agent::{
     },
 };
 
-use super::{lease_end, tell};
+use super::{
+    lease_end,
+    queue::why::{Needs, lack},
+    tell,
+};
 use crate::{
     catalog,
     error::{Error, Result},
-    fleet::{Connected, Presence},
+    experiments::fits::Source,
+    fleet::Presence,
     runs::{
         load,
         queries::leases::{self, HeldRun, QueuedRun},
@@ -33,9 +38,11 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
     // A run that one agent just declined would come straight back to it.
     let mut tried = HashSet::new();
     for run in leases::queued(&state.db.read).await? {
-        let job = job(state, &run).await?;
-        let able = presence.list().into_iter().find(|(name, agent)| agent.is_free() && can(name, agent, &run, &job));
+        let needs = needs(&run)?;
+        let able =
+            presence.list().into_iter().find(|(name, agent)| agent.is_free() && lack(&needs, name, agent).is_none());
         let Some((name, agent)) = able else { continue };
+        let job = job(state, &run).await?;
         if tried.insert(run.id.clone())
             && leases::lease(&state.db.write, &run.id, &name, now_ms(), lease_end(state)).await?
         {
@@ -51,12 +58,17 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
     Ok(())
 }
 
-fn can(name: &str, agent: &Connected, run: &QueuedRun, job: &Job) -> bool {
-    run.wanted_agent.as_deref().is_none_or(|wanted| wanted == name)
-        && !agent.declined.contains(&job.run)
-        && agent.offers(&job.target)
-        && agent.lacks(job.size.vcpus, job.size.memory_bytes).is_none()
-        && (agent.hello.any_scenario || scenarios::is_bundled(&job.scenario))
+fn needs(run: &QueuedRun) -> Result<Needs<'_>> {
+    let is_bundled = scenarios::comes_along(&run.scenario_sha256);
+    Ok(Needs {
+        run: run.id.parse().map_err(Error::internal)?,
+        target: &run.target,
+        size: &run.size_name,
+        vcpus: run.vcpus,
+        memory_bytes: run.memory_bytes.cast_unsigned(),
+        source: if is_bundled { Source::Bundled } else { Source::User },
+        agent: run.wanted_agent.as_deref(),
+    })
 }
 
 async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {

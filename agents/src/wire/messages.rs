@@ -108,6 +108,8 @@ pub enum ServerMessage {
         /// The run.
         run: RunId,
     },
+    /// Make yourself another key. Said again at each connection until it was used.
+    ChangeKey,
 }
 
 /// An agent's introduction.
@@ -131,6 +133,9 @@ pub struct Hello {
     pub running: Option<RunId>,
     /// Runs that it still holds: the one in work, and those whose outcome waits to be sent.
     pub holds: Vec<RunId>,
+    /// Names this process: another one with the same key is somebody else. Older agents do not say it.
+    #[serde(default)]
+    pub life: Option<Uuid>,
 }
 
 /// What the agent's machine is.
@@ -205,6 +210,7 @@ mod tests {
             any_scenario: false,
             running: None,
             holds: vec![RunId::now()],
+            life: Some(RunId::now().0),
         }
     }
 
@@ -250,6 +256,7 @@ mod tests {
         survives(&ServerMessage::Refused { reason: "upgrade".to_owned() });
         survives(&ServerMessage::Heartbeat);
         survives(&ServerMessage::Cancel { run });
+        survives(&ServerMessage::ChangeKey);
         survives(&ServerMessage::Inspect { id: run.0, scenario: Box::new(scenario) });
     }
 }

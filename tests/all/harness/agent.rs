@@ -152,6 +152,7 @@ pub fn hello() -> Hello {
         any_scenario: false,
         running: None,
         holds: Vec::new(),
+        life: Some(RunId::now().0),
     }
 }
 
