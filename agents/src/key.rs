@@ -162,17 +162,13 @@ impl Keys {
         };
         client.change_secret(&kept.key);
         let request = client.request(method, path).json(&NewKey { key_sha256: hashed(&next) });
-        match client.send(request).await {
-            Ok(_) => {}
-            // It was taken before, and used: only the file was not written any more.
-            Err(Fault::Refused { status: StatusCode::UNAUTHORIZED, .. }) if is_known(client, &next).await => {}
-            Err(Fault::Refused { status, sentence }) if is_final(status) => {
-                if kept.key.starts_with(ONE_TIME) {
-                    self.put_back();
-                }
-                return Err(Obstacle::Final(refusal(client, status, &sentence, kept)));
-            }
-            Err(fault) => return Err(Obstacle::Passing(fault.to_string())),
+        // One that is unknown may have been replaced before: only the file was not written any more.
+        let told = client.send(request).await.map(drop);
+        let is_unknown = matches!(&told, Err(Fault::Refused { status, .. }) if *status == StatusCode::UNAUTHORIZED);
+        if let Err(fault) = told
+            && !(is_unknown && is_known(client, &next).await)
+        {
+            return Err(self.obstacle(client, fault, kept));
         }
         let settled = Kept { key: next.clone(), given_sha256: kept.given_sha256.clone(), next: None };
         save(&self.file, &settled).map_err(|fault| self.not_written(&fault))?;
@@ -185,6 +181,18 @@ impl Keys {
         }
         tracing::info!(file = %self.file.display(), "the agent has a key of its own");
         Ok(())
+    }
+
+    fn obstacle(&self, client: &Client, fault: Fault, kept: &Kept) -> Obstacle {
+        match fault {
+            Fault::Refused { status, sentence } if is_final(status) => {
+                if kept.key.starts_with(ONE_TIME) {
+                    self.put_back();
+                }
+                Obstacle::Final(refusal(client, status, &sentence, kept))
+            }
+            fault => Obstacle::Passing(fault.to_string()),
+        }
     }
 
     /// The file as it was before a key that turned out to be none.

@@ -261,6 +261,16 @@ mod tests {
         assert!(matches!(&start(&mut session, &job)[..], [Effect::Send(AgentMessage::Declined { .. })]));
     }
 
+    #[test]
+    fn a_key_is_changed_whatever_else_goes_on() {
+        let (mut session, job) = (Session::new(Accepts::AnyScenario), job());
+        for _ in 0..2 {
+            assert_eq!(session.step(Input::Server(ServerMessage::ChangeKey)), [Effect::ChangeKey]);
+            start(&mut session, &job);
+        }
+        assert_eq!(session.running(), Some(job.run));
+    }
+
     fn inspect(session: &mut Session, id: Uuid, scenario: &Scenario) -> Vec<Effect> {
         session.step(Input::Server(ServerMessage::Inspect { id, scenario: Box::new(scenario.clone()) }))
     }

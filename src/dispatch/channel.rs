@@ -86,7 +86,8 @@ async fn converse(mut socket: WebSocket, name: &str, state: &AppState, presence:
     let busy = take_stock(state, name, &hello, &outbox).await?;
     let (heard, ears) = signs::channel(());
     let agent = Connected {
-        standing: Standing::Enabled,
+        // Unknown or revoked since it proved who it is: it gets nothing, and will be told.
+        standing: fleet::queries::standing(&state.db.read, name).await?.unwrap_or(Standing::Disabled),
         ears,
         connection,
         clock_offset_ms: hello.now_ms - now,
@@ -99,21 +100,8 @@ async fn converse(mut socket: WebSocket, name: &str, state: &AppState, presence:
     };
     tracing::info!(agent = name, k6 = agent.hello.k6_version, "agent connected");
     presence.enter(name, agent);
-    // Only now: what somebody says of it meanwhile is either read here or reaches who has entered.
-    match fleet::queries::standing(&state.db.read, name).await? {
-        Some(Standing::Disabled) | None => presence.cut(name),
-        Some(standing) => presence.set_standing(name, standing),
-    }
-    state.events.agents_changed();
-    state.work.notify_one();
-    // Only now, so that who was welcomed is on every page. Jobs wait in the inbox meanwhile.
-    let heartbeat_ms = u64::try_from(HEARTBEAT.as_millis()).unwrap_or(u64::MAX);
-    say(&mut socket, &ServerMessage::Welcome { protocol: PROTOCOL, name: name.to_owned(), heartbeat_ms }).await;
-    if fleet::queries::wants_key_change(&state.db.read, name).await? {
-        presence.send(name, ServerMessage::ChangeKey);
-    }
     let visit = Visit { name, connection, state, presence, heard };
-    let done = visit.serve(socket, inbox, close).await;
+    let done = visit.stay(socket, inbox, close).await;
     presence.leave(name, connection);
     state.events.agents_changed();
     fleet::queries::seen(&state.db.write, name, now_ms()).await?;
@@ -178,6 +166,29 @@ struct Visit<'a> {
 }
 
 impl Visit<'_> {
+    async fn stay(
+        &self,
+        mut socket: WebSocket,
+        inbox: mpsc::UnboundedReceiver<ServerMessage>,
+        close: CancellationToken,
+    ) -> Result<()> {
+        let Self { name, state, presence, .. } = *self;
+        // What somebody has said of it since it was asked: from now on that reaches who has entered.
+        match fleet::queries::standing(&state.db.read, name).await? {
+            Some(Standing::Disabled) | None => presence.cut(name),
+            Some(standing) => presence.set_standing(name, standing),
+        }
+        state.events.agents_changed();
+        state.work.notify_one();
+        // Only now, so that who was welcomed is on every page. Jobs wait in the inbox meanwhile.
+        let heartbeat_ms = u64::try_from(HEARTBEAT.as_millis()).unwrap_or(u64::MAX);
+        say(&mut socket, &ServerMessage::Welcome { protocol: PROTOCOL, name: name.to_owned(), heartbeat_ms }).await;
+        if fleet::queries::wants_key_change(&state.db.read, name).await? {
+            say(&mut socket, &ServerMessage::ChangeKey).await;
+        }
+        self.serve(socket, inbox, close).await
+    }
+
     async fn serve(
         &self,
         mut socket: WebSocket,

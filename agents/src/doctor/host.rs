@@ -19,8 +19,7 @@ const FEW_FILES: u64 = 4_096;
 pub(super) async fn k6(options: &Options) -> Sign {
     match K6::find(options.k6.as_deref()).await {
         Ok(k6) => Sign::good("k6", format!("version {}", k6.version())),
-        // Its sentence says how to get one.
-        Err(fault) => Sign::bad("k6", fault.to_string(), "then look again"),
+        Err(fault) => Sign::bad("k6", fault.to_string(), "get one that can be used, or name it with --k6"),
     }
 }
 

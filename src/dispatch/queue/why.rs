@@ -127,7 +127,7 @@ pub fn why(needs: &Needs<'_>, connected: &[(String, Connected)], known: &[Agent]
     let agents: Vec<String> = taking.iter().map(|(name, ..)| (*name).clone()).collect();
     if agents.is_empty() {
         let names: Vec<&str> = able.iter().map(|(name, ..)| name.as_str()).collect();
-        return Why::nobody(Reason::Drained, format!("{} drained: it takes nothing new", are(&names)));
+        return Why::nobody(Reason::Drained, format!("{} drained", are(&names)));
     }
     if taking.iter().any(|(_, agent, _)| agent.is_free()) {
         return Why { reason: Reason::Soon, sentence: "it is about to begin".to_owned(), agents };
@@ -218,7 +218,9 @@ mod tests {
         assert_eq!(sentence, "nobody with fast can give 2/4GiB: small has 1 cores");
         let foreign = Needs { source: Source::User, ..needs("fast") };
         assert_eq!(told(&foreign, &[agent("rack", |_| ()), small]).0, Reason::ScriptNotTaken);
-        let unwilling = agent("rack", |agent| drop(agent.declined.insert(needs("fast").run)));
+        let unwilling = agent("rack", |agent| {
+            agent.declined.insert(needs("fast").run);
+        });
         assert_eq!(told(&needs("fast"), &[poor, unwilling]).0, Reason::Declined);
     }
 
@@ -230,7 +232,7 @@ mod tests {
         let why = why(&needs("fast"), &[busy.clone(), drained.clone()], &[]);
         assert_eq!((why.reason, why.agents), (Reason::Busy, vec!["busy".to_owned()]));
         let (reason, sentence) = told(&needs("fast"), &[drained]);
-        assert_eq!((reason, sentence.as_str()), (Reason::Drained, "tired is drained: it takes nothing new"));
+        assert_eq!((reason, sentence.as_str()), (Reason::Drained, "tired is drained"));
         let only = Needs { agent: Some("rack"), ..needs("fast") };
         let (reason, sentence) = told(&only, &[busy]);
         assert_eq!(reason, Reason::Away);
