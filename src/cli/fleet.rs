@@ -85,6 +85,9 @@ impl Fleet {
                 let mut list: AgentList = common.connect()?.client.get("api/v1/agents").await?;
                 list.agents.retain(|agent| label.as_ref().is_none_or(|label| agent.labels.contains(label)));
                 common.print(&list, |list| {
+                    if list.agents.is_empty() && label.is_some() {
+                        return "no agent has this label\n".to_owned();
+                    }
                     with_below(&rows(&list.agents), list.agents.iter().map(|agent| plain(&agent.labels.join(", "))))
                 })
             }

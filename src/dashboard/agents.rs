@@ -8,13 +8,14 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
+use serde::Deserialize;
 use url::form_urlencoded;
 
 use super::queries;
 use crate::{
     auth::{Admin, Caller, MadeSecret, Read, Scope},
     catalog,
-    error::{Error, Result},
+    error::{Asked, Error, Result},
     fleet::{self, About, Agent, Presence, Standing, api::make_key},
     runs::{self, pages::line::Line},
     state::AppState,
@@ -40,6 +41,8 @@ const CLOCK_TOLERANCE_MS: i64 = 2_000;
 struct AgentsPage {
     shell: Shell,
     agents: Vec<View>,
+    /// Only agents with this label are shown.
+    label: Option<String>,
     scope: Scope,
     /// How browsers and agents reach the server.
     server: String,
@@ -141,6 +144,15 @@ impl View {
         }
     }
 
+    /// Its labels, each with the address of all agents that have it.
+    fn labelled(&self) -> Vec<(&str, String)> {
+        let address = |label: &str| {
+            let query = form_urlencoded::Serializer::new(String::new()).append_pair("label", label).finish();
+            format!("/agents?{query}")
+        };
+        self.agent.labels.iter().map(|label| (label.as_str(), address(label))).collect()
+    }
+
     /// Its labels as people type them.
     fn labels(&self) -> String {
         self.agent.labels.join(", ")
@@ -221,10 +233,18 @@ pub(super) async fn lines(state: &AppState, ids: &[String]) -> Result<Vec<Line>>
     Ok(runs.into_iter().rev().map(|run| Line::new(run, &marks)).collect())
 }
 
-async fn page(state: &AppState, presence: &Presence, caller: &Caller) -> Result<AgentsPage> {
+async fn page(
+    state: &AppState,
+    presence: &Presence,
+    caller: &Caller,
+    label: Option<String>,
+) -> Result<AgentsPage> {
+    let mut agents = views(state, presence).await?;
+    agents.retain(|view| label.as_ref().is_none_or(|label| view.agent.labels.contains(label)));
     Ok(AgentsPage {
         shell: Shell::signed_in("Agents", Section::Agents, &caller.name),
-        agents: views(state, presence).await?,
+        agents,
+        label,
         scope: caller.scope,
         server: state.public_url.to_string(),
         made: None,
@@ -233,13 +253,22 @@ async fn page(state: &AppState, presence: &Presence, caller: &Caller) -> Result<
     })
 }
 
+/// What an address asks for.
+#[derive(Debug, Deserialize)]
+pub struct Which {
+    /// Only agents with this label.
+    label: Option<String>,
+}
+
 /// `GET /agents`
 pub async fn index(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
+    Asked(Which { label }): Asked<Which>,
 ) -> Result<Response> {
-    Ok(page(&state, &presence, &caller).await?.into_response())
+    let label = label.filter(|label| !label.is_empty());
+    Ok(page(&state, &presence, &caller, label).await?.into_response())
 }
 
 /// `POST /agents`: makes the key of a new agent; the answer is the only place where it can be read.
@@ -253,11 +282,11 @@ pub async fn add(
     let typed = name.map_or_else(String::new, |(_, name)| name.into_owned());
     match make_key(&state.db, &typed, &caller).await {
         Ok(made) => {
-            let page = page(&state, &presence, &caller).await?;
+            let page = page(&state, &presence, &caller, None).await?;
             Ok((StatusCode::CREATED, AgentsPage { made: Some(MadeKey(made)), ..page }).into_response())
         }
         Err(fault @ (Error::Invalid(_) | Error::Conflict(_))) => {
-            let page = page(&state, &presence, &caller).await?;
+            let page = page(&state, &presence, &caller, None).await?;
             let page = AgentsPage { typed, fault: Some(fault.to_string()), ..page };
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
         }

@@ -117,7 +117,9 @@ async fn who_looks_after_agents_says_so_on_their_pages() {
     assert!(drained.contains("It was drained by admin") && drained.contains("it gets no runs"), "{drained}");
     admin.form("/agents/rack%201/labels", &[("labels", "arm, rack,,arm")]).await;
     let list = viewer.get("/agents").await.ok().text();
-    assert!(list.contains(r#"<span class="label">arm</span><span class="label">rack</span>"#), "{list}");
+    assert!(list.contains(r#"<a href="/agents?label=arm">arm</a>"#), "{list}");
+    assert!(viewer.get("/agents?label=arm").await.ok().text().contains("/agents/rack%201\""));
+    assert!(viewer.get("/agents?label=x").await.ok().text().contains("No agent has this label."));
 
     let question = admin.get("/agents/rack%201/disable").await.ok().text();
     assert!(question.contains("Disable this agent?") && question.contains("drain it instead"), "{question}");
@@ -185,7 +187,7 @@ async fn a_forgotten_agent_is_cut_off_its_runs_stay_and_its_name_is_free() {
     let job = agent.job().await;
     agent.finish(&job, &good()).await;
     admin.delete("/api/v1/agents/rack").await.ok();
-    assert_eq!(agent.hear().await, None);
+    assert_eq!(agent.goodbye().await, Some(1001));
     assert_eq!(agent.dial(&app).await, Err("401".to_owned()));
     assert_eq!(admin.run(&id).await["agent"], "rack");
     assert_eq!(agent_in_list(&admin, "rack").await, None);
