@@ -1,6 +1,9 @@
 //! `/queue`: what waits, for whom and why, and what goes first.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -36,6 +39,9 @@ use crate::{
 /// More than these nobody reads; the rest is counted.
 const MOST_SHOWN: usize = 100;
 
+/// What changes is told; that more was planned than came of it is not, and is looked up this often.
+const READ_AGAIN: Duration = Duration::from_secs(10);
+
 /// The pages of this.
 pub fn router() -> Router<AppState> {
     Router::new()
@@ -67,6 +73,7 @@ struct Queue {
     rows: Vec<Row>,
     total: usize,
     scope: Scope,
+    read_at: Instant,
 }
 
 /// A run that waits.
@@ -76,6 +83,8 @@ struct Row {
     waiting: Waiting,
     /// Whether it is the first of its experiment.
     leads: bool,
+    /// In how many seconds it begins, now.
+    starts_in_s: Option<f64>,
 }
 
 impl Row {
@@ -94,7 +103,7 @@ impl Row {
 
     /// When it begins, in words.
     fn starts(&self) -> String {
-        match self.waiting.starts_in_s {
+        match self.starts_in_s {
             Some(seconds) if seconds < 1.0 => "now".to_owned(),
             Some(seconds) => format!("in about {}", format::duration(Some(seconds.ceil())).text()),
             None => "can’t be told".to_owned(),
@@ -127,9 +136,20 @@ impl Queue {
         let mut seen = HashSet::new();
         let row = |waiting: Waiting| {
             let leads = seen.insert(waiting.run.experiment.clone());
-            Row { line: Line::new(waiting.run.clone(), &marks), waiting, leads }
+            Row { line: Line::new(waiting.run.clone(), &marks), starts_in_s: waiting.starts_in_s, waiting, leads }
         };
-        Ok(Self { doing, rows: waiting.into_iter().take(MOST_SHOWN).map(row).collect(), total, scope })
+        Ok(Self { doing, rows: waiting.into_iter().take(MOST_SHOWN).map(row).collect(), total, scope, read_at: Instant::now() })
+    }
+
+    /// Looks again at what moves from second to second.
+    fn tick(&mut self) {
+        let (now, passed_s) = (now_ms(), self.read_at.elapsed().as_secs_f64());
+        for doing in &mut self.doing {
+            doing.look_again(&[], None, now);
+        }
+        for row in &mut self.rows {
+            row.starts_in_s = row.waiting.starts_in_s.map(|seconds| (seconds - passed_s).max(0.0));
+        }
     }
 
     fn may_change(&self) -> bool {
@@ -183,7 +203,7 @@ async fn follow(
     Extension(presence): Extension<Presence>,
 ) -> impl IntoResponse {
     let agents = state.events.agents();
-    let view = LiveQueue { state: state.clone(), presence, scope: caller.scope, agents };
+    let view = LiveQueue { state: state.clone(), presence, scope: caller.scope, agents, queue: None };
     live::follow(&state, Concerns::Everything, view)
 }
 
@@ -193,13 +213,23 @@ struct LiveQueue {
     scope: Scope,
     /// Who comes and goes changes what the runs wait for.
     agents: watch::Receiver<u64>,
+    /// As it was sent last.
+    queue: Option<Queue>,
 }
 
 impl View for LiveQueue {
-    async fn frame(&mut self, _: Beat) -> Result<Frame> {
-        let queue = Queue::read(&self.state, &self.presence, self.scope).await?;
+    async fn frame(&mut self, beat: Beat) -> Result<Frame> {
+        let queue = match self.queue.take() {
+            Some(mut queue) if beat == Beat::Time && queue.read_at.elapsed() < READ_AGAIN => {
+                queue.tick();
+                queue
+            }
+            _ => Queue::read(&self.state, &self.presence, self.scope).await?,
+        };
         let pace = if queue.doing.is_empty() { Pace::Minute } else { Pace::Second };
-        Ok(Frame { patches: vec![live::patch(&QueuePart { queue: &queue })?], pace })
+        let patch = live::patch(&QueuePart { queue: &queue })?;
+        self.queue = Some(queue);
+        Ok(Frame { patches: vec![patch], pace })
     }
 
     async fn news(&mut self) {
