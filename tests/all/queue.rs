@@ -1,11 +1,12 @@
 //! The queue: what waits, for whom and why, when it begins, and what goes first.
 
-use brewbench::auth::Role;
-use reqwest::StatusCode;
+use brewbench::{auth::Role, cli::events::Events};
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::harness::{
-    Actor, Agent, App,
+    Actor, Agent, App, PATIENCE,
     program::as_user,
     submit::{plan_with, submit, text},
     summaries::good,
@@ -157,6 +158,34 @@ async fn the_page_shows_the_queue_and_who_may_can_change_it() {
     let (reader, stuck) = (app.reader().await, "2 of them for somebody to do something");
     all_wait(&app, &reader, "away").await;
     assert!(viewer.get("/queue").await.ok().text().contains(stuck));
+}
+
+/// Waits until a page that follows is sent some text.
+async fn shows(events: &mut Events, text: &str) {
+    let shown = timeout(PATIENCE, async {
+        while let Some(event) = events.next().await.expect("an event") {
+            if event.data.contains(text) {
+                return;
+            }
+        }
+        panic!("it ended without {text:?}");
+    });
+    shown.await.unwrap_or_else(|_| panic!("waited in vain for {text:?}"));
+}
+
+#[tokio::test]
+async fn the_page_follows_what_happens_to_runs_and_agents() {
+    let app = App::start().await;
+    let (viewer, admin) = (app.person(Role::Viewer).await, app.admin().await);
+    let mut agent = Agent::start(&app, "rack").await;
+    let answer = viewer.request(&Method::GET, "/queue/live").send().await.expect("an answer");
+    let mut page = Events::of(answer);
+    shows(&mut page, "Nothing waits.").await;
+    submit(&admin, &plan_with(&json!({"repetitions": 2}))).await;
+    let _job = agent.job().await;
+    shows(&mut page, "rack is busy").await;
+    admin.put("/api/v1/agents/rack/standing", &json!({"standing": "drained"})).await.ok();
+    shows(&mut page, "rack is drained").await;
 }
 
 #[tokio::test]

@@ -3,6 +3,10 @@
 //! The agent speaks first ([`AgentMessage::Hello`]); the server answers [`ServerMessage::Welcome`] or
 //! [`ServerMessage::Refused`] and closes. From then on both sides send heartbeats every `heartbeat_ms`; three missed
 //! ones mean that the other side is gone. Results don't travel here: see [`super::outcome`].
+//!
+//! A key is for one process: an agent whose [`Hello::life`] is another than that of the one that is connected under the
+//! same key, and is alive, is refused; the same life takes the place of its own connection before. An agent that is asked
+//! to change its key ([`ServerMessage::ChangeKey`]) makes one, tells its hash by HTTP, and uses it: see [`crate::key`].
 
 use serde::{Deserialize, Serialize};
 
