@@ -13,6 +13,7 @@ use brewbench_agent::{
 };
 
 use super::{
+    homes::Homes,
     lease_end,
     queue::why::{Needs, lack},
     tell,
@@ -21,7 +22,7 @@ use crate::{
     catalog,
     error::{Error, Result},
     experiments::fits::Source,
-    fleet::Presence,
+    fleet::{Connected, Presence},
     runs::{
         load,
         queries::leases::{self, HeldRun, QueuedRun},
@@ -31,27 +32,33 @@ use crate::{
 
 /// Gives each free agent the first queued run that it can do.
 pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
-    let free = || presence.list().into_iter().any(|(_, agent)| agent.is_free());
-    if !free() {
+    if !presence.list().iter().any(|(_, agent)| agent.is_free()) {
         return Ok(());
     }
     // A run that one agent just declined would come straight back to it.
     let mut tried = HashSet::new();
-    for run in leases::queued(&state.db.read).await? {
-        let needs = needs(&run)?;
-        let able =
-            presence.list().into_iter().find(|(name, agent)| agent.is_free() && lack(&needs, name, agent).is_none());
-        let Some((name, agent)) = able else { continue };
-        let job = job(state, &run).await?;
+    let queued = leases::queued(&state.db.read).await?;
+    let all: Vec<Needs> = queued.iter().map(needs).collect::<Result<_>>()?;
+    let waiting = queued.iter().map(|run| run.experiment_id.as_deref()).zip(all.iter().copied());
+    let mut connected = presence.list();
+    let mut homes = Homes::of(waiting, &connected);
+    for (run, needs) in queued.iter().zip(&all) {
+        let experiment = run.experiment_id.as_deref();
+        let at = homes.at(needs, experiment, run.home.as_deref(), &connected);
+        let able = |(name, agent): &(String, Connected)| agent.is_free() && lack(needs, &at, name, agent).is_none();
+        let Some((name, agent)) = connected.iter().find(|agent| able(agent)).cloned() else { continue };
+        let job = job(state, run).await?;
         if tried.insert(run.id.clone())
             && leases::lease(&state.db.write, &run.id, &name, now_ms(), lease_end(state)).await?
         {
+            homes.begin(experiment, &name);
             presence.set_busy(&name, agent.connection, Some(job.run));
             // If the socket has just closed, the agent's leaving gives the run back.
             let _ = agent.outbox.send(ServerMessage::Start(Box::new(job)));
-            tell(state, &HeldRun { id: run.id, experiment_id: run.experiment_id });
+            tell(state, &HeldRun { id: run.id.clone(), experiment_id: run.experiment_id.clone() });
         }
-        if !free() {
+        connected = presence.list();
+        if !connected.iter().any(|(_, agent)| agent.is_free()) {
             break;
         }
     }

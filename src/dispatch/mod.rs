@@ -1,7 +1,8 @@
 //! Who does which run, and what happens when they fall silent.
 //!
 //! Connected agents take the first queued run that they can do, one at a time; what somebody has put first goes before the
-//! rest, and who is drained takes nothing ([`queue`] says what waits for whom). A run is *leased*: each sign of life of
+//! rest, who is drained takes nothing, and an experiment stays on one machine ([`homes`]); [`queue`] says what waits for
+//! whom. A run is *leased*: each sign of life of
 //! its agent prolongs the lease, silence past it makes the run `lost` and queues its repetition anew, as often as its plan
 //! says. What a late result counts for is settled by the rule in [`crate::runs::ingest`]. Runs of an experiment that is
 //! paused are not handed out.
@@ -9,6 +10,7 @@
 pub mod api;
 pub mod assign;
 pub mod channel;
+pub mod homes;
 pub mod queue;
 pub mod rename;
 pub mod watch;

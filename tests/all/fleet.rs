@@ -101,6 +101,37 @@ async fn a_disabled_agent_is_cut_off_at_once_and_its_run_goes_to_another() {
 }
 
 #[tokio::test]
+async fn an_experiment_stays_on_one_machine_until_that_is_disabled() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let mut poor = Agent::start_with(&app, "a-poor", |hello| hello.targets.truncate(1)).await;
+    let mut rich = Agent::start(&app, "rich").await;
+    let plan = plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 2}));
+    let (experiment, runs) = submit(&admin, &plan).await;
+    let first = rich.job().await;
+    assert_eq!(first.run.to_string(), runs[0], "only that one can do all of it");
+    // Somebody else's is done meanwhile, and what belongs to the first waits.
+    let other = submit_one(&admin).await;
+    let job = poor.job().await;
+    assert_eq!(job.run.to_string(), other);
+    poor.finish(&job, &good()).await;
+    rich.finish(&first, &good()).await;
+    let _second = rich.job().await;
+    rich.hang_up();
+    let away = app
+        .until("its absence", async || {
+            let queue = admin.get("/api/v1/queue").await.ok().json();
+            (queue["waiting"][0]["reason"] == "away").then_some(queue)
+        })
+        .await;
+    assert!(text(&away["waiting"][0]["why"]).contains("is measured on rich, which is not connected"), "{away}");
+    stand(&admin, "rich", "disabled").await;
+    let taken_over = poor.job().await;
+    assert_eq!(taken_over.target, "fast", "what it can do of it");
+    assert_eq!(admin.run(&taken_over.run.to_string()).await["experiment"], experiment);
+}
+
+#[tokio::test]
 async fn who_looks_after_agents_says_so_on_their_pages() {
     let app = App::start().await;
     let (admin, viewer) = (app.person(Role::Admin).await.at_pages(), app.person(Role::Viewer).await.at_pages());

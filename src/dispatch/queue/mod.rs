@@ -28,6 +28,8 @@ use crate::{
 use start::{Wait, starts};
 use why::{Needs, Reason, Why, paused, why};
 
+use super::homes::Homes;
+
 /// More than these are counted and not listed.
 pub const MOST_LISTED: i64 = 500;
 
@@ -89,8 +91,17 @@ fn told(
     working: &[Run],
     now_ms: i64,
 ) -> Result<Vec<Waiting>> {
-    let whys: Vec<Why> =
-        pairs.iter().map(|(row, run)| reason(row, run, connected, known)).collect::<Result<_>>()?;
+    let needs: Vec<Needs> = pairs.iter().map(|(row, run)| needs(row, run)).collect::<Result<_>>()?;
+    let all = pairs.iter().zip(&needs);
+    let homes = Homes::of(all.clone().map(|((_, run), needs)| (run.experiment.as_deref(), *needs)), connected);
+    let reason = |((row, run), needs): (&(WaitingRun, Run), &Needs)| {
+        if row.is_paused {
+            return paused(row.paused_by.as_deref());
+        }
+        let at = homes.at(needs, run.experiment.as_deref(), row.home.as_deref(), connected);
+        why(needs, &at, connected, known)
+    };
+    let whys: Vec<Why> = all.map(reason).collect();
     let waits: Vec<Wait> = pairs
         .iter()
         .zip(&whys)
@@ -112,13 +123,10 @@ fn told(
     Ok(list.map(line).collect())
 }
 
-fn reason(row: &WaitingRun, run: &Run, connected: &[(String, Connected)], known: &[Agent]) -> Result<Why> {
-    if row.is_paused {
-        return Ok(paused(row.paused_by.as_deref()));
-    }
+fn needs<'a>(row: &'a WaitingRun, run: &'a Run) -> Result<Needs<'a>> {
     let size = run.size.as_ref();
     let is_bundled = run.scenario_sha256.as_deref().is_some_and(scenarios::comes_along);
-    let needs = Needs {
+    Ok(Needs {
         run: run.id.parse().map_err(Error::internal)?,
         target: &run.target,
         size: size.map_or("", |size| size.name.as_str()),
@@ -126,8 +134,7 @@ fn reason(row: &WaitingRun, run: &Run, connected: &[(String, Connected)], known:
         memory_bytes: size.map_or(0, |size| size.memory_bytes),
         source: if is_bundled { Source::Bundled } else { Source::User },
         agent: row.wanted_agent.as_deref(),
-    };
-    Ok(why(&needs, connected, known))
+    })
 }
 
 /// In how many seconds each agent is free; none where nobody can tell.

@@ -1,5 +1,7 @@
 //! For whom a run waits, and why. What is told here is what the assignment goes by. Pure.
 
+use std::{collections::BTreeSet, sync::Arc};
+
 use brewbench_agent::wire::RunId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -24,8 +26,31 @@ pub struct Needs<'a> {
     pub memory_bytes: u64,
     /// Where the scenario comes from.
     pub source: Source,
-    /// Only this agent.
+    /// Only this agent, if it was said so.
     pub agent: Option<&'a str>,
+}
+
+/// Where a run may be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    /// By anybody who can.
+    Anywhere,
+    /// By the agent that it was submitted for.
+    Only(String),
+    /// By the agent that its experiment has begun on.
+    Home(String),
+    /// By one of those that can do its whole experiment.
+    OneOf(Arc<BTreeSet<String>>),
+}
+
+impl At {
+    fn admits(&self, name: &str) -> bool {
+        match self {
+            Self::Anywhere => true,
+            Self::Only(only) | Self::Home(only) => only == name,
+            Self::OneOf(names) => names.contains(name),
+        }
+    }
 }
 
 /// Why an agent can't do a run, whatever else it has to do. Each comes before those that follow it.
@@ -44,20 +69,23 @@ pub enum Lack {
 }
 
 /// Why an agent can't do a run; nothing if it can.
-pub fn lack(needs: &Needs<'_>, name: &str, agent: &Connected) -> Option<Lack> {
-    if needs.agent.is_some_and(|wanted| wanted != name) {
+pub fn lack(needs: &Needs<'_>, at: &At, name: &str, agent: &Connected) -> Option<Lack> {
+    if !at.admits(name) {
         return Some(Lack::NotWanted);
     }
+    let declined = || agent.declined.contains(&needs.run).then_some(Lack::Declined);
+    hindrance(needs, agent).or_else(declined)
+}
+
+/// What an agent lacks for a run as long as it is what it is.
+pub fn hindrance(needs: &Needs<'_>, agent: &Connected) -> Option<Lack> {
     if !agent.offers(needs.target) {
         return Some(Lack::NotOffered);
     }
     if let Some(has) = agent.lacks(needs.vcpus, needs.memory_bytes) {
         return Some(Lack::TooSmall(has));
     }
-    if needs.source == Source::User && !agent.hello.any_scenario {
-        return Some(Lack::Script);
-    }
-    agent.declined.contains(&needs.run).then_some(Lack::Declined)
+    (needs.source == Source::User && !agent.hello.any_scenario).then_some(Lack::Script)
 }
 
 /// What a run waits for.
@@ -110,13 +138,12 @@ pub fn paused(by: Option<&str>) -> Why {
 }
 
 /// Why a run waits, of which nobody has said that it shall.
-pub fn why(needs: &Needs<'_>, connected: &[(String, Connected)], known: &[Agent]) -> Why {
-    let candidates: Vec<_> =
-        connected.iter().filter(|(name, _)| needs.agent.is_none_or(|wanted| wanted == name)).collect();
+pub fn why(needs: &Needs<'_>, at: &At, connected: &[(String, Connected)], known: &[Agent]) -> Why {
+    let candidates: Vec<_> = connected.iter().filter(|(name, _)| at.admits(name)).collect();
     if candidates.is_empty() {
-        return absent(needs.agent, known);
+        return absent(at, known);
     }
-    let lacks: Vec<_> = candidates.iter().map(|(name, agent)| (name, agent, lack(needs, name, agent))).collect();
+    let lacks: Vec<_> = candidates.iter().map(|(name, agent)| (name, agent, lack(needs, at, name, agent))).collect();
     let able: Vec<_> = lacks.iter().filter(|(.., lack)| lack.is_none()).collect();
     if able.is_empty() {
         let told: Vec<(&str, &Lack)> =
@@ -137,9 +164,19 @@ pub fn why(needs: &Needs<'_>, connected: &[(String, Connected)], known: &[Agent]
 }
 
 /// Nobody is there who may do it.
-fn absent(wanted: Option<&str>, known: &[Agent]) -> Why {
-    let Some(name) = wanted else { return Why::nobody(Reason::Away, "no agent is connected") };
-    match known.iter().find(|agent| agent.name == name).map(Agent::state) {
+fn absent(at: &At, known: &[Agent]) -> Why {
+    let name = match at {
+        At::Only(name) => name,
+        At::Home(name) => {
+            let sentence = format!(
+                "its experiment is measured on {name}, which is not connected; if that is disabled or forgotten, another \
+                 agent goes on"
+            );
+            return Why::nobody(Reason::Away, sentence);
+        }
+        At::Anywhere | At::OneOf(_) => return Why::nobody(Reason::Away, "no agent is connected"),
+    };
+    match known.iter().find(|agent| agent.name == *name).map(Agent::state) {
         None => Why::nobody(Reason::Away, format!("it is for {name}, and there is no such agent any more")),
         Some("disabled") => Why::nobody(Reason::Disabled, format!("it is for {name}, which is disabled")),
         Some("revoked") => Why::nobody(Reason::Away, format!("it is for {name}, whose key is revoked")),
@@ -203,7 +240,8 @@ mod tests {
     use super::*;
 
     fn told(needs: &Needs<'_>, connected: &[(String, Connected)]) -> (Reason, String) {
-        let why = why(needs, connected, &[]);
+        let at = needs.agent.map_or(At::Anywhere, |name| At::Only(name.to_owned()));
+        let why = why(needs, &at, connected, &[]);
         (why.reason, why.sentence)
     }
 
@@ -229,14 +267,16 @@ mod tests {
         let (rack, busy) = (agent("rack", |_| ()), agent("busy", working));
         let drained = agent("tired", |agent| agent.standing = Standing::Drained);
         assert_eq!(told(&needs("fast"), &[busy.clone(), rack]).0, Reason::Soon);
-        let why = why(&needs("fast"), &[busy.clone(), drained.clone()], &[]);
+        let why = why(&needs("fast"), &At::Anywhere, &[busy.clone(), drained.clone()], &[]);
         assert_eq!((why.reason, why.agents), (Reason::Busy, vec!["busy".to_owned()]));
         let (reason, sentence) = told(&needs("fast"), &[drained]);
         assert_eq!((reason, sentence.as_str()), (Reason::Drained, "tired is drained"));
         let only = Needs { agent: Some("rack"), ..needs("fast") };
-        let (reason, sentence) = told(&only, &[busy]);
+        let (reason, sentence) = told(&only, std::slice::from_ref(&busy));
         assert_eq!(reason, Reason::Away);
         assert!(sentence.contains("there is no such agent any more"), "{sentence}");
+        let why = super::why(&needs("fast"), &At::Home("rack".to_owned()), &[busy], &[]);
+        assert!(why.sentence.starts_with("its experiment is measured on rack, which is not connected"), "{why:?}");
     }
 
     #[test]
