@@ -43,10 +43,10 @@ pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
         r#"select id, experiment_id, target, size_name as "size_name!", vcpus as "vcpus!",
                   memory_bytes as "memory_bytes!", scenario as "scenario!", scenario_sha256 as "scenario_sha256!",
                   parameters, load as "load!", warm_up_ms as "warm_up_ms!", wanted_agent,
-                  (select agent.name from run before cross join agent on agent.name = before.agent
-                   where before.experiment_id = run.experiment_id and before.phase <> 'lost'
+                  (select agent.name from run earlier cross join agent on agent.name = earlier.agent
+                   where earlier.experiment_id = run.experiment_id and earlier.phase <> 'lost'
                        and agent.standing <> 'disabled' and agent.revoked_at is null
-                   order by before.seq limit 1) as "home?: String"
+                   order by earlier.seq limit 1) as "home?: String"
            from run
            where phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost') -- as its index has it
                and not exists (select 1 from experiment where id = run.experiment_id and paused_at is not null)
@@ -81,10 +81,10 @@ pub async fn waiting(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<WaitingR
         WaitingRun,
         r#"select run.id, experiment.name as "experiment_name?", experiment.paused_at is not null as "is_paused!: bool",
                   experiment.paused_by as "paused_by?", run.wanted_agent, run.priority,
-                  (select agent.name from run before cross join agent on agent.name = before.agent
-                   where before.experiment_id = run.experiment_id and before.phase <> 'lost'
+                  (select agent.name from run earlier cross join agent on agent.name = earlier.agent
+                   where earlier.experiment_id = run.experiment_id and earlier.phase <> 'lost'
                        and agent.standing <> 'disabled' and agent.revoked_at is null
-                   order by before.seq limit 1) as "home?: String"
+                   order by earlier.seq limit 1) as "home?: String"
            from run left join experiment on experiment.id = run.experiment_id
            where run.phase = 'queued' and run.phase not in ('finished', 'failed', 'cancelled', 'lost') -- as its index has it
            order by run.priority desc, run.seq limit ?"#,
