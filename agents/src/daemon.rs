@@ -101,13 +101,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     }
     let courier = Courier::new(client.clone(), spool.clone());
     let (running, watched) = watch::channel(None);
-    let link = Link {
-        client: client.clone(),
-        hello,
-        spool: spool.clone(),
-        running: watched,
-        live: bench.live.clone(),
-    };
+    let link = Link { client: client.clone(), hello, spool: spool.clone(), running: watched, live: bench.live.clone() };
 
     let end = CancellationToken::new();
     let (outbox, to_send) = mpsc::unbounded_channel();

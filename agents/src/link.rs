@@ -131,7 +131,8 @@ impl Link {
         // http becomes ws, https becomes wss.
         let url = format!("ws{}/api/v1/agent/channel", base.strip_prefix("http").unwrap_or(base));
         let mut request = url.into_client_request()?;
-        let mut key = HeaderValue::try_from(format!("Bearer {}", self.client.secret().unwrap_or_default())).map_err(tungstenite::http::Error::from)?;
+        let mut key = HeaderValue::try_from(format!("Bearer {}", self.client.secret().unwrap_or_default()))
+            .map_err(tungstenite::http::Error::from)?;
         key.set_sensitive(true);
         request.headers_mut().insert(header::AUTHORIZATION, key);
         Ok(request)

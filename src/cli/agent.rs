@@ -168,9 +168,10 @@ fn told(signs: &[Sign]) -> String {
     const INDENT: usize = 26;
     let line = |sign: &Sign| {
         let seen = hanging(&plain(&sign.seen), INDENT);
-        let remedy = sign.remedy.as_deref().map_or(String::new(), |remedy| {
-            format!("{:INDENT$}{}\n", "", hanging(&format!("→ {remedy}"), INDENT))
-        });
+        let remedy = sign
+            .remedy
+            .as_deref()
+            .map_or(String::new(), |remedy| format!("{:INDENT$}{}\n", "", hanging(&format!("→ {remedy}"), INDENT)));
         format!("{:<9} {:<15} {seen}\n{remedy}", sign.rank.as_str(), sign.what)
     };
     let verdict = match doctor::worst(signs) {

@@ -233,12 +233,7 @@ pub(super) async fn lines(state: &AppState, ids: &[String]) -> Result<Vec<Line>>
     Ok(runs.into_iter().rev().map(|run| Line::new(run, &marks)).collect())
 }
 
-async fn page(
-    state: &AppState,
-    presence: &Presence,
-    caller: &Caller,
-    label: Option<String>,
-) -> Result<AgentsPage> {
+async fn page(state: &AppState, presence: &Presence, caller: &Caller, label: Option<String>) -> Result<AgentsPage> {
     let mut agents = views(state, presence).await?;
     agents.retain(|view| label.as_ref().is_none_or(|label| view.agent.labels.contains(label)));
     Ok(AgentsPage {

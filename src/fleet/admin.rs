@@ -36,13 +36,7 @@ pub async fn set_standing(
 }
 
 /// Says what an agent may take. To say the same twice changes nothing.
-pub async fn stand(
-    state: &AppState,
-    presence: &Presence,
-    name: &str,
-    standing: Standing,
-    by: &Caller,
-) -> Result<()> {
+pub async fn stand(state: &AppState, presence: &Presence, name: &str, standing: Standing, by: &Caller) -> Result<()> {
     let deed = match standing {
         Standing::Enabled => Deed::AgentEnabled,
         Standing::Drained => Deed::AgentDrained,

@@ -38,8 +38,7 @@ impl FromRequestParts<AppState> for AgentCaller {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
         let hash = secret::hash(bearer(&parts.headers).ok_or(Error::Unauthenticated)?);
         let address = address(parts, state);
-        let Some(Known { name, standing, standing_by, is_next }) =
-            queries::agent_by_key(&state.db.read, &hash).await?
+        let Some(Known { name, standing, standing_by, is_next }) = queries::agent_by_key(&state.db.read, &hash).await?
         else {
             state.limits.wrong_secret(address)?;
             return Err(Error::Unauthenticated);
@@ -51,7 +50,9 @@ impl FromRequestParts<AppState> for AgentCaller {
         }
         if standing == Standing::Disabled {
             let by = standing_by.map_or(String::new(), |by| format!(" by {by}"));
-            return Err(Error::Forbidden(format!("the agent {name:?} is disabled{by}; `brewbench fleet enable` lets it in")));
+            return Err(Error::Forbidden(format!(
+                "the agent {name:?} is disabled{by}; `brewbench fleet enable` lets it in"
+            )));
         }
         Ok(Self { name })
     }

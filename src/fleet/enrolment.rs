@@ -59,11 +59,7 @@ impl FromRequestParts<AppState> for Newcomer {
 #[utoipa::path(post, path = "/api/v1/agent/enrolment", tag = "agents",
     request_body(content_type = "application/json", description = "`key_sha256`: the hash of the new key, in hex"),
     responses((status = 204), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
-pub async fn enrol(
-    newcomer: Newcomer,
-    State(state): State<AppState>,
-    Input(new): Input<NewKey>,
-) -> Result<StatusCode> {
+pub async fn enrol(newcomer: Newcomer, State(state): State<AppState>, Input(new): Input<NewKey>) -> Result<StatusCode> {
     let Newcomer { name, one_time_hash, address } = newcomer;
     let act = Act::new(&who(&name), address, Deed::AgentEnrolled, &name);
     exchange(&state.db, &one_time_hash, &hash_in(&new)?, &act).await?;

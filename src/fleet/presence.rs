@@ -194,7 +194,8 @@ impl Presence {
 
     /// The connection under this name of another life than this one: of another process with the same key.
     pub fn rival(&self, name: &str, life: Option<Uuid>) -> Option<Connected> {
-        let other = |connected: &&Connected| connected.hello.life.zip(life).is_some_and(|(theirs, ours)| theirs != ours);
+        let other =
+            |connected: &&Connected| connected.hello.life.zip(life).is_some_and(|(theirs, ours)| theirs != ours);
         self.all().get(name).filter(other).cloned()
     }
 

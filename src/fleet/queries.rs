@@ -49,13 +49,7 @@ pub async fn agent_by_one_time_key(pool: &SqlitePool, hash: &[u8], now: i64) -> 
 }
 
 /// Puts an agent's own key in the place of its one-time key; false if that can't be exchanged any more.
-pub async fn exchange(
-    pool: &SqlitePool,
-    one_time_hash: &[u8],
-    key_hash: &[u8],
-    now: i64,
-    act: &Act,
-) -> Result<bool> {
+pub async fn exchange(pool: &SqlitePool, one_time_hash: &[u8], key_hash: &[u8], now: i64, act: &Act) -> Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update agent set key_hash = ?2, key_at = ?3, is_one_time = 0, one_time_until = null, exchanged_key_hash = ?1
@@ -162,9 +156,8 @@ fn read_standing(text: &str) -> sqlx::Result<Standing> {
 pub async fn set_labels(pool: &SqlitePool, name: &str, labels: &[String], act: &Act) -> Result<bool> {
     let labels = serde_json::to_string(labels).map_err(crate::error::Error::internal)?;
     let mut transaction = pool.begin().await?;
-    let done = sqlx::query!("update agent set labels = ?2 where name = ?1", name, labels)
-        .execute(&mut *transaction)
-        .await?;
+    let done =
+        sqlx::query!("update agent set labels = ?2 where name = ?1", name, labels).execute(&mut *transaction).await?;
     Ok(audit::commit(transaction, &done, act).await?)
 }
 

@@ -317,7 +317,8 @@ fn agent_program(app: &App, state: &Path, tools: &Tools, more: &[&str]) -> Comma
 }
 
 async fn connected(app: &App, admin: &Actor) {
-    app.until("the agent", async || agent_in_list(admin, "rack").await.filter(|agent| agent["connected"] == true)).await;
+    app.until("the agent", async || agent_in_list(admin, "rack").await.filter(|agent| agent["connected"] == true))
+        .await;
 }
 
 fn kept_key(state: &Path) -> String {

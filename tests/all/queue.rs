@@ -41,8 +41,7 @@ async fn what_waits_is_told_with_its_place_its_reason_and_when_it_begins() {
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let load = json!({"kind": "vus", "vus": 2, "duration_s": 10.0});
-    let (experiment, runs) =
-        submit(&user, &plan_with(&json!({"repetitions": 3, "load": load, "name": "night"}))).await;
+    let (experiment, runs) = submit(&user, &plan_with(&json!({"repetitions": 3, "load": load, "name": "night"}))).await;
     let job = agent.job().await;
     assert_eq!(job.run.to_string(), runs[0]);
     let busy = all_wait(&app, &user, "busy").await;

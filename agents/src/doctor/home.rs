@@ -91,7 +91,11 @@ fn clock(ahead_ms: i64) -> Sign {
     if off_ms > CLOCK_TOLERANCE_MS {
         let way = if ahead_ms > 0 { "ahead of" } else { "behind" };
         let seen = format!("{} s {way} the server's", off_ms / 1_000);
-        return Sign::doubtful("clock", seen, "let NTP set it (systemd: timedatectl set-ntp true), here and on the server");
+        return Sign::doubtful(
+            "clock",
+            seen,
+            "let NTP set it (systemd: timedatectl set-ntp true), here and on the server",
+        );
     }
     Sign::good("clock", "as the server's")
 }

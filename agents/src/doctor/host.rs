@@ -36,7 +36,11 @@ pub(super) fn targets(options: &Options) -> Sign {
         }
         (true, _) => {
             let seen = if told.is_empty() { "none".to_owned() } else { told.join("; ") };
-            Sign::bad("targets", seen, format!("put manifests (*.toml) into {folder}, or name another with --manifests"))
+            Sign::bad(
+                "targets",
+                seen,
+                format!("put manifests (*.toml) into {folder}, or name another with --manifests"),
+            )
         }
     }
 }
@@ -154,7 +158,8 @@ mod tests {
             assert_eq!(sign.rank, Rank::Doubtful, "{sign:?}");
             assert!(sign.remedy.is_some(), "{sign:?}");
         }
-        let many = facts(&[("net.ipv4.ip_local_port_range", "32768 60999"), ("limit.open_files", "1024, at most 524288")]);
+        let many =
+            facts(&[("net.ipv4.ip_local_port_range", "32768 60999"), ("limit.open_files", "1024, at most 524288")]);
         for sign in [enough_cores(2), enough_cores(64), ports(&many), files(&many), ports(&facts(&[]))] {
             assert_eq!((sign.rank, &sign.remedy), (Rank::Good, &None), "{sign:?}");
         }

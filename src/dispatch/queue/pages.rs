@@ -138,7 +138,13 @@ impl Queue {
             let leads = seen.insert(waiting.run.experiment.clone());
             Row { line: Line::new(waiting.run.clone(), &marks), starts_in_s: waiting.starts_in_s, waiting, leads }
         };
-        Ok(Self { doing, rows: waiting.into_iter().take(MOST_SHOWN).map(row).collect(), total, scope, read_at: Instant::now() })
+        Ok(Self {
+            doing,
+            rows: waiting.into_iter().take(MOST_SHOWN).map(row).collect(),
+            total,
+            scope,
+            read_at: Instant::now(),
+        })
     }
 
     /// Looks again at what moves from second to second.

@@ -22,9 +22,9 @@ pub fn starts(queue: &[Wait<'_>], free_in: &BTreeMap<String, Option<f64>>) -> Ve
                 wait.agents.iter().filter_map(|name| Some((name, *free_in.get(name)?))).collect();
             // One of which nobody knows when it is free may be faster than any other, unless another is free now.
             let is_sure = times.iter().all(|(_, free)| free.is_some());
-            let first = times.iter().min_by(|(_, one), (_, other)| {
-                one.unwrap_or(f64::INFINITY).total_cmp(&other.unwrap_or(f64::INFINITY))
-            });
+            let first = times
+                .iter()
+                .min_by(|(_, one), (_, other)| one.unwrap_or(f64::INFINITY).total_cmp(&other.unwrap_or(f64::INFINITY)));
             let (name, start) = first.map(|(name, free)| ((*name).clone(), *free))?;
             let start = start.filter(|start| is_sure || *start <= 0.0);
             free_in.insert(name, start.zip(wait.takes_s).map(|(start, takes)| start + takes));
