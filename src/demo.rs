@@ -94,7 +94,7 @@ impl Demo {
         let token = owner::demo_token(&server.state.db).await?;
         let key = owner::local_agent_key(&server.state.db, AGENT).await?;
         let invite = if self.once { None } else { Some(owner::link(&server.state).await?) };
-        let options = self.tools.clone().hurried().options(server.local_url(), key, self.data.join("agent"))?;
+        let options = self.tools.clone().hurried().options(server.local_url(), Some(key), self.data.join("agent"))?;
         let client = Client::new(&server.local_url(), Some(token))?;
         let (events, db) = (server.state.events.clone(), server.state.db.clone());
         let site = server.state.public_url.clone();

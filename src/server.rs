@@ -242,6 +242,7 @@ pub fn router(state: &AppState, presence: Presence, passkeys: &Passkeys) -> Rout
         .merge(shares::pages())
         .merge(trends::pages())
         .merge(dashboard::pages(presence.clone()))
+        .merge(dispatch::pages(presence.clone()))
         .merge(dispatch::channel(presence))
         .fallback(web::errors::not_found)
         .layer(DefaultBodyLimit::max(2 * 1024 * 1024))

@@ -3,7 +3,7 @@
 use std::{
     net::IpAddr,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -14,12 +14,12 @@ use rustls::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Speaks to one server with one secret.
+/// Speaks to one server with one secret, which its copies share.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
     base: reqwest::Url,
-    secret: Option<String>,
+    secret: Option<Arc<RwLock<String>>>,
     tls: Option<Arc<ClientConfig>>,
 }
 
@@ -135,7 +135,7 @@ impl Client {
             .no_proxy()
             .build()
             .map_err(|fault| unreachable(base, &fault))?;
-        Ok(Self { http, base: base.clone(), secret, tls })
+        Ok(Self { http, base: base.clone(), secret: secret.map(|secret| Arc::new(RwLock::new(secret))), tls })
     }
 
     /// The server's address.
@@ -148,12 +148,25 @@ impl Client {
         self.tls.clone()
     }
 
+    /// The secret that it speaks with now, if it has one.
+    pub fn secret(&self) -> Option<String> {
+        let secret = self.secret.as_ref()?;
+        Some(secret.read().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// Another secret from now on, for all copies; nothing happens where there was none.
+    pub fn change_secret(&self, new: &str) {
+        if let Some(secret) = &self.secret {
+            new.clone_into(&mut secret.write().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
     /// A request to a path such as `api/v1/runs`, still to be sent.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let mut url = self.base.clone();
         url.set_path(&format!("{}/{path}", self.base.path().trim_end_matches('/')));
         let request = self.http.request(method, url);
-        match &self.secret {
+        match self.secret() {
             Some(secret) => request.bearer_auth(secret),
             None => request,
         }

@@ -28,6 +28,7 @@ use crate::{
     courier::Courier,
     inspection,
     k6::K6,
+    key::Keys,
     leftovers,
     link::{Heard, Link},
     lock, machine,
@@ -57,8 +58,8 @@ pub struct Options {
     pub server: reqwest::Url,
     /// Whom it takes for the server.
     pub trust: Trust,
-    /// The key that the server's owner made for it.
-    pub key: String,
+    /// The key that the server's owner made for it; none where the state folder has one from an earlier start.
+    pub key: Option<String>,
     /// The folder of its spool and of its runs.
     pub state: PathBuf,
     /// The folder of its manifests.
@@ -95,19 +96,15 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     let guard = options.steady.as_ref().map(|steady| Guard::start(&steady.guard));
     let _guard = guard.transpose().context("the guard of --steady-cpu can't be started")?;
     let spool = Spool::open(options.state.join("spool")).context("the spool can't be opened")?;
-    let client = Client::trusting(&options.server, Some(options.key.clone()), &options.trust)?;
-    let tls = client.tls();
-    let courier = Courier::new(client, spool.clone());
+    let keys = Keys::open(&options.state, options.key.as_deref())?;
+    let client = Client::trusting(&options.server, Some(keys.current().await), &options.trust)?;
+    tokio::select! {
+        settled = keys.settle(&client) => settled?,
+        () = shutdown.cancelled() => return Ok(()),
+    }
+    let courier = Courier::new(client.clone(), spool.clone());
     let (running, watched) = watch::channel(None);
-    let link = Link {
-        server: options.server,
-        tls,
-        key: options.key,
-        hello,
-        spool: spool.clone(),
-        running: watched,
-        live: bench.live.clone(),
-    };
+    let link = Link { client: client.clone(), hello, spool: spool.clone(), running: watched, live: bench.live.clone() };
 
     let end = CancellationToken::new();
     let (outbox, to_send) = mpsc::unbounded_channel();
@@ -123,6 +120,8 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         outbox,
         running,
         report,
+        keys: Arc::new(keys),
+        client,
         job: None,
         inspection: None,
     };
@@ -173,6 +172,7 @@ async fn prepare(options: &Options) -> anyhow::Result<(Workbench, Hello)> {
         any_scenario: options.accepts == Accepts::AnyScenario,
         running: None,
         holds: Vec::new(),
+        life: Some(Uuid::new_v4()),
     };
     let steady = options.steady.as_ref().map(|steady| Steady::new(&steady.sysfs, &options.state)).transpose();
     let steady = steady.map_err(anyhow::Error::msg)?;
@@ -209,6 +209,8 @@ struct Daemon {
     outbox: mpsc::UnboundedSender<AgentMessage>,
     running: watch::Sender<Option<RunId>>,
     report: mpsc::UnboundedSender<Report>,
+    keys: Arc<Keys>,
+    client: Client,
     job: Option<(CancellationToken, JoinHandle<()>)>,
     inspection: Option<(CancellationToken, JoinHandle<()>)>,
 }
@@ -272,6 +274,7 @@ impl Daemon {
                     self.say(AgentMessage::Done { run });
                 }
                 Effect::Forget => self.forget_job().await,
+                Effect::ChangeKey => self.change_key(),
             }
         }
     }
@@ -311,6 +314,16 @@ impl Daemon {
             cancel.cancel();
             let _ = done.await;
         }
+    }
+
+    /// The server asks again at the next connection if it comes to nothing.
+    fn change_key(&self) {
+        let (keys, client) = (Arc::clone(&self.keys), self.client.clone());
+        tokio::spawn(async move {
+            if let Err(fault) = keys.change(&client).await {
+                tracing::error!(%fault, "the agent keeps its key");
+            }
+        });
     }
 
     async fn forget_job(&mut self) {

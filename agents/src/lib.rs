@@ -11,7 +11,8 @@
 //! - [`k6`]: find k6, run a scenario with it, hand back its summary.
 //! - [`series`]: what happens during a run, second by second.
 //! - [`sandbox`]: machine sizes by control groups; who gets which cores.
-//! - [`lock`]: one process a folder.
+//! - [`key`]: the agent's own key; [`lock`]: one process a folder.
+//! - [`doctor`]: whether this machine is fit for an agent, before there is one.
 //! - [`process`]: start a program in its group and on its cores, end it whole.
 //! - [`failure`]: why nothing came of a run.
 //! - [`text`]: what others wrote, made fit for sentences.
@@ -24,11 +25,13 @@ pub mod client;
 pub mod conditions;
 pub mod courier;
 pub mod daemon;
+pub mod doctor;
 pub mod environment;
 pub mod failure;
 pub mod feasible;
 pub mod inspection;
 pub mod k6;
+pub mod key;
 pub mod leftovers;
 pub mod link;
 pub mod lock;

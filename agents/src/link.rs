@@ -1,9 +1,8 @@
 //! The connection to the server: dialled, kept, dialled again. Nothing listens on the agent.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use rustls::ClientConfig;
 use tokio::{
     net::TcpStream,
     sync::{mpsc, watch},
@@ -20,7 +19,7 @@ use tokio_tungstenite::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    client::with_way_out,
+    client::{Client, with_way_out},
     series::live::{Live, Told},
     spool::Spool,
     wire::{
@@ -49,12 +48,8 @@ pub enum Heard {
 /// One agent's connection.
 #[derive(Debug)]
 pub struct Link {
-    /// The server's address, http or https.
-    pub server: reqwest::Url,
-    /// Whom it trusts where the address is https.
-    pub tls: Option<Arc<ClientConfig>>,
-    /// The agent's key.
-    pub key: String,
+    /// To the server: its address, whom the agent trusts, and its key.
+    pub client: Client,
     /// What the agent is; what it holds is filled in at each connection.
     pub hello: Hello,
     /// What waits to be sent home.
@@ -83,14 +78,14 @@ impl Link {
             };
             match connected {
                 Ok((socket, heartbeat)) => {
-                    tracing::info!(server = %self.server, "connected");
+                    tracing::info!(server = %self.server(), "connected");
                     (pause, told) = (FIRST_PAUSE, false);
                     while outbox.try_recv().is_ok() {}
                     let silence = heartbeat * 3;
                     match converse(socket, silence, &mut outbox, &heard, &self.live, &end).await {
                         Parting::Ours => return,
-                        Parting::Theirs => tracing::info!(server = %self.server, "the server ended the connection"),
-                        Parting::Lost => tracing::warn!(server = %self.server, "connection lost"),
+                        Parting::Theirs => tracing::info!(server = %self.server(), "the server ended the connection"),
+                        Parting::Lost => tracing::warn!(server = %self.server(), "connection lost"),
                     }
                 }
                 Err(NoLink::Unwanted(reason)) => {
@@ -99,7 +94,7 @@ impl Link {
                 }
                 Err(NoLink::Later(cause)) if !told => {
                     told = true;
-                    tracing::warn!(server = %self.server, cause, "no connection; dialling until there is one");
+                    tracing::warn!(server = %self.server(), cause, "no connection; dialling until there is one");
                 }
                 Err(NoLink::Later(_)) => {}
             }
@@ -110,9 +105,13 @@ impl Link {
         }
     }
 
+    fn server(&self) -> &reqwest::Url {
+        self.client.base()
+    }
+
     async fn dial(&self) -> Result<(Socket, Duration), NoLink> {
         let request = self.request().map_err(|fault| NoLink::Unwanted(fault.to_string()))?;
-        let connector = self.tls.clone().map_or(Connector::Plain, Connector::Rustls);
+        let connector = self.client.tls().map_or(Connector::Plain, Connector::Rustls);
         let dialled = connect_async_tls_with_config(request, None, true, Some(connector));
         let dialled = timeout(ANSWER, dialled).await.map_err(|_| NoLink::Later("no answer".to_owned()))?;
         let (mut socket, _) = dialled.map_err(|fault| self.no_link(&fault))?;
@@ -128,11 +127,12 @@ impl Link {
     }
 
     fn request(&self) -> Result<tungstenite::handshake::client::Request, tungstenite::Error> {
-        let base = self.server.as_str().trim_end_matches('/');
+        let base = self.server().as_str().trim_end_matches('/');
         // http becomes ws, https becomes wss.
         let url = format!("ws{}/api/v1/agent/channel", base.strip_prefix("http").unwrap_or(base));
         let mut request = url.into_client_request()?;
-        let mut key = HeaderValue::try_from(format!("Bearer {}", self.key)).map_err(tungstenite::http::Error::from)?;
+        let mut key = HeaderValue::try_from(format!("Bearer {}", self.client.secret().unwrap_or_default()))
+            .map_err(tungstenite::http::Error::from)?;
         key.set_sensitive(true);
         request.headers_mut().insert(header::AUTHORIZATION, key);
         Ok(request)
@@ -148,8 +148,14 @@ impl Link {
     fn no_link(&self, fault: &tungstenite::Error) -> NoLink {
         match fault {
             tungstenite::Error::Http(response) if response.status() == StatusCode::UNAUTHORIZED => NoLink::Unwanted(
-                format!("{} does not know this agent's key; `brewbench agent-key new NAME` makes one", self.server),
+                format!("{} does not know this agent's key; `brewbench agent-key new NAME` makes one", self.server()),
             ),
+            // The server's own words: it is disabled, say, and may be let in again.
+            tungstenite::Error::Http(response) => {
+                let said = response.body().as_deref().and_then(|body| serde_json::from_slice(body).ok());
+                let sentence = said.and_then(|body: serde_json::Value| Some(body["error"].as_str()?.to_owned()));
+                NoLink::Later(sentence.unwrap_or_else(|| fault.to_string()))
+            }
             other => NoLink::Later(with_way_out(other.to_string())),
         }
     }

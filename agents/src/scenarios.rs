@@ -1,6 +1,6 @@
 //! The bundled scenarios, embedded: an agent knows them even where it takes no script from anybody.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use crate::wire::job::Scenario;
 
@@ -23,8 +23,13 @@ pub fn bundled() -> Vec<Scenario> {
 /// Whether script, files and defaults are those of a bundled scenario, byte for byte. The name doesn't matter:
 /// it decides nothing about what would be executed.
 pub fn is_bundled(scenario: &Scenario) -> bool {
-    let sha256 = scenario.sha256();
-    bundled().iter().any(|own| own.sha256() == sha256)
+    comes_along(&scenario.sha256())
+}
+
+/// Whether a revision of this hash came with the program.
+pub fn comes_along(sha256: &str) -> bool {
+    static OWN: LazyLock<Vec<String>> = LazyLock::new(|| bundled().iter().map(Scenario::sha256).collect());
+    OWN.iter().any(|own| own == sha256)
 }
 
 fn scenario(name: &str, script: &str, files: &[(&str, &str)], defaults: &[(&str, &str)]) -> Scenario {

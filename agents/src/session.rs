@@ -55,6 +55,8 @@ pub enum Effect {
     Keep(RunId),
     /// Forget the outcome of the job that was in work: the run was handed back.
     Forget,
+    /// Make another key and use it, beside whatever goes on.
+    ChangeKey,
 }
 
 /// What an agent knows of its own doing; outlives connections.
@@ -107,6 +109,7 @@ impl Session {
                 self.work = Work::None;
                 vec![inspected(id, finding)]
             }
+            Input::Server(ServerMessage::ChangeKey) => vec![Effect::ChangeKey],
             Input::Server(_) | Input::Phase(..) | Input::Inspected(..) => Vec::new(),
             Input::Over(run) => self.over(run),
             Input::Beat => vec![Effect::Send(AgentMessage::Heartbeat { running: self.running() })],
@@ -256,6 +259,16 @@ mod tests {
         assert_eq!(session.step(Input::Over(job.run)), [Effect::Forget]);
         assert!(session.is_over());
         assert!(matches!(&start(&mut session, &job)[..], [Effect::Send(AgentMessage::Declined { .. })]));
+    }
+
+    #[test]
+    fn a_key_is_changed_whatever_else_goes_on() {
+        let (mut session, job) = (Session::new(Accepts::AnyScenario), job());
+        for _ in 0..2 {
+            assert_eq!(session.step(Input::Server(ServerMessage::ChangeKey)), [Effect::ChangeKey]);
+            start(&mut session, &job);
+        }
+        assert_eq!(session.running(), Some(job.run));
     }
 
     fn inspect(session: &mut Session, id: Uuid, scenario: &Scenario) -> Vec<Effect> {

@@ -51,7 +51,7 @@ pub async fn work_apart(mut arguments: impl Iterator<Item = std::ffi::OsString>)
     let text = |word: std::ffi::OsString| word.into_string().ok().context("text");
     let options = Options {
         server: text(next("name the server")?)?.parse()?,
-        key: text(next("name the key")?)?,
+        key: Some(text(next("name the key")?)?),
         trust: Trust::default(),
         state: PathBuf::from(next("name the state folder")?),
         targets: PathBuf::from(next("name the folder of the manifests")?),

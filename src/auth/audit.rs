@@ -81,6 +81,26 @@ pub enum Deed {
     AgentKeyMade,
     /// For good.
     AgentKeyRevoked,
+    /// It exchanged its one-time key for a key of its own.
+    AgentEnrolled,
+    /// An agent is to make itself another key.
+    AgentKeyChangeAsked,
+    /// It uses it; the one before opens nothing any more.
+    AgentKeyChanged,
+    /// It finishes what it does and gets nothing more.
+    AgentDrained,
+    /// It is not let in.
+    AgentDisabled,
+    /// It gets runs again.
+    AgentEnabled,
+    /// Its runs as well.
+    AgentRenamed,
+    /// The runs stay.
+    AgentForgotten,
+    /// What people call it.
+    AgentLabelsChanged,
+    /// Before all others that wait.
+    RunPutFirst,
     /// With its figures.
     RunDeleted,
     /// Within the time in which that goes.
@@ -125,7 +145,7 @@ pub enum Deed {
 
 impl Deed {
     /// All of them, for lists.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 48] = [
         Self::LoggedIn,
         Self::LoginRefused,
         Self::LoggedOut,
@@ -144,6 +164,16 @@ impl Deed {
         Self::TokenRevoked,
         Self::AgentKeyMade,
         Self::AgentKeyRevoked,
+        Self::AgentEnrolled,
+        Self::AgentKeyChangeAsked,
+        Self::AgentKeyChanged,
+        Self::AgentDrained,
+        Self::AgentDisabled,
+        Self::AgentEnabled,
+        Self::AgentRenamed,
+        Self::AgentForgotten,
+        Self::AgentLabelsChanged,
+        Self::RunPutFirst,
         Self::RunDeleted,
         Self::RunRestored,
         Self::ViewRemoved,
@@ -187,6 +217,16 @@ impl Deed {
             Self::TokenRevoked => "token revoked",
             Self::AgentKeyMade => "agent key made",
             Self::AgentKeyRevoked => "agent key revoked",
+            Self::AgentEnrolled => "agent enrolled",
+            Self::AgentKeyChangeAsked => "agent key change asked for",
+            Self::AgentKeyChanged => "agent key changed",
+            Self::AgentDrained => "agent drained",
+            Self::AgentDisabled => "agent disabled",
+            Self::AgentEnabled => "agent enabled",
+            Self::AgentRenamed => "agent renamed",
+            Self::AgentForgotten => "agent forgotten",
+            Self::AgentLabelsChanged => "agent labels changed",
+            Self::RunPutFirst => "run put first",
             Self::RunDeleted => "run deleted",
             Self::RunRestored => "run restored",
             Self::ViewRemoved => "view removed",
@@ -256,7 +296,9 @@ pub const SERIES_RULE: &str = "rule for series";
 /// Whether a person may have this name: none that the log has for somebody else.
 pub fn is_name_of_a_person(name: &str) -> bool {
     let name = name.to_lowercase();
-    ![OWNER, SOMEBODY, SERIES_RULE].contains(&name.as_str()) && !name.starts_with("token ")
+    ![OWNER, SOMEBODY, SERIES_RULE].contains(&name.as_str())
+        && !name.starts_with("token ")
+        && !name.starts_with("agent ")
 }
 
 /// One entry of the log.

@@ -10,6 +10,8 @@ pub enum Kind {
     Token,
     /// An agent's key.
     AgentKey,
+    /// What a new agent exchanges for a key of its own.
+    OneTimeKey,
     /// An invitation.
     Invite,
     /// A session's cookie.
@@ -23,6 +25,7 @@ impl Kind {
         match self {
             Self::Token => "bbt_",
             Self::AgentKey => "bba_",
+            Self::OneTimeKey => brewbench_agent::key::ONE_TIME,
             Self::Invite => "bbi_",
             Self::Session => "bbs_",
             Self::Share => "bbc_",

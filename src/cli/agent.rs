@@ -1,8 +1,9 @@
-//! `brewbench agent`, and what `serve --local-agent` and `demo` share with it.
+//! `brewbench agent` and `brewbench agent doctor`, and what `serve --local-agent` and `demo` share with them.
 
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
+    process::ExitCode,
     time::Duration,
 };
 
@@ -11,24 +12,57 @@ use brewbench_agent::{
     client::Trust,
     conditions::ground::Quiet,
     daemon::{self, CGROUPS, Options, SteadyOptions},
+    doctor::{self, Rank, Sign},
     session::Accepts,
     steady::SYSFS,
 };
-use clap::Args;
+use clap::{Args, Subcommand};
 use url::Url;
 
-use super::{TrustFlags, duration};
+use super::{
+    TrustFlags, duration,
+    table::{hanging, plain},
+};
 use crate::{logs::Log, signal};
 
 /// Starts the agent of this machine.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Agent {
+    #[command(subcommand)]
+    command: Option<AgentCommand>,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// What else there is to do with an agent.
+#[derive(Debug, Subcommand)]
+enum AgentCommand {
+    /// Look whether this machine is fit for an agent: what is in the way, and what to do about it. Ends with 1 if no run
+    /// could be done
+    Doctor(Doctor),
+}
+
+/// Looks at this machine.
+#[derive(Debug, Args)]
+struct Doctor {
+    #[command(flatten)]
+    place: Place,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where an agent lives and whom it works for.
+#[derive(Debug, Args)]
+struct Place {
     /// The server's address
-    #[arg(long, env = "BREWBENCH_SERVER")]
-    server: Url,
-    /// The key that `brewbench agent-key new NAME` printed
+    #[arg(long, env = "BREWBENCH_SERVER", required = true)]
+    server: Option<Url>,
+    /// The one-time key that `brewbench agent-key new NAME` printed: needed at the first start, at which the agent makes
+    /// itself a key of its own
     #[arg(long, env = "BREWBENCH_AGENT_KEY", hide_env_values = true)]
-    key: String,
+    key: Option<String>,
     /// The folder of its results on their way and of its runs
     #[arg(long, env = "BREWBENCH_STATE", default_value = "/var/lib/brewbench-agent")]
     state: PathBuf,
@@ -76,7 +110,7 @@ fn cores(text: &str) -> Result<f64, String> {
 
 impl Tools {
     /// Everything that an agent is told.
-    pub fn options(self, server: Url, key: String, state: PathBuf) -> anyhow::Result<Options> {
+    pub fn options(self, server: Url, key: Option<String>, state: PathBuf) -> anyhow::Result<Options> {
         let Self { manifests, k6, any_scenario, quiet_limit, quiet_wait, steady_cpu, sysfs } = self;
         let beside = || -> anyhow::Result<PathBuf> {
             let program = std::env::current_exe().context("this program's own place is not known")?;
@@ -107,18 +141,59 @@ fn guard(state: &Path) -> anyhow::Result<Vec<OsString>> {
     Ok([program.into()].into_iter().chain(words).chain([state.as_os_str().to_owned()]).collect())
 }
 
+impl Place {
+    fn options(self) -> anyhow::Result<Options> {
+        let Self { server, key, state, trust, log: _, tools } = self;
+        let options = tools.options(server.context("which server? Name it with --server")?, key, state)?;
+        Ok(Options { trust: trust.into(), ..options })
+    }
+}
+
 impl Agent {
     /// How the log is to be written.
     pub fn log(&self) -> Log {
-        self.log
+        self.place.log
     }
 
-    /// Lives until it is told to end.
-    pub async fn run(self) -> anyhow::Result<()> {
-        let Self { server, key, state, log: _, trust, tools } = self;
-        let options = Options { trust: trust.into(), ..tools.options(server, key, state)? };
-        daemon::run(options, signal::end()).await
+    /// Lives until it is told to end, or looks whether it could.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        if let Some(AgentCommand::Doctor(doctor)) = self.command {
+            return doctor.run().await;
+        }
+        daemon::run(self.place.options()?, signal::end()).await?;
+        Ok(ExitCode::SUCCESS)
     }
+}
+
+impl Doctor {
+    async fn run(self) -> anyhow::Result<ExitCode> {
+        let signs = doctor::examine(&self.place.options()?).await;
+        if self.json {
+            println!("{}", serde_json::to_string_pretty(&signs)?);
+        } else {
+            print!("{}", told(&signs));
+        }
+        Ok(if doctor::worst(&signs) == Rank::Bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
+
+/// A line for what was seen, and one for what to do.
+fn told(signs: &[Sign]) -> String {
+    const INDENT: usize = 26;
+    let line = |sign: &Sign| {
+        let seen = hanging(&plain(&sign.seen), INDENT);
+        let remedy = sign
+            .remedy
+            .as_deref()
+            .map_or(String::new(), |remedy| format!("{:INDENT$}{}\n", "", hanging(&format!("→ {remedy}"), INDENT)));
+        format!("{:<9} {:<15} {seen}\n{remedy}", sign.rank.as_str(), sign.what)
+    };
+    let verdict = match doctor::worst(signs) {
+        Rank::Good => "this machine is fit for an agent\n",
+        Rank::Doubtful => "an agent can work here, but something will speak against its figures\n",
+        Rank::Bad => "an agent can't work here yet\n",
+    };
+    signs.iter().map(line).chain([verdict.to_owned()]).collect()
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use reqwest::Method;
 
 use super::{
     Common,
     scenario::encoded,
-    table::{Align, cut, table},
+    table::{Align, cut, plain, table},
 };
 use crate::{
     auth::MadeSecret,
@@ -18,7 +19,7 @@ use crate::{
 /// Commands about the keys of agents.
 #[derive(Debug, Subcommand)]
 pub enum AgentKey {
-    /// Make the key of a new agent; it is shown once
+    /// Make the one-time key of a new agent, good for a week; it is shown once
     New {
         /// Which server, and how to print
         #[command(flatten)]
@@ -28,6 +29,14 @@ pub enum AgentKey {
         /// The server's data folder: its owner needs no login
         #[arg(long)]
         data: Option<PathBuf>,
+    },
+    /// Have an agent make itself another key; the one before works until the new one was used
+    Change {
+        /// Which server, and how to print
+        #[command(flatten)]
+        common: Common,
+        /// The agent's name
+        name: String,
     },
     /// List the agents
     List {
@@ -56,6 +65,14 @@ impl AgentKey {
                 };
                 common.print(&made, |made| format!("{}\n", made.secret))
             }
+            Self::Change { common, name } => {
+                let client = common.connect()?.client;
+                let path = format!("api/v1/agent-keys/{}/change", encoded(&name));
+                let agent: Agent = client.json(client.request(Method::POST, &path)).await?;
+                let when = if agent.connected { "now" } else { "when it connects next" };
+                eprintln!("{} makes itself another key {when}", plain(&name));
+                Ok(())
+            }
             Self::List { common } => {
                 let list: AgentList = common.connect()?.client.get("api/v1/agents").await?;
                 common.print(&list, |list| rows(&list.agents))
@@ -69,7 +86,8 @@ impl AgentKey {
     }
 }
 
-fn rows(agents: &[Agent]) -> String {
+/// Agents as a table.
+pub fn rows(agents: &[Agent]) -> String {
     if agents.is_empty() {
         return "no agents yet; `brewbench agent-key new NAME` makes the key of one\n".to_owned();
     }

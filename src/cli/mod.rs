@@ -12,12 +12,14 @@ pub mod connection;
 pub mod duration;
 pub mod events;
 pub mod experiment;
+pub mod fleet;
 pub mod gate;
 pub mod invite;
 pub mod limits;
 pub mod load;
 pub mod login;
 pub mod progress;
+pub mod queue;
 pub mod report;
 pub mod restore;
 pub mod run;
@@ -65,7 +67,7 @@ pub const NOT_ALL_WELL: u8 = 3;
 enum Command {
     /// Start the server
     Serve(serve::Serve),
-    /// Start the agent of this machine: runs targets and load for a server
+    /// Start the agent of this machine: runs targets and load for a server; `agent doctor`
     Agent(agent::Agent),
     /// Put back what a killed agent with --steady-cpu left, if nobody has yet
     AgentRestore(agent_restore::AgentRestore),
@@ -109,6 +111,11 @@ enum Command {
     /// Keys of agents
     #[command(subcommand)]
     AgentKey(agent_key::AgentKey),
+    /// Agents: list, drain, disable, enable, rename, label, forget
+    #[command(subcommand)]
+    Fleet(fleet::Fleet),
+    /// What waits, for which agent and why; `queue next`: what goes first
+    Queue(queue::Queue),
     /// API tokens
     #[command(subcommand)]
     Token(token::Token),
@@ -198,7 +205,7 @@ impl Cli {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Serve(serve) => serve.run().await?,
-            Command::Agent(agent) => agent.run().await?,
+            Command::Agent(agent) => return agent.run().await,
             Command::AgentRestore(restore) => restore.run().await?,
             Command::Demo(demo) => return demo.run().await,
             Command::Invite(invite) => invite.run().await?,
@@ -215,6 +222,8 @@ impl Cli {
             Command::Size(size) => size.run().await?,
             Command::Scenario(scenario) => scenario.run().await?,
             Command::AgentKey(key) => key.run().await?,
+            Command::Fleet(fleet) => fleet.run().await?,
+            Command::Queue(queue) => queue.run().await?,
             Command::Token(token) => token.run().await?,
             Command::User(user) => user.run().await?,
             Command::Audit(audit) => audit.run().await?,

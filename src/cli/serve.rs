@@ -84,7 +84,7 @@ impl Serve {
         }
         let key = owner::local_agent_key(&server.state.db, "local").await?;
         let state = server.state.config.data.join("agent");
-        let options = tools.options(server.local_url(), key, state)?;
+        let options = tools.options(server.local_url(), Some(key), state)?;
         with_agent(server, options, end).await
     }
 }

@@ -8,14 +8,15 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
+use serde::Deserialize;
 use url::form_urlencoded;
 
 use super::queries;
 use crate::{
     auth::{Admin, Caller, MadeSecret, Read, Scope},
     catalog,
-    error::{Error, Result},
-    fleet::{self, About, Agent, Presence, api::make_key},
+    error::{Asked, Error, Result},
+    fleet::{self, About, Agent, Presence, Standing, api::make_key},
     runs::{self, pages::line::Line},
     state::AppState,
     web::{
@@ -40,6 +41,8 @@ const CLOCK_TOLERANCE_MS: i64 = 2_000;
 struct AgentsPage {
     shell: Shell,
     agents: Vec<View>,
+    /// Only agents with this label are shown.
+    label: Option<String>,
     scope: Scope,
     /// How browsers and agents reach the server.
     server: String,
@@ -75,17 +78,35 @@ struct AgentPage {
 }
 
 impl AgentPage {
+    fn may_manage(&self) -> bool {
+        self.scope >= Scope::Admin
+    }
+
     fn may_revoke(&self) -> bool {
-        self.scope >= Scope::Admin && self.view.agent.revoked_at_ms.is_none()
+        self.may_manage() && self.view.agent.revoked_at_ms.is_none()
+    }
+
+    /// Whether there is a key of its own that it could change, and it is not about to.
+    fn may_change_key(&self) -> bool {
+        let Agent { enrols_until_ms, key_change_asked_at_ms, .. } = &self.view.agent;
+        self.may_revoke() && enrols_until_ms.is_none() && key_change_asked_at_ms.is_none()
+    }
+
+    fn takes_runs(&self) -> bool {
+        self.view.agent.standing == Standing::Enabled
+    }
+
+    fn is_disabled(&self) -> bool {
+        self.view.agent.standing == Standing::Disabled
     }
 }
 
 /// An agent with what it does now.
 #[derive(Debug)]
-struct View {
-    agent: Agent,
+pub(super) struct View {
+    pub(super) agent: Agent,
     /// The run that it was given.
-    doing: Option<Line>,
+    pub(super) doing: Option<Line>,
 }
 
 impl View {
@@ -95,19 +116,61 @@ impl View {
 
     /// Since when it is where it is.
     fn since(&self) -> Moment {
-        moment::ago(self.agent.revoked_at_ms.or(self.agent.last_seen_at_ms).or(Some(self.agent.created_at_ms)))
+        let Agent { revoked_at_ms, standing, standing_at_ms, last_seen_at_ms, created_at_ms, .. } = &self.agent;
+        let disabled_at_ms = standing_at_ms.filter(|_| *standing == Standing::Disabled);
+        moment::ago(revoked_at_ms.or(disabled_at_ms).or(*last_seen_at_ms).or(Some(*created_at_ms)))
     }
 
     fn since_word(&self) -> &'static str {
         match self.agent.state() {
-            "connected" => "dialled in",
+            "connected" | "drained" => "dialled in",
+            "disabled" => "disabled",
             "away" => "last seen",
             "revoked" => "revoked",
             _ => "key made",
         }
     }
 
-    fn address(&self) -> String {
+    /// What somebody has said of it that keeps runs from it: a sentence.
+    fn held_back(&self) -> Option<String> {
+        let by = self.agent.standing_by.as_deref().map_or(String::new(), |by| format!(" by {by}"));
+        match self.agent.standing {
+            Standing::Enabled => None,
+            Standing::Drained if self.doing.is_some() => {
+                Some(format!("It was drained{by}: it finishes what it does and gets nothing more."))
+            }
+            Standing::Drained => Some(format!("It was drained{by}: it gets no runs.")),
+            Standing::Disabled => Some(format!("It was disabled{by}: it is not let in.")),
+        }
+    }
+
+    /// Its labels, each with the address of all agents that have it.
+    fn labelled(&self) -> Vec<(&str, String)> {
+        let address = |label: &str| {
+            let query = form_urlencoded::Serializer::new(String::new()).append_pair("label", label).finish();
+            format!("/agents?{query}")
+        };
+        self.agent.labels.iter().map(|label| (label.as_str(), address(label))).collect()
+    }
+
+    /// Its labels as people type them.
+    fn labels(&self) -> String {
+        self.agent.labels.join(", ")
+    }
+
+    /// How it stands with its key: a sentence.
+    fn key(&self) -> String {
+        let Agent { revoked_at_ms, enrols_until_ms, key_at_ms, key_change_asked_at_ms, .. } = &self.agent;
+        match (revoked_at_ms, enrols_until_ms, key_change_asked_at_ms) {
+            (Some(_), ..) => "revoked".to_owned(),
+            (_, Some(until), _) => format!("one-time, until {}", moment::exact(Some(*until))),
+            (.., Some(_)) if self.agent.connected => "about to be changed".to_owned(),
+            (.., Some(_)) => "to be changed when it connects next".to_owned(),
+            _ => key_at_ms.map_or("given to it".to_owned(), |at| format!("its own, since {}", moment::exact(Some(at)))),
+        }
+    }
+
+    pub(super) fn address(&self) -> String {
         address::segment(&self.agent.name)
     }
 
@@ -170,10 +233,13 @@ pub(super) async fn lines(state: &AppState, ids: &[String]) -> Result<Vec<Line>>
     Ok(runs.into_iter().rev().map(|run| Line::new(run, &marks)).collect())
 }
 
-async fn page(state: &AppState, presence: &Presence, caller: &Caller) -> Result<AgentsPage> {
+async fn page(state: &AppState, presence: &Presence, caller: &Caller, label: Option<String>) -> Result<AgentsPage> {
+    let mut agents = views(state, presence).await?;
+    agents.retain(|view| label.as_ref().is_none_or(|label| view.agent.labels.contains(label)));
     Ok(AgentsPage {
         shell: Shell::signed_in("Agents", Section::Agents, &caller.name),
-        agents: views(state, presence).await?,
+        agents,
+        label,
         scope: caller.scope,
         server: state.public_url.to_string(),
         made: None,
@@ -182,13 +248,22 @@ async fn page(state: &AppState, presence: &Presence, caller: &Caller) -> Result<
     })
 }
 
+/// What an address asks for.
+#[derive(Debug, Deserialize)]
+pub struct Which {
+    /// Only agents with this label.
+    label: Option<String>,
+}
+
 /// `GET /agents`
 pub async fn index(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
+    Asked(Which { label }): Asked<Which>,
 ) -> Result<Response> {
-    Ok(page(&state, &presence, &caller).await?.into_response())
+    let label = label.filter(|label| !label.is_empty());
+    Ok(page(&state, &presence, &caller, label).await?.into_response())
 }
 
 /// `POST /agents`: makes the key of a new agent; the answer is the only place where it can be read.
@@ -202,11 +277,11 @@ pub async fn add(
     let typed = name.map_or_else(String::new, |(_, name)| name.into_owned());
     match make_key(&state.db, &typed, &caller).await {
         Ok(made) => {
-            let page = page(&state, &presence, &caller).await?;
+            let page = page(&state, &presence, &caller, None).await?;
             Ok((StatusCode::CREATED, AgentsPage { made: Some(MadeKey(made)), ..page }).into_response())
         }
         Err(fault @ (Error::Invalid(_) | Error::Conflict(_))) => {
-            let page = page(&state, &presence, &caller).await?;
+            let page = page(&state, &presence, &caller, None).await?;
             let page = AgentsPage { typed, fault: Some(fault.to_string()), ..page };
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
         }
@@ -234,7 +309,8 @@ pub async fn show(
     Ok(page.into_response())
 }
 
-async fn found(state: &AppState, presence: &Presence, name: &str) -> Result<View> {
+/// The agent of this name with what it does, or a 404.
+pub(super) async fn found(state: &AppState, presence: &Presence, name: &str) -> Result<View> {
     let mut all = views(state, presence).await?.into_iter();
     all.find(|view| view.agent.name == name).ok_or_else(|| Error::NotFound(format!("agent {name:?}")))
 }

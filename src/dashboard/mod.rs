@@ -1,5 +1,6 @@
 //! The pages that look at several rooms at once: what happens, what there is, what is broken. They own no table.
 
+pub mod agent_acts;
 pub mod agents;
 pub mod differences;
 pub mod disk;
@@ -28,6 +29,12 @@ pub fn pages(presence: Presence) -> Router<AppState> {
         .route("/agents", get(agents::index).post(agents::add))
         .route("/agents/{name}", get(agents::show))
         .route("/agents/{name}/revoke", get(agents::ask_revoke).post(agents::revoke))
+        .route("/agents/{name}/drain", post(agent_acts::drain))
+        .route("/agents/{name}/enable", post(agent_acts::enable))
+        .route("/agents/{name}/disable", get(agent_acts::ask_disable).post(agent_acts::disable))
+        .route("/agents/{name}/forget", get(agent_acts::ask_forget).post(agent_acts::forget))
+        .route("/agents/{name}/labels", post(agent_acts::label))
+        .route("/agents/{name}/change-key", post(agent_acts::change_key))
         .route("/sizes", get(sizes::index).post(sizes::add))
         .route("/sizes/{name}/remove", get(sizes::ask_remove).post(sizes::remove))
         .route("/targets", get(targets::index))

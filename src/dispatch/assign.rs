@@ -12,10 +12,16 @@ use brewbench_agent::{
     },
 };
 
-use super::{lease_end, tell};
+use super::{
+    homes::Homes,
+    lease_end,
+    queue::why::{Needs, lack},
+    tell,
+};
 use crate::{
     catalog,
     error::{Error, Result},
+    experiments::fits::Source,
     fleet::{Connected, Presence},
     runs::{
         load,
@@ -26,37 +32,50 @@ use crate::{
 
 /// Gives each free agent the first queued run that it can do.
 pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
-    let free = || presence.list().into_iter().any(|(_, agent)| agent.is_free());
-    if !free() {
+    if !presence.list().iter().any(|(_, agent)| agent.is_free()) {
         return Ok(());
     }
     // A run that one agent just declined would come straight back to it.
     let mut tried = HashSet::new();
-    for run in leases::queued(&state.db.read).await? {
-        let job = job(state, &run).await?;
-        let able = presence.list().into_iter().find(|(name, agent)| agent.is_free() && can(name, agent, &run, &job));
-        let Some((name, agent)) = able else { continue };
+    let queued = leases::queued(&state.db.read).await?;
+    let all: Vec<Needs> = queued.iter().map(needs).collect::<Result<_>>()?;
+    let waiting = queued.iter().map(|run| run.experiment_id.as_deref()).zip(all.iter().copied());
+    let mut connected = presence.list();
+    let mut homes = Homes::of(waiting, &connected);
+    for (run, needs) in queued.iter().zip(&all) {
+        let experiment = run.experiment_id.as_deref();
+        let at = homes.at(needs, experiment, run.home.as_deref(), &connected);
+        let able = |(name, agent): &(String, Connected)| agent.is_free() && lack(needs, &at, name, agent).is_none();
+        let Some((name, agent)) = connected.iter().find(|agent| able(agent)).cloned() else { continue };
+        let job = job(state, run).await?;
         if tried.insert(run.id.clone())
             && leases::lease(&state.db.write, &run.id, &name, now_ms(), lease_end(state)).await?
         {
+            homes.begin(experiment, &name);
             presence.set_busy(&name, agent.connection, Some(job.run));
             // If the socket has just closed, the agent's leaving gives the run back.
             let _ = agent.outbox.send(ServerMessage::Start(Box::new(job)));
-            tell(state, &HeldRun { id: run.id, experiment_id: run.experiment_id });
+            tell(state, &HeldRun { id: run.id.clone(), experiment_id: run.experiment_id.clone() });
         }
-        if !free() {
+        connected = presence.list();
+        if !connected.iter().any(|(_, agent)| agent.is_free()) {
             break;
         }
     }
     Ok(())
 }
 
-fn can(name: &str, agent: &Connected, run: &QueuedRun, job: &Job) -> bool {
-    run.wanted_agent.as_deref().is_none_or(|wanted| wanted == name)
-        && !agent.declined.contains(&job.run)
-        && agent.offers(&job.target)
-        && agent.lacks(job.size.vcpus, job.size.memory_bytes).is_none()
-        && (agent.hello.any_scenario || scenarios::is_bundled(&job.scenario))
+fn needs(run: &QueuedRun) -> Result<Needs<'_>> {
+    let is_bundled = scenarios::comes_along(&run.scenario_sha256);
+    Ok(Needs {
+        run: run.id.parse().map_err(Error::internal)?,
+        target: &run.target,
+        size: &run.size_name,
+        vcpus: run.vcpus,
+        memory_bytes: run.memory_bytes.cast_unsigned(),
+        source: if is_bundled { Source::Bundled } else { Source::User },
+        agent: run.wanted_agent.as_deref(),
+    })
 }
 
 async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {

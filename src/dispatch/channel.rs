@@ -1,4 +1,8 @@
 //! The agents' channel: one WebSocket an agent, the conversation of [`brewbench_agent::wire::messages`].
+//!
+//! An agent that lost its connection may be back before the old one is found dead: then the newer counts. But a key
+//! belongs to one process at a time: if another one comes with it, and the one that is connected gives a sign of life,
+//! the other is refused, with a sentence, and nothing that the first does is touched.
 
 use std::{collections::HashSet, str::FromStr, time::Duration};
 
@@ -16,7 +20,7 @@ use brewbench_agent::wire::{
     now_ms,
 };
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, watch as signs},
     time::{Instant, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
@@ -26,7 +30,7 @@ use super::{HEARTBEAT, lease_end, lose, tell, watch};
 use crate::{
     catalog,
     error::Result,
-    fleet::{self, Connected, Presence, api::AgentCaller},
+    fleet::{self, Connected, Presence, Standing, api::AgentCaller},
     runs::queries::leases::{self, HeldRun},
     state::AppState,
 };
@@ -59,13 +63,29 @@ async fn converse(mut socket: WebSocket, name: &str, state: &AppState, presence:
         say(&mut socket, &ServerMessage::Refused { reason }).await;
         return Ok(());
     }
+    if let Some(other) = presence.rival(name, hello.life)
+        && is_alive(&other).await
+    {
+        let reason = format!(
+            "another process is connected with this agent's key, on {}: end one of them, or give this one a key of its \
+             own by `brewbench agent-key new NAME`",
+            other.hello.machine.hostname
+        );
+        tracing::warn!(agent = name, reason, "refused");
+        say(&mut socket, &ServerMessage::Refused { reason }).await;
+        return Ok(());
+    }
     let now = now_ms();
     fleet::queries::keep_hello(&state.db.write, name, &hello, now).await?;
     catalog::queries::keep_targets(&state.db.write, &hello.targets, now).await?;
     let (outbox, inbox) = mpsc::unbounded_channel();
     let (connection, close) = (Uuid::new_v4(), state.shutdown.child_token());
     let busy = take_stock(state, name, &hello, &outbox).await?;
+    let (heard, ears) = signs::channel(());
     let agent = Connected {
+        // Unknown or revoked since it proved who it is: it gets nothing, and will be told.
+        standing: fleet::queries::standing(&state.db.read, name).await?.unwrap_or(Standing::Disabled),
+        ears,
         connection,
         clock_offset_ms: hello.now_ms - now,
         hello: *hello,
@@ -77,18 +97,35 @@ async fn converse(mut socket: WebSocket, name: &str, state: &AppState, presence:
     };
     tracing::info!(agent = name, k6 = agent.hello.k6_version, "agent connected");
     presence.enter(name, agent);
-    state.events.agents_changed();
-    state.work.notify_one();
-    // Only now, so that who was welcomed is on every page. Jobs wait in the inbox meanwhile.
-    let heartbeat_ms = u64::try_from(HEARTBEAT.as_millis()).unwrap_or(u64::MAX);
-    say(&mut socket, &ServerMessage::Welcome { protocol: PROTOCOL, name: name.to_owned(), heartbeat_ms }).await;
-    let visit = Visit { name, connection, state, presence };
-    let done = visit.serve(socket, inbox, close).await;
+    let visit = Visit { name, connection, state, presence, heard };
+    let done = visit.stay(socket, inbox, close).await;
     presence.leave(name, connection);
     state.events.agents_changed();
     fleet::queries::seen(&state.db.write, name, now_ms()).await?;
     tracing::info!(agent = name, "agent gone");
+    give_up_of_who_was_cut_off(state, name).await?;
     done
+}
+
+/// Whether a connection's other side says something before it counts as silent.
+async fn is_alive(other: &Connected) -> bool {
+    let mut ears = other.ears.clone();
+    ears.mark_unchanged();
+    // An error: the connection has just ended.
+    matches!(timeout(HEARTBEAT * 3, ears.changed()).await, Ok(Ok(())))
+}
+
+/// Nobody waits for an agent that was disabled, revoked or forgotten.
+async fn give_up_of_who_was_cut_off(state: &AppState, name: &str) -> Result<()> {
+    let why = match fleet::queries::standing(&state.db.read, name).await? {
+        Some(Standing::Disabled) => "its agent was disabled",
+        None => "its agent's key was revoked, or it was forgotten",
+        Some(Standing::Enabled | Standing::Drained) => return Ok(()),
+    };
+    for run in &leases::held_by(&state.db.read, name).await? {
+        lose(state, run, why).await?;
+    }
+    Ok(())
 }
 
 /// Compares our books with what an agent says that it holds: what it no longer holds is lost at once, and what we have
@@ -121,9 +158,34 @@ struct Visit<'a> {
     connection: Uuid,
     state: &'a AppState,
     presence: &'a Presence,
+    /// Tells others with its key that it is alive.
+    heard: signs::Sender<()>,
 }
 
 impl Visit<'_> {
+    async fn stay(
+        &self,
+        mut socket: WebSocket,
+        inbox: mpsc::UnboundedReceiver<ServerMessage>,
+        close: CancellationToken,
+    ) -> Result<()> {
+        let Self { name, state, presence, .. } = *self;
+        // What somebody has said of it since it was asked: from now on that reaches who has entered.
+        match fleet::queries::standing(&state.db.read, name).await? {
+            Some(Standing::Disabled) | None => presence.cut(name),
+            Some(standing) => presence.set_standing(name, standing),
+        }
+        state.events.agents_changed();
+        state.work.notify_one();
+        // Only now, so that who was welcomed is on every page. Jobs wait in the inbox meanwhile.
+        let heartbeat_ms = u64::try_from(HEARTBEAT.as_millis()).unwrap_or(u64::MAX);
+        say(&mut socket, &ServerMessage::Welcome { protocol: PROTOCOL, name: name.to_owned(), heartbeat_ms }).await;
+        if fleet::queries::wants_key_change(&state.db.read, name).await? {
+            say(&mut socket, &ServerMessage::ChangeKey).await;
+        }
+        self.serve(socket, inbox, close).await
+    }
+
     async fn serve(
         &self,
         mut socket: WebSocket,
@@ -135,6 +197,9 @@ impl Visit<'_> {
         loop {
             tokio::select! {
                 () = close.cancelled() => {
+                    while let Ok(message) = inbox.try_recv() {
+                        say(&mut socket, &message).await;
+                    }
                     // A goodbye: the agent shall not take it for a broken line.
                     let goodbye = CloseFrame { code: close_code::AWAY, reason: "".into() };
                     let _ = socket.send(Message::Close(Some(goodbye))).await;
@@ -143,6 +208,7 @@ impl Visit<'_> {
                 message = timeout_at(silent_at, hear(&mut socket)) => match message {
                     Ok(Some(message)) => {
                         silent_at = Instant::now() + HEARTBEAT * 3;
+                        self.heard.send_replace(());
                         self.take(message).await?;
                     }
                     Ok(None) | Err(_) => return Ok(()),

@@ -1,6 +1,8 @@
 //! Who does which run, and what happens when they fall silent.
 //!
-//! Connected agents take the first queued run that they can do, one at a time. A run is *leased*: each sign of life of
+//! Connected agents take the first queued run that they can do, one at a time; what somebody has put first goes before the
+//! rest, who is drained takes nothing, and an experiment stays on one machine ([`homes`]); [`queue`] says what waits for
+//! whom. A run is *leased*: each sign of life of
 //! its agent prolongs the lease, silence past it makes the run `lost` and queues its repetition anew, as often as its plan
 //! says. What a late result counts for is settled by the rule in [`crate::runs::ingest`]. Runs of an experiment that is
 //! paused are not handed out.
@@ -8,6 +10,9 @@
 pub mod api;
 pub mod assign;
 pub mod channel;
+pub mod homes;
+pub mod queue;
+pub mod rename;
 pub mod watch;
 
 use std::time::Duration;
@@ -32,7 +37,19 @@ pub const HEARTBEAT: Duration = Duration::from_secs(2);
 pub fn api(presence: Presence, max_summary_bytes: usize) -> OpenApiRouter<AppState> {
     // A result carries a summary as a JSON string, and logs beside it.
     let limit = DefaultBodyLimit::max(2 * max_summary_bytes + 1024 * 1024);
-    OpenApiRouter::new().routes(routes!(api::result)).layer(limit).layer(Extension(presence))
+    OpenApiRouter::new()
+        .routes(routes!(api::result))
+        .layer(limit)
+        .routes(routes!(queue::api::list))
+        .routes(routes!(queue::api::put_first))
+        .routes(routes!(queue::api::put_experiment_first))
+        .routes(routes!(rename::rename))
+        .layer(Extension(presence))
+}
+
+/// Pages.
+pub fn pages(presence: Presence) -> Router<AppState> {
+    queue::pages::router().merge(rename::pages()).layer(Extension(presence))
 }
 
 /// The agents' channel: a WebSocket, so it is no part of the JSON API.

@@ -256,3 +256,11 @@ pub async fn insert_gathered(
     .await?;
     Ok(())
 }
+
+/// Experiments that are for an agent are for it under its new name: what they queue from now on is.
+pub async fn rename_agent(connection: &mut SqliteConnection, name: &str, new: &str) -> sqlx::Result<()> {
+    sqlx::query!("update experiment set plan = json_set(plan, '$.agent', ?2) where plan ->> '$.agent' = ?1", name, new)
+        .execute(connection)
+        .await?;
+    Ok(())
+}

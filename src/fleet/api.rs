@@ -7,12 +7,16 @@ use axum::{
 };
 use brewbench_agent::wire::now_ms;
 
-use super::{Agent, AgentList, NewAgentKey, Presence, queries};
+use super::{
+    Agent, AgentList, NewAgentKey, Presence, Standing,
+    enrolment::{ONE_TIME_LIFE_MS, who},
+    queries::{self, Known},
+};
 use crate::{
     auth::{
         Admin, Caller, MadeSecret, Read,
         api::checked_name,
-        audit::Deed,
+        audit::{Act, Deed},
         caller::{address, bearer},
         secret::{self, Kind},
     },
@@ -32,12 +36,25 @@ impl FromRequestParts<AppState> for AgentCaller {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
-        let key = bearer(&parts.headers).ok_or(Error::Unauthenticated)?;
-        if let Some(name) = queries::agent_by_key(&state.db.read, &secret::hash(key)).await? {
-            return Ok(Self { name });
+        let hash = secret::hash(bearer(&parts.headers).ok_or(Error::Unauthenticated)?);
+        let address = address(parts, state);
+        let Some(Known { name, standing, standing_by, is_next }) = queries::agent_by_key(&state.db.read, &hash).await?
+        else {
+            state.limits.wrong_secret(address)?;
+            return Err(Error::Unauthenticated);
+        };
+        if is_next {
+            let act = Act::new(&who(&name), address, Deed::AgentKeyChanged, &name);
+            queries::take_next_key(&state.db.write, &hash, now_ms(), &act).await?;
+            state.events.agents_changed();
         }
-        state.limits.wrong_secret(address(parts, state))?;
-        Err(Error::Unauthenticated)
+        if standing == Standing::Disabled {
+            let by = standing_by.map_or(String::new(), |by| format!(" by {by}"));
+            return Err(Error::Forbidden(format!(
+                "the agent {name:?} is disabled{by}; `brewbench fleet enable` lets it in"
+            )));
+        }
+        Ok(Self { name })
     }
 }
 
@@ -60,7 +77,7 @@ pub async fn all(db: &Db, presence: &Presence) -> Result<Vec<Agent>> {
     Ok(agents)
 }
 
-/// Make a key for a new agent. It is in the answer and nowhere else.
+/// Make a one-time key for a new agent, which exchanges it for a key of its own. It is in the answer and nowhere else.
 #[utoipa::path(post, path = "/api/v1/agent-keys", tag = "fleet",
     responses((status = 201, body = MadeSecret), (status = 409, body = ErrorBody)))]
 pub async fn new_key(
@@ -71,12 +88,13 @@ pub async fn new_key(
     Ok((StatusCode::CREATED, Json(make_key(&state.db, &asked.name, &caller).await?)))
 }
 
-/// Makes and stores the key of a new agent.
+/// Makes and stores the one-time key of a new agent.
 pub async fn make_key(db: &Db, name: &str, by: &Caller) -> Result<MadeSecret> {
     let name = checked_name(name)?;
-    let made = secret::make(Kind::AgentKey);
+    let made = secret::make(Kind::OneTimeKey);
     let act = by.does(Deed::AgentKeyMade, name);
-    queries::insert_agent(&db.write, name, &secret::hash(&made), now_ms(), &act).await?;
+    let now = now_ms();
+    queries::insert_agent(&db.write, name, &secret::hash(&made), (now, now + ONE_TIME_LIFE_MS), &act).await?;
     Ok(MadeSecret { name: name.to_owned(), secret: made })
 }
 
@@ -98,6 +116,6 @@ pub async fn revoke(db: &Db, presence: &Presence, name: &str, by: &Caller) -> Re
     if !queries::revoke(&db.write, name, now_ms(), &by.does(Deed::AgentKeyRevoked, name)).await? {
         return Err(Error::NotFound(format!("agent {name:?} with a key that could be revoked")));
     }
-    presence.close(name);
+    presence.cut(name);
     Ok(())
 }

@@ -10,9 +10,11 @@ use brewbench_agent::wire::{
     job::Scenario,
     messages::{Finding, Hello, ServerMessage},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+use super::Standing;
 
 /// A connected agent.
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub struct Connected {
     pub connection: Uuid,
     /// What it said of itself.
     pub hello: Hello,
+    /// What it may take.
+    pub standing: Standing,
     /// What it was given and has not reported done.
     pub busy: Option<RunId>,
     /// The script that it looks at; a run waits for that.
@@ -31,14 +35,16 @@ pub struct Connected {
     pub clock_offset_ms: i64,
     /// To its socket.
     pub outbox: mpsc::UnboundedSender<ServerMessage>,
+    /// Changes whenever it says something, and is gone with it.
+    pub ears: watch::Receiver<()>,
     /// Ends its connection.
     pub close: CancellationToken,
 }
 
 impl Connected {
-    /// Whether it has nothing to do.
+    /// Whether it may be given something: it takes runs and has nothing to do.
     pub fn is_free(&self) -> bool {
-        self.busy.is_none() && self.inspecting.is_none()
+        self.standing == Standing::Enabled && self.busy.is_none() && self.inspecting.is_none()
     }
 
     /// Why it can't give a machine size, if it can't.
@@ -163,11 +169,34 @@ impl Presence {
         }
     }
 
-    /// Ends an agent's connection, if it has one.
-    pub fn close(&self, name: &str) {
-        if let Some(connected) = self.all().get(name) {
+    /// Ends an agent's connection, if it has one; what it works on is stopped. Nothing is given to it from now on.
+    pub fn cut(&self, name: &str) {
+        let Some(connected) = self.all().remove(name) else { return };
+        if let Some(run) = connected.busy {
+            let _ = connected.outbox.send(ServerMessage::Cancel { run });
+        }
+        connected.close.cancel();
+    }
+
+    /// Ends an agent's connection, if it has one, so that it connects anew; what it works on goes on.
+    pub fn hang_up(&self, name: &str) {
+        if let Some(connected) = self.all().remove(name) {
             connected.close.cancel();
         }
+    }
+
+    /// Notes what an agent may take from now on.
+    pub fn set_standing(&self, name: &str, standing: Standing) {
+        if let Some(connected) = self.all().get_mut(name) {
+            connected.standing = standing;
+        }
+    }
+
+    /// The connection under this name of another life than this one: of another process with the same key.
+    pub fn rival(&self, name: &str, life: Option<Uuid>) -> Option<Connected> {
+        let other =
+            |connected: &&Connected| connected.hello.life.zip(life).is_some_and(|(theirs, ours)| theirs != ours);
+        self.all().get(name).filter(other).cloned()
     }
 
     /// Says something to an agent; false if it is not connected.

@@ -25,6 +25,7 @@ const PLAY: &str = "M4 2.5v7L9.5 6z";
 const CHECK: &str = "M2.5 6.5 5 9l4.5-6";
 const CROSS: &str = "m3 3 6 6M9 3 3 9";
 const SLASH: &str = "M6 2a4 4 0 1 0 0 8 4 4 0 1 0 0-8M3.3 8.7l5.4-5.4";
+const PAUSE: &str = "M4.5 3v6M7.5 3v6";
 const WARNING: &str = "M6 2 1.5 10h9zM6 5v2.2M6 8.6v.2";
 const LOST: &str = "M4 4.5a2 2 0 1 1 2.8 1.8Q6 6.7 6 7.6M6 9.6v.2";
 
@@ -57,7 +58,8 @@ fn look(word: &str) -> (Tone, &'static str) {
         "finished" | "valid" | "connected" => (Tone::Plain, CHECK),
         "suspect" => (Tone::Doubtful, WARNING),
         "failed" | "invalid" => (Tone::Bad, CROSS),
-        "cancelled" | "revoked" => (Tone::Plain, SLASH),
+        "cancelled" | "revoked" | "disabled" => (Tone::Plain, SLASH),
+        "drained" => (Tone::Plain, PAUSE),
         _ => (Tone::Doubtful, LOST),
     }
 }

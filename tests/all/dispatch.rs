@@ -433,10 +433,13 @@ async fn a_revoked_key_cuts_the_connection_at_once() {
     let id = submit_one(&admin).await;
     let job = agent.job().await;
     admin.delete("/api/v1/agent-keys/rack").await.ok();
+    assert_eq!(agent.cancelled().await, job.run);
     assert_eq!(agent.hear().await, None);
     agent.send(&outcome(&job, &good())).await.refused(401);
     assert_eq!(agent.dial(&app).await, Err("401".to_owned()));
-    assert_eq!(admin.run(&id).await["requests"], Value::Null);
+    let lost = reaches(&app, &admin, &id, "lost").await;
+    assert_eq!(lost["requests"], Value::Null);
+    assert!(text(&lost["error"]).contains("revoked"), "nobody waits for its lease to run out: {lost}");
     admin.delete("/api/v1/agent-keys/rack").await.refused(404);
 }
 
@@ -471,12 +474,13 @@ async fn an_agent_one_version_apart_works_and_what_it_says_beyond_that_is_left_o
 }
 
 #[tokio::test]
-async fn of_two_connections_with_one_key_the_newer_counts() {
+async fn of_two_connections_of_one_process_the_newer_counts() {
     let app = App::start().await;
     let user = app.user().await;
     let mut first = Agent::start(&app, "rack").await;
     let mut second = Agent { name: "rack".to_owned(), ..Agent::away(&app, "unused").await };
     second.home = first.home.clone();
+    second.hello = first.hello.clone();
     second.dial(&app).await.expect("a welcome");
     assert_eq!(first.hear().await, None, "the older one is closed");
     let id = submit_one(&user).await;

@@ -243,6 +243,9 @@ fn a_slice_writes_its_own_tables_only() {
 fn what_decides_does_no_io() {
     let pure = [
         "agents/src/session.rs",
+        "src/dispatch/homes.rs",
+        "src/dispatch/queue/start.rs",
+        "src/dispatch/queue/why.rs",
         "src/experiments/order.rs",
         "src/experiments/fits.rs",
         "src/experiments/draft.rs",

@@ -3,6 +3,10 @@
 //! The agent speaks first ([`AgentMessage::Hello`]); the server answers [`ServerMessage::Welcome`] or
 //! [`ServerMessage::Refused`] and closes. From then on both sides send heartbeats every `heartbeat_ms`; three missed
 //! ones mean that the other side is gone. Results don't travel here: see [`super::outcome`].
+//!
+//! A key is for one process: an agent whose [`Hello::life`] is another than that of the one that is connected under the
+//! same key, and is alive, is refused; the same life takes the place of its own connection before. An agent that is asked
+//! to change its key ([`ServerMessage::ChangeKey`]) makes one, tells its hash by HTTP, and uses it: see [`crate::key`].
 
 use serde::{Deserialize, Serialize};
 
@@ -108,6 +112,8 @@ pub enum ServerMessage {
         /// The run.
         run: RunId,
     },
+    /// Make yourself another key. Said again at each connection until it was used.
+    ChangeKey,
 }
 
 /// An agent's introduction.
@@ -131,6 +137,9 @@ pub struct Hello {
     pub running: Option<RunId>,
     /// Runs that it still holds: the one in work, and those whose outcome waits to be sent.
     pub holds: Vec<RunId>,
+    /// Names this process: another one with the same key is somebody else. Older agents do not say it.
+    #[serde(default)]
+    pub life: Option<Uuid>,
 }
 
 /// What the agent's machine is.
@@ -205,6 +214,7 @@ mod tests {
             any_scenario: false,
             running: None,
             holds: vec![RunId::now()],
+            life: Some(RunId::now().0),
         }
     }
 
@@ -250,6 +260,7 @@ mod tests {
         survives(&ServerMessage::Refused { reason: "upgrade".to_owned() });
         survives(&ServerMessage::Heartbeat);
         survives(&ServerMessage::Cancel { run });
+        survives(&ServerMessage::ChangeKey);
         survives(&ServerMessage::Inspect { id: run.0, scenario: Box::new(scenario) });
     }
 }

@@ -3,6 +3,7 @@
 use sqlx::{SqliteConnection, SqlitePool};
 
 use super::enter;
+use crate::auth::audit::{self, Act};
 
 /// A queued run with what an agent needs to do it.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub struct QueuedRun {
     pub warm_up_ms: i64,
     /// Only this agent may do it.
     pub wanted_agent: Option<String>,
+    /// Who did the first of its experiment that was not lost; none where that one may do nothing any more.
+    pub home: Option<String>,
 }
 
 /// All queued runs in their order, but for those of experiments that are paused.
@@ -39,14 +42,113 @@ pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
         QueuedRun,
         r#"select id, experiment_id, target, size_name as "size_name!", vcpus as "vcpus!",
                   memory_bytes as "memory_bytes!", scenario as "scenario!", scenario_sha256 as "scenario_sha256!",
-                  parameters, load as "load!", warm_up_ms as "warm_up_ms!", wanted_agent
+                  parameters, load as "load!", warm_up_ms as "warm_up_ms!", wanted_agent,
+                  (select agent.name from run earlier cross join agent on agent.name = earlier.agent
+                   where earlier.experiment_id = run.experiment_id and earlier.phase <> 'lost'
+                       and agent.standing <> 'disabled' and agent.revoked_at is null
+                   order by earlier.seq limit 1) as "home?: String"
            from run
            where phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost') -- as its index has it
                and not exists (select 1 from experiment where id = run.experiment_id and paused_at is not null)
-           order by seq"#
+           order by priority desc, seq"#
     )
     .fetch_all(pool)
     .await
+}
+
+/// A run that waits, with all that decides for whom.
+#[derive(Clone, Debug)]
+pub struct WaitingRun {
+    /// Its id.
+    pub id: String,
+    /// What its experiment is called.
+    pub experiment_name: Option<String>,
+    /// Whether its experiment is paused.
+    pub is_paused: bool,
+    /// Who paused it.
+    pub paused_by: Option<String>,
+    /// Only this agent may do it.
+    pub wanted_agent: Option<String>,
+    /// Who did the first of its experiment that was not lost; none where that one may do nothing any more.
+    pub home: Option<String>,
+    /// Higher ones go first.
+    pub priority: i64,
+}
+
+/// All that wait in their order, also those whose experiments are paused; at most `limit`.
+pub async fn waiting(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<WaitingRun>> {
+    sqlx::query_as!(
+        WaitingRun,
+        r#"select run.id, experiment.name as "experiment_name?", experiment.paused_at is not null as "is_paused!: bool",
+                  experiment.paused_by as "paused_by?", run.wanted_agent, run.priority,
+                  (select agent.name from run earlier cross join agent on agent.name = earlier.agent
+                   where earlier.experiment_id = run.experiment_id and earlier.phase <> 'lost'
+                       and agent.standing <> 'disabled' and agent.revoked_at is null
+                   order by earlier.seq limit 1) as "home?: String"
+           from run left join experiment on experiment.id = run.experiment_id
+           where run.phase = 'queued' and run.phase not in ('finished', 'failed', 'cancelled', 'lost') -- as its index has it
+           order by run.priority desc, run.seq limit ?"#,
+        limit
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// Puts a run before all others that wait; false if it does not wait.
+pub async fn put_first(pool: &SqlitePool, id: &str, act: &Act) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    let done = sqlx::query!(
+        "update run set priority = 1 + (
+             select coalesce(max(priority), 0) from run
+             where phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost')
+         )
+         where id = ? and phase = 'queued'",
+        id
+    )
+    .execute(&mut *transaction)
+    .await?;
+    audit::commit(transaction, &done, act).await
+}
+
+/// Puts all runs of an experiment that wait before all others, in their own order; false if none of it waits.
+pub async fn put_all_first(pool: &SqlitePool, experiment: &str, act: &Act) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    let done = sqlx::query!(
+        "update run set priority = 1 + (
+             select coalesce(max(priority), 0) from run
+             where phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost')
+         )
+         where experiment_id = ? and phase = 'queued'",
+        experiment
+    )
+    .execute(&mut *transaction)
+    .await?;
+    audit::commit(transaction, &done, act).await
+}
+
+/// Gives the runs of an agent, and those that wait for it, its new name.
+pub async fn rename_agent(connection: &mut SqliteConnection, name: &str, new: &str) -> sqlx::Result<()> {
+    sqlx::query!("update run set agent = ?2 where agent = ?1", name, new).execute(&mut *connection).await?;
+    sqlx::query!(
+        "update run set wanted_agent = ?2
+         where wanted_agent = ?1 and phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost')",
+        name,
+        new
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Whether an agent holds a run by our books.
+pub async fn holds_any(connection: &mut SqliteConnection, agent: &str) -> sqlx::Result<bool> {
+    let row = sqlx::query!(
+        "select id from run indexed by run_leased where agent = ? and lease_expires_at is not null limit 1",
+        agent
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.is_some())
 }
 
 /// Gives a queued run to an agent; false if somebody was faster, also to pause its experiment.
@@ -188,10 +290,10 @@ pub async fn repeat(connection: &mut SqliteConnection, id: &str, new_id: &str, n
     let queued = sqlx::query!(
         "insert into run (id, experiment_id, retry_of, origin, target, version, size_name, vcpus, memory_bytes, scenario,
              scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at,
-             phase_at, load, retries)
+             phase_at, load, retries, priority)
          select ?2, experiment_id, id, origin, target, version, size_name, vcpus, memory_bytes, scenario,
              scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, 'queued', ?3, ?3,
-             load, retries - 1
+             load, retries - 1, priority
          from run
          where id = ?1 and origin = 'agent' and retries > 0 and (phase in ('lost', 'failed') or verdict = 'invalid')
              and not exists (select 1 from run other where other.retry_of = ?1)",

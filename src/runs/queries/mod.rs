@@ -94,6 +94,8 @@ pub struct RunRow {
     target_cpu_us: Option<i64>,
     target_memory_bytes: Option<i64>,
     received_per_s: Option<f64>,
+    #[expect(dead_code, reason = "only the queue asks for it; here all columns come along")]
+    priority: i64,
 }
 
 fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
@@ -174,6 +176,7 @@ impl TryFrom<RunRow> for Run {
             target_cpu_us,
             target_memory_bytes,
             received_per_s,
+            priority: _,
         } = row;
         let size = match (size_name, vcpus, memory_bytes) {
             (Some(name), Some(vcpus), Some(memory)) => {
@@ -256,7 +259,7 @@ pub async fn unfinished(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<Run>>
     let rows = sqlx::query_as!(
         RunRow,
         "select * from run where phase not in ('finished', 'failed', 'cancelled', 'lost')
-         order by phase = 'queued', seq limit ?",
+         order by phase = 'queued', priority desc, seq limit ?",
         limit
     )
     .fetch_all(pool)

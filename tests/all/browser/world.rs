@@ -59,7 +59,7 @@ impl Map {
 }
 
 /// The pages that need nothing to be there.
-const PLAIN: [(&str, &str); 20] = [
+const PLAIN: [(&str, &str); 21] = [
     ("dashboard", "/"),
     ("runs", "/runs"),
     ("new-run", "/runs/new"),
@@ -74,6 +74,7 @@ const PLAIN: [(&str, &str); 20] = [
     ("scenarios", "/scenarios"),
     ("sizes", "/sizes"),
     ("agents", "/agents"),
+    ("queue", "/queue"),
     ("settings", "/settings"),
     ("account", "/account"),
     ("tokens", "/tokens"),
@@ -127,6 +128,9 @@ impl World {
         let mut agent = Agent::start(&app, "rack").await;
         let mut away = Agent::start(&app, "attic").await;
         away.hang_up();
+        let admin = app.admin().await;
+        admin.put("/api/v1/agents/attic/standing", &json!({"standing": "drained"})).await.ok();
+        admin.put("/api/v1/agents/attic/labels", &json!({"labels": ["arm", "old"]})).await.ok();
         let plan = plan_with(&json!({"targets": ["fast", "slow"], "sizes": ["1/256MiB", "2/4GiB"], "repetitions": 4}));
         let (done, runs) = submit(&user, &plan).await;
         for _ in &runs {
@@ -203,6 +207,8 @@ impl World {
                 ("agent", "/agents/rack"),
                 ("agent-away", "/agents/attic"),
                 ("agent-revoke", "/agents/rack/revoke"),
+                ("agent-disable", "/agents/rack/disable"),
+                ("agent-forget", "/agents/attic/forget"),
                 ("size-remove", "/sizes/16%20vCPU%20%2F%2016%20GiB/remove"),
                 ("sessions-end", "/account/sessions/end-others"),
                 ("token-revoke", "/tokens/ci/revoke"),
@@ -212,6 +218,7 @@ impl World {
             ],
         );
         map.add(Role::Viewer, &[("forbidden", "/people"), ("agents-viewer", "/agents"), ("sizes-viewer", "/sizes")]);
+        map.add(Role::Viewer, &[("queue-viewer", "/queue"), ("agent-viewer", "/agents/attic")]);
         Self { name: "full", app, places: map.0, _agents: vec![agent] }
     }
 
@@ -269,7 +276,7 @@ impl World {
         let shared = share(&user, &huge).await;
 
         map.add(None, &[("shared", &shared)]);
-        map.add(Role::Admin, &PLAIN[..19]);
+        map.add(Role::Admin, &PLAIN[..20]);
         let agent_path = format!("/agents/{}", agent.name);
         map.add(
             Role::Admin,

@@ -152,6 +152,7 @@ pub fn hello() -> Hello {
         any_scenario: false,
         running: None,
         holds: Vec::new(),
+        life: Some(RunId::now().0),
     }
 }
 
@@ -185,7 +186,7 @@ pub fn environment(job: &Job) -> BTreeMap<String, String> {
     let command = format!("bin/{} --listen {{port}}", job.target);
     let load = format!("0.{:02} 0.05 0.01", job.run.0.as_bytes()[15] % 50);
     let facts = [
-        ("brewbench.protocol", "3"),
+        ("brewbench.protocol", "4"),
         ("cpu.cache.l2", "2048K"),
         ("cpu.governor", "performance"),
         ("cpu.model", "a CPU"),

@@ -12,6 +12,7 @@ use std::{net::SocketAddr, time::Duration};
 use brewbench::{
     auth::{
         Caller, NewInvite, NewToken, Role, Scope, api,
+        audit::{Act, Deed},
         queries::{
             self, User,
             sessions::{self, NewPasskey, NewSession},
@@ -164,8 +165,18 @@ impl App {
         api::make_invite(db, site, &asked, &Caller::owner()).await.expect("an invitation").url
     }
 
-    /// The key of a new agent.
+    /// The key of a new agent, which it made itself.
     pub async fn key(&self, name: &str) -> String {
+        let one_time = self.one_time_key(name).await;
+        let (hash, own) = (secret::hash(&one_time), secret::make(Kind::AgentKey));
+        let act = Act::by_owner(Deed::AgentEnrolled, name);
+        let enrolled = fleet::enrolment::exchange(&self.state.db, &hash, &secret::hash(&own), &act).await;
+        enrolled.expect("a key of its own");
+        own
+    }
+
+    /// The one-time key of a new agent.
+    pub async fn one_time_key(&self, name: &str) -> String {
         fleet::api::make_key(&self.state.db, name, &Caller::owner()).await.expect("a key").secret
     }
 

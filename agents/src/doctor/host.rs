@@ -1,0 +1,167 @@
+//! The machine: k6, targets, control groups, cores, frequency, ports.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+
+use super::Sign;
+use crate::daemon::Options;
+use crate::environment::{Facts, settings};
+use crate::k6::K6;
+use crate::sandbox::{Sandbox, cores};
+use crate::target::{self, Fingerprints};
+use crate::wire::outcome::Mechanism;
+
+/// Connections that k6 may have at once need a port each; fewer than this are used up by a load of short connections.
+const FEW_PORTS: u32 = 10_000;
+/// Targets and k6 need a file for each connection.
+const FEW_FILES: u64 = 4_096;
+
+pub(super) async fn k6(options: &Options) -> Sign {
+    match K6::find(options.k6.as_deref()).await {
+        Ok(k6) => Sign::good("k6", format!("version {}", k6.version())),
+        Err(fault) => Sign::bad("k6", fault.to_string(), "get one that can be used, or name it with --k6"),
+    }
+}
+
+pub(super) fn targets(options: &Options) -> Sign {
+    let (offers, faults) = target::offers(&options.targets, &Fingerprints::default());
+    let folder = options.targets.display();
+    let names: Vec<_> = offers.iter().map(|offer| offer.name.as_str()).collect();
+    let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    match (names.is_empty(), told.is_empty()) {
+        (false, true) => Sign::good("targets", names.join(", ")),
+        (false, false) => {
+            let seen = format!("{}; left out: {}", names.join(", "), told.join("; "));
+            Sign::doubtful("targets", seen, format!("mend the manifests in {folder}"))
+        }
+        (true, _) => {
+            let seen = if told.is_empty() { "none".to_owned() } else { told.join("; ") };
+            Sign::bad(
+                "targets",
+                seen,
+                format!("put manifests (*.toml) into {folder}, or name another with --manifests"),
+            )
+        }
+    }
+}
+
+/// Everything that the kernel tells.
+pub(super) fn machine(options: &Options) -> Vec<Sign> {
+    let facts = settings::facts(Path::new("/"));
+    let is_steady = options.steady.is_some();
+    vec![
+        control_groups(options),
+        enough_cores(cores::allowed().len()),
+        frequency(&facts, is_steady),
+        ports(&facts),
+        files(&facts),
+    ]
+}
+
+fn control_groups(options: &Options) -> Sign {
+    // Another name than that of the agent itself, which may be at work.
+    let sandbox = Sandbox::detect(&options.cgroups, &format!("doctor-{}", std::process::id()));
+    let found = sandbox.mechanisms();
+    let seen = format!("CPU by {}, memory by {}", found.cpu.as_str(), found.memory.as_str());
+    if found.cpu == Mechanism::None || found.memory == Mechanism::None {
+        let remedy = "run the agent as root, or in a delegated control group (systemd: Delegate=yes); until then sizes are \
+                      not enforced and runs are suspect";
+        return Sign::doubtful("control groups", seen, remedy);
+    }
+    Sign::good("control groups", seen)
+}
+
+fn enough_cores(count: usize) -> Sign {
+    match count {
+        0 | 1 => Sign::doubtful(
+            "cores",
+            "1: k6 and the target share it",
+            "give the agent at least 2, better 4: k6 needs its own, or runs are suspect",
+        ),
+        2 | 3 => Sign::good("cores", format!("{count}: 1 for the target at most, the rest for k6")),
+        _ => Sign::good("cores", count.to_string()),
+    }
+}
+
+fn frequency(facts: &Facts, is_steady: bool) -> Sign {
+    let fact = |name: &str| facts.get(name).map(String::as_str);
+    let (governor, turbo) = (fact("cpu.governor"), fact("cpu.turbo"));
+    let seen: Vec<_> = [governor.map(|it| format!("governor {it}")), turbo.map(|it| format!("turbo {it}"))]
+        .into_iter()
+        .flatten()
+        .collect();
+    if seen.is_empty() {
+        return Sign::good("frequency", "not shown here: firmware or hypervisor decides");
+    }
+    let seen = seen.join(", ");
+    let is_fixed = governor.is_none_or(|governor| governor == "performance") && turbo != Some("on");
+    match (is_fixed, is_steady) {
+        (true, _) => Sign::good("frequency", seen),
+        (false, true) => Sign::good("frequency", format!("{seen}; --steady-cpu fixes it while a run lasts")),
+        (false, false) => {
+            Sign::doubtful("frequency", seen, "start the agent with --steady-cpu: figures then scatter less")
+        }
+    }
+}
+
+fn ports(facts: &Facts) -> Sign {
+    if let Err(fault) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
+        return Sign::bad("ports", format!("none can be had on loopback: {fault}"), "bring the loopback device up");
+    }
+    let range = facts.get("net.ipv4.ip_local_port_range").and_then(|range| {
+        let (low, high) = range.split_once(' ')?;
+        Some((low.parse::<u32>().ok()?, high.parse::<u32>().ok()?))
+    });
+    let Some((low, high)) = range else { return Sign::good("ports", "can be had on loopback") };
+    let (count, seen) = (high.saturating_sub(low) + 1, format!("{low} to {high}"));
+    if count < FEW_PORTS {
+        let remedy = "sysctl -w net.ipv4.ip_local_port_range='10240 65535': a load of short connections uses them up";
+        return Sign::doubtful("ports", seen, remedy);
+    }
+    Sign::good("ports", seen)
+}
+
+fn files(facts: &Facts) -> Sign {
+    let limit = facts.get("limit.open_files").map_or("", String::as_str);
+    // Go programs, k6 among them, go up to the hard limit by themselves.
+    let most = limit.rsplit(' ').next().and_then(|most| most.parse::<u64>().ok());
+    if most.is_some_and(|most| most < FEW_FILES) {
+        let remedy = "raise the limit of open files (ulimit -Hn, systemd: LimitNOFILE=1048576): a connection is a file";
+        return Sign::doubtful("open files", limit, remedy);
+    }
+    Sign::good("open files", if limit.is_empty() { "no limit is told" } else { limit })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Rank;
+    use super::*;
+
+    fn facts(known: &[(&str, &str)]) -> Facts {
+        known.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_frequency_that_moves_is_doubted_unless_the_agent_fixes_it() {
+        let moving = facts(&[("cpu.governor", "powersave"), ("cpu.turbo", "on")]);
+        assert_eq!(frequency(&moving, false).rank, Rank::Doubtful);
+        assert_eq!(frequency(&moving, true).rank, Rank::Good);
+        assert_eq!(frequency(&facts(&[("cpu.governor", "performance"), ("cpu.turbo", "off")]), false).rank, Rank::Good);
+        assert_eq!(frequency(&facts(&[("cpu.turbo", "on")]), false).rank, Rank::Doubtful);
+        assert_eq!(frequency(&facts(&[]), false).rank, Rank::Good);
+    }
+
+    #[test]
+    fn one_core_few_ports_and_few_files_are_doubted_and_say_what_to_do() {
+        let few = facts(&[("net.ipv4.ip_local_port_range", "60000 60999"), ("limit.open_files", "512, at most 1024")]);
+        for sign in [enough_cores(1), ports(&few), files(&few)] {
+            assert_eq!(sign.rank, Rank::Doubtful, "{sign:?}");
+            assert!(sign.remedy.is_some(), "{sign:?}");
+        }
+        let many =
+            facts(&[("net.ipv4.ip_local_port_range", "32768 60999"), ("limit.open_files", "1024, at most 524288")]);
+        for sign in [enough_cores(2), enough_cores(64), ports(&many), files(&many), ports(&facts(&[]))] {
+            assert_eq!((sign.rank, &sign.remedy), (Rank::Good, &None), "{sign:?}");
+        }
+    }
+}

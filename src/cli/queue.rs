@@ -1,0 +1,90 @@
+//! `brewbench queue` and `brewbench queue next`
+
+use brewbench_agent::client::Fault;
+use clap::{Args, Subcommand};
+use reqwest::Method;
+
+use super::{
+    Common, duration,
+    scenario::encoded,
+    table::{Align, cut, plain, short_size, table, with_below},
+};
+use crate::dispatch::queue::{QueueList, Waiting};
+
+/// What waits.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Queue {
+    #[command(subcommand)]
+    command: Option<QueueCommand>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What can be done about the order.
+#[derive(Debug, Subcommand)]
+enum QueueCommand {
+    /// Put a run, or all runs of an experiment, before all others that wait
+    Next {
+        #[command(flatten)]
+        common: Common,
+        /// Ids of runs or experiments; the first is done first
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+}
+
+impl Queue {
+    /// Does what was asked for.
+    pub async fn run(self) -> anyhow::Result<()> {
+        let Self { command, common } = self;
+        let Some(QueueCommand::Next { common, ids }) = command else {
+            let list: QueueList = common.connect()?.client.get("api/v1/queue").await?;
+            return common.print(&list, rows);
+        };
+        let client = common.connect()?.client;
+        let mut list = None;
+        for id in ids.iter().rev() {
+            let id = encoded(id);
+            let run = client.request(Method::POST, &format!("api/v1/runs/{id}/next"));
+            list = Some(match client.json::<QueueList>(run).await {
+                Err(Fault::Refused { status, .. }) if status.as_u16() == 404 => {
+                    client.json(client.request(Method::POST, &format!("api/v1/experiments/{id}/next"))).await?
+                }
+                answer => answer?,
+            });
+        }
+        list.map_or(Ok(()), |list| common.print(&list, rows))
+    }
+}
+
+fn rows(list: &QueueList) -> String {
+    if list.waiting.is_empty() {
+        return "nothing waits\n".to_owned();
+    }
+    let head = [
+        ("place", Align::Right),
+        ("run", Align::Left),
+        ("target", Align::Left),
+        ("size", Align::Left),
+        ("for", Align::Left),
+        ("begins in", Align::Right),
+    ];
+    let row = |waiting: &Waiting| {
+        let size = waiting.run.size.as_ref().map(|size| short_size(size.vcpus, size.memory_bytes));
+        let who = waiting.wanted_agent.clone().unwrap_or_else(|| "any".to_owned());
+        let begins = waiting.starts_in_s.map_or("–".to_owned(), duration::text);
+        vec![
+            waiting.position.to_string(),
+            waiting.run.id.clone(),
+            cut(&waiting.run.target, 16),
+            size.unwrap_or_else(|| "–".to_owned()),
+            cut(&who, 12),
+            begins,
+        ]
+    };
+    let lines = table(&head, &list.waiting.iter().map(row).collect::<Vec<_>>());
+    let told = with_below(&lines, list.waiting.iter().map(|waiting| plain(&waiting.why)));
+    let more = list.total.saturating_sub(list.waiting.len());
+    if more == 0 { told } else { format!("{told}and {more} more\n") }
+}

@@ -1,0 +1,114 @@
+//! Where the runs of an experiment are done: all of them on one machine, or its cells could not be compared. Pure.
+//!
+//! An experiment begins on an agent that can do all of it, if there is one, and stays on the agent that it began on, until
+//! that is disabled or forgotten. What that agent can't do, others may: nobody could have done it all.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
+
+use super::queue::why::{At, Needs, hindrance};
+use crate::fleet::{Connected, Standing};
+
+/// Which agents can do the whole of an experiment, and where it has begun meanwhile.
+#[derive(Debug, Default)]
+pub struct Homes {
+    whole: HashMap<String, Arc<BTreeSet<String>>>,
+    begun: HashMap<String, String>,
+}
+
+impl Homes {
+    /// Of runs that wait, each with its experiment.
+    pub fn of<'a>(
+        waiting: impl Iterator<Item = (Option<&'a str>, Needs<'a>)>,
+        connected: &[(String, Connected)],
+    ) -> Self {
+        let taking: Vec<_> = connected.iter().filter(|(_, agent)| agent.standing == Standing::Enabled).collect();
+        let mut able: HashMap<&str, Vec<&(String, Connected)>> = HashMap::new();
+        let mut seen = HashSet::new();
+        for (experiment, needs) in waiting {
+            let Some(experiment) = experiment else { continue };
+            // Its repetitions all need the same.
+            if seen.insert((experiment, needs.target, needs.size)) {
+                let able = able.entry(experiment).or_insert_with(|| taking.clone());
+                able.retain(|(_, agent)| hindrance(&needs, agent).is_none());
+            }
+        }
+        let names = |able: Vec<&(String, Connected)>| able.into_iter().map(|(name, _)| name.clone()).collect();
+        let whole = able.into_iter().map(|(experiment, able)| (experiment.to_owned(), Arc::new(names(able))));
+        Self { whole: whole.collect(), begun: HashMap::new() }
+    }
+
+    /// A run of an experiment was given to an agent.
+    pub fn begin(&mut self, experiment: Option<&str>, agent: &str) {
+        if let Some(experiment) = experiment {
+            self.begun.entry(experiment.to_owned()).or_insert_with(|| agent.to_owned());
+        }
+    }
+
+    /// Where a run may be done: of an experiment that began on `home`, if it has begun.
+    pub fn at(
+        &self,
+        needs: &Needs<'_>,
+        experiment: Option<&str>,
+        home: Option<&str>,
+        connected: &[(String, Connected)],
+    ) -> At {
+        if let Some(name) = needs.agent {
+            return At::Only(name.to_owned());
+        }
+        let Some(experiment) = experiment else { return At::Anywhere };
+        let home = home.or_else(|| self.begun.get(experiment).map(String::as_str));
+        if let Some(home) = home {
+            let agent = connected.iter().find(|(name, _)| name == home);
+            let is_unable = agent.is_some_and(|(_, agent)| hindrance(needs, agent).is_some());
+            return if is_unable { At::Anywhere } else { At::Home(home.to_owned()) };
+        }
+        match self.whole.get(experiment) {
+            Some(able) if !able.is_empty() => At::OneOf(Arc::clone(able)),
+            _ => At::Anywhere,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::queue::made_up::{agent, needs};
+    use super::*;
+
+    fn one_of(name: &str) -> At {
+        At::OneOf(Arc::new(BTreeSet::from([name.to_owned()])))
+    }
+
+    #[test]
+    fn an_experiment_begins_where_all_of_it_can_be_done_and_stays_there() {
+        let both = agent("both", |agent| {
+            let mut slow = agent.hello.targets[0].clone();
+            slow.name = "slow".to_owned();
+            agent.hello.targets.push(slow);
+        });
+        let connected = [agent("fast-only", |_| ()), both];
+        let waiting = [needs("fast"), needs("slow")];
+        let mut homes = Homes::of(waiting.iter().map(|needs| (Some("e"), *needs)), &connected);
+        let at = |homes: &Homes, target| homes.at(&needs(target), Some("e"), None, &connected);
+        assert_eq!(at(&homes, "fast"), one_of("both"));
+        homes.begin(Some("e"), "both");
+        homes.begin(Some("e"), "fast-only");
+        assert_eq!(at(&homes, "slow"), At::Home("both".to_owned()));
+        assert_eq!(homes.at(&needs("fast"), Some("e"), Some("away"), &connected), At::Home("away".to_owned()));
+        assert_eq!(homes.at(&needs("fast"), None, None, &connected), At::Anywhere);
+        let only = Needs { agent: Some("fast-only"), ..needs("fast") };
+        assert_eq!(homes.at(&only, Some("e"), None, &connected), At::Only("fast-only".to_owned()));
+    }
+
+    #[test]
+    fn what_nobody_can_do_whole_is_done_by_who_can_do_a_part() {
+        let connected = [agent("fast-only", |_| ()), agent("tired", |agent| agent.standing = Standing::Drained)];
+        let waiting = [needs("fast"), needs("slow")];
+        let homes = Homes::of(waiting.iter().map(|needs| (Some("e"), *needs)), &connected);
+        assert_eq!(homes.at(&needs("fast"), Some("e"), None, &connected), At::Anywhere);
+        let slow = homes.at(&needs("slow"), Some("e"), Some("fast-only"), &connected);
+        assert_eq!(slow, At::Anywhere, "its home does not offer it");
+    }
+}

@@ -1,0 +1,78 @@
+//! JSON of the queue.
+
+use axum::{
+    Extension, Json,
+    extract::{Path, State},
+};
+
+use super::{QueueList, look};
+use crate::{
+    auth::{Caller, Read, Submit, audit::Deed},
+    error::{Error, ErrorBody, Result},
+    experiments,
+    fleet::Presence,
+    runs::{self, queries::leases},
+    state::AppState,
+};
+
+/// What waits, in the order in which it will be done: for whom, why, and in how many seconds it begins, where that can be
+/// told.
+#[utoipa::path(get, path = "/api/v1/queue", tag = "queue", responses((status = 200, body = QueueList)))]
+pub async fn list(
+    _: Read,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+) -> Result<Json<QueueList>> {
+    Ok(Json(look(&state, &presence).await?))
+}
+
+/// Put a run before all others that wait.
+#[utoipa::path(post, path = "/api/v1/runs/{id}/next", tag = "queue", params(("id" = String, Path)),
+    responses((status = 200, body = QueueList), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+pub async fn put_first(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(id): Path<String>,
+) -> Result<Json<QueueList>> {
+    run_next(&state, &id, &caller).await?;
+    Ok(Json(look(&state, &presence).await?))
+}
+
+/// Puts a run first.
+pub async fn run_next(state: &AppState, id: &str, by: &Caller) -> Result<()> {
+    let run = runs::api::found(state, id).await?;
+    if !leases::put_first(&state.db.write, id, &by.does(Deed::RunPutFirst, id)).await? {
+        return Err(Error::Conflict(format!("the run does not wait: it is {}", run.phase.replace('_', " "))));
+    }
+    runs::api::tell(state, &run);
+    state.work.notify_one();
+    Ok(())
+}
+
+/// Put all runs of an experiment that wait before all others, in their own order.
+#[utoipa::path(post, path = "/api/v1/experiments/{id}/next", tag = "queue", params(("id" = String, Path)),
+    responses((status = 200, body = QueueList), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+pub async fn put_experiment_first(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(id): Path<String>,
+) -> Result<Json<QueueList>> {
+    experiment_next(&state, &id, &caller).await?;
+    Ok(Json(look(&state, &presence).await?))
+}
+
+/// Puts all of an experiment first.
+pub async fn experiment_next(state: &AppState, id: &str, by: &Caller) -> Result<()> {
+    experiments::api::found(state, id).await?;
+    if !leases::put_all_first(&state.db.write, id, &by.does(Deed::RunPutFirst, id)).await? {
+        return Err(Error::Conflict("no run of the experiment waits".to_owned()));
+    }
+    // One is enough for whoever watches: everything is read anew.
+    if let Some(run) = runs::queries::of_experiment(&state.db.read, id).await?.first() {
+        runs::api::tell(state, run);
+    }
+    state.work.notify_one();
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! How an agent comes to a key of its own, and to another one.
+//!
+//! An agent makes its keys itself and tells their hashes alone, so no key of an agent ever crosses the wire or lies on the
+//! server. A new agent proves who it is by a one-time key that an administrator made; it may ask with the same new key as
+//! often as it takes to hear the answer. An agent that changes its key proves who it is by the one that it has; both
+//! open until the new one is used for the first time.
+
+use axum::{
+    Json,
+    extract::{FromRequestParts, State},
+    http::{StatusCode, request::Parts},
+};
+use brewbench_agent::{
+    key::{Enrolled, NewKey},
+    wire::now_ms,
+};
+
+use super::{api::AgentCaller, queries};
+use crate::{
+    auth::{
+        audit::{Act, Deed},
+        caller::{address, bearer},
+        secret,
+    },
+    db::Db,
+    error::{Error, ErrorBody, Input, Result},
+    state::AppState,
+};
+
+/// How long a one-time key can be exchanged, ms.
+pub const ONE_TIME_LIFE_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+
+/// A new agent calls, known by its one-time key.
+#[derive(Clone, Debug)]
+pub struct Newcomer {
+    /// The name that the server's owner gave it.
+    name: String,
+    one_time_hash: Vec<u8>,
+    address: Option<std::net::IpAddr>,
+}
+
+impl FromRequestParts<AppState> for Newcomer {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
+        let one_time_hash = secret::hash(bearer(&parts.headers).ok_or(Error::Unauthenticated)?);
+        let address = address(parts, state);
+        let Some(name) = queries::agent_by_one_time_key(&state.db.read, &one_time_hash, now_ms()).await? else {
+            state.limits.wrong_secret(address)?;
+            return Err(Error::Unauthenticated);
+        };
+        Ok(Self { name, one_time_hash, address })
+    }
+}
+
+/// A new agent exchanges its one-time key for a key of its own.
+#[utoipa::path(post, path = "/api/v1/agent/enrolment", tag = "agents",
+    request_body(content_type = "application/json", description = "`key_sha256`: the hash of the new key, in hex"),
+    responses((status = 204), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
+pub async fn enrol(newcomer: Newcomer, State(state): State<AppState>, Input(new): Input<NewKey>) -> Result<StatusCode> {
+    let Newcomer { name, one_time_hash, address } = newcomer;
+    let act = Act::new(&who(&name), address, Deed::AgentEnrolled, &name);
+    exchange(&state.db, &one_time_hash, &hash_in(&new)?, &act).await?;
+    state.events.agents_changed();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Puts the hash of an agent's own key in the place of that of its one-time key.
+pub async fn exchange(db: &Db, one_time_hash: &[u8], key_hash: &[u8], act: &Act) -> Result<()> {
+    if queries::exchange(&db.write, one_time_hash, key_hash, now_ms(), act).await?
+        || queries::is_exchanged(&db.read, one_time_hash, key_hash).await?
+    {
+        return Ok(());
+    }
+    Err(Error::Conflict(format!(
+        "the one-time key of {:?} was used already, by another agent or from another state folder; forget the agent and \
+         add it anew",
+        act.object
+    )))
+}
+
+/// An agent tells the hash of the key that it is going to use.
+#[utoipa::path(put, path = "/api/v1/agent/key", tag = "agents",
+    request_body(content_type = "application/json", description = "`key_sha256`: the hash of the new key, in hex"),
+    responses((status = 204), (status = 422, body = ErrorBody)))]
+pub async fn change_key(
+    caller: AgentCaller,
+    State(state): State<AppState>,
+    Input(new): Input<NewKey>,
+) -> Result<StatusCode> {
+    queries::note_next_key(&state.db.write, &caller.name, &hash_in(&new)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What an agent is called; it also shows the server that a new key has arrived.
+#[utoipa::path(get, path = "/api/v1/agent/self", tag = "agents",
+    responses((status = 200, description = "`name`: what the server's owner calls it", content_type = "application/json")))]
+pub async fn whoami(caller: AgentCaller) -> Json<Enrolled> {
+    Json(Enrolled { name: caller.name })
+}
+
+/// An agent as the audit log names it.
+pub fn who(name: &str) -> String {
+    format!("agent {name}")
+}
+
+fn hash_in(new: &NewKey) -> Result<Vec<u8>> {
+    let digit = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let hex = new.key_sha256.as_bytes();
+    let bytes: Option<Vec<u8>> = hex.chunks(2).map(digit).collect();
+    let bytes = bytes.filter(|bytes| bytes.len() == 32 && hex.len() == 64 && hex.iter().all(u8::is_ascii_hexdigit));
+    bytes.ok_or_else(|| Error::Invalid("key_sha256: 64 hexadecimal digits".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_read_from_its_digits_and_nothing_else_is_taken_for_one() {
+        let hash = |text: &str| hash_in(&NewKey { key_sha256: text.to_owned() });
+        assert_eq!(hash(&"0aF1".repeat(16)).expect("a hash"), [0x0a, 0xf1].repeat(16));
+        for bad in ["", "00", &"0".repeat(63), &"0".repeat(66), &"+1".repeat(32), &"é1".repeat(21)] {
+            assert!(hash(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! Agents as people look after them: what they may take, names, labels, an end; and how they come to their keys.
+
+use std::{os::unix::fs::PermissionsExt, path::Path};
+
+use brewbench_agent::wire::{
+    job::hex,
+    messages::{AgentMessage, ServerMessage},
+};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::process::Command;
+
+use brewbench::auth::Role;
+
+use crate::harness::{
+    Actor, Agent, App, PATIENCE,
+    agent::outcome,
+    program::{Done, Running, Tools, as_user, brewbench},
+    submit::{plan_with, reaches, retry_of, submit, submit_one, text},
+    summaries::good,
+};
+
+async fn stand(admin: &Actor, name: &str, standing: &str) -> Value {
+    let path = format!("/api/v1/agents/{name}/standing");
+    admin.put(&path, &json!({"standing": standing})).await.ok().json()
+}
+
+async fn agent_in_list(who: &Actor, name: &str) -> Option<Value> {
+    let list = who.get("/api/v1/agents").await.ok().json();
+    list["agents"].as_array().expect("a list").iter().find(|agent| agent["name"] == name).cloned()
+}
+
+/// What was done to agents, the newest first.
+async fn deeds(admin: &Actor) -> Vec<(String, String)> {
+    let log = admin.get("/api/v1/audit?limit=200").await.ok().json();
+    let entries = log["entries"].as_array().expect("entries").iter();
+    let entries = entries.map(|entry| (text(&entry["what"]), text(&entry["object"])));
+    entries.filter(|(what, _)| what.starts_with("agent ")).collect()
+}
+
+#[tokio::test]
+async fn a_drained_agent_finishes_what_it_does_and_gets_nothing_more_until_it_is_enabled() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let (_, runs) = submit(&admin, &plan_with(&json!({"repetitions": 2}))).await;
+    let job = agent.job().await;
+    let drained = stand(&admin, "rack", "drained").await;
+    assert_eq!((&drained["standing"], &drained["connected"]), (&json!("drained"), &json!(true)));
+    agent.finish(&job, &good()).await;
+    assert_eq!(admin.run(&runs[0]).await["phase"], "finished");
+    app.until("it to be free", async || {
+        let queue = admin.get("/api/v1/queue").await.ok().json();
+        (queue["waiting"][0]["reason"] == "drained").then_some(())
+    })
+    .await;
+    assert_eq!(admin.run(&runs[1]).await["phase"], "queued");
+    stand(&admin, "rack", "enabled").await;
+    assert_eq!(agent.job().await.run.to_string(), runs[1]);
+    assert_eq!(
+        deeds(&admin).await[..2],
+        [("agent enabled".to_owned(), "rack".to_owned()), ("agent drained".to_owned(), "rack".to_owned())]
+    );
+}
+
+#[tokio::test]
+async fn a_drained_agent_is_asked_about_no_script_and_stays_drained_when_it_comes_back() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let mut agent = Agent::start_with(&app, "rack", |hello| hello.any_scenario = true).await;
+    stand(&admin, "rack", "drained").await;
+    agent.hang_up();
+    agent.dial(&app).await.expect("a welcome");
+    let scenario = json!({"name": "mine", "script": "invalid script"});
+    let added = admin.post("/api/v1/scenarios", &scenario).await.ok().json();
+    assert_eq!(added["check"], Value::Null, "nobody looked at it: {added}");
+    assert_eq!(agent_in_list(&admin, "rack").await.expect("an agent")["standing"], "drained");
+}
+
+#[tokio::test]
+async fn a_disabled_agent_is_cut_off_at_once_and_its_run_goes_to_another() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let mut agent = Agent::start(&app, "a").await;
+    let id = submit_one(&admin).await;
+    let job = agent.job().await;
+    let mut other = Agent::start(&app, "b").await;
+    stand(&admin, "a", "disabled").await;
+    assert_eq!(agent.cancelled().await, job.run);
+    assert_eq!(agent.hear().await, None);
+    let lost = reaches(&app, &admin, &id, "lost").await;
+    assert_eq!(lost["error"], "its agent was disabled");
+    assert_eq!(text(&retry_of(&admin, &id).await.expect("a retry")["id"]), other.job().await.run.to_string());
+    let refused = agent.dial(&app).await.expect_err("it is not let in");
+    assert!(refused.contains("403"), "{refused}");
+    let said = agent.send(&outcome(&job, &good())).await.refused(403);
+    assert!(said.contains("disabled by token admin"), "{said}");
+    stand(&admin, "a", "enabled").await;
+    agent.dial(&app).await.expect("a welcome");
+}
+
+#[tokio::test]
+async fn an_experiment_stays_on_one_machine_until_that_is_disabled() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let mut poor = Agent::start_with(&app, "a-poor", |hello| hello.targets.truncate(1)).await;
+    let mut rich = Agent::start(&app, "rich").await;
+    let plan = plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 2}));
+    let (experiment, runs) = submit(&admin, &plan).await;
+    let first = rich.job().await;
+    assert_eq!(first.run.to_string(), runs[0], "only that one can do all of it");
+    // Somebody else's is done meanwhile, and what belongs to the first waits.
+    let other = submit_one(&admin).await;
+    let job = poor.job().await;
+    assert_eq!(job.run.to_string(), other);
+    poor.finish(&job, &good()).await;
+    rich.finish(&first, &good()).await;
+    let _second = rich.job().await;
+    rich.hang_up();
+    let away = app
+        .until("its absence", async || {
+            let queue = admin.get("/api/v1/queue").await.ok().json();
+            (queue["waiting"][0]["reason"] == "away").then_some(queue)
+        })
+        .await;
+    assert!(text(&away["waiting"][0]["why"]).contains("is measured on rich, which is not connected"), "{away}");
+    stand(&admin, "rich", "disabled").await;
+    let taken_over = poor.job().await;
+    assert_eq!(taken_over.target, "fast", "what it can do of it");
+    assert_eq!(admin.run(&taken_over.run.to_string()).await["experiment"], experiment);
+}
+
+#[tokio::test]
+async fn who_looks_after_agents_says_so_on_their_pages() {
+    let app = App::start().await;
+    let (admin, viewer) = (app.person(Role::Admin).await.at_pages(), app.person(Role::Viewer).await.at_pages());
+    let mut agent = Agent::start(&app, "rack 1").await;
+    let page = async |who: &Actor| who.get("/agents/rack%201").await.ok().text();
+    let offered = page(&admin).await;
+    for act in ["/drain", "/disable", "/forget", "/revoke", "/rename", "/labels", "/change-key"] {
+        assert!(offered.contains(&format!("/agents/rack%201{act}\"")), "{act}: {offered}");
+    }
+    assert!(!page(&viewer).await.contains("/agents/rack%201/"), "a viewer can only look");
+    let done = admin.form("/agents/rack%201/drain", &[]).await;
+    assert_eq!((done.status, done.header("location")), (StatusCode::SEE_OTHER, "/agents/rack%201"));
+    let drained = page(&viewer).await;
+    assert!(drained.contains("It was drained by admin") && drained.contains("it gets no runs"), "{drained}");
+    admin.form("/agents/rack%201/labels", &[("labels", "arm, rack,,arm")]).await;
+    let list = viewer.get("/agents").await.ok().text();
+    assert!(list.contains(r#"<a href="/agents?label=arm">arm</a>"#), "{list}");
+    assert!(viewer.get("/agents?label=arm").await.ok().text().contains("/agents/rack%201\""));
+    assert!(viewer.get("/agents?label=x").await.ok().text().contains("No agent has this label."));
+
+    let question = admin.get("/agents/rack%201/disable").await.ok().text();
+    assert!(question.contains("Disable this agent?") && question.contains("drain it instead"), "{question}");
+    admin.form("/agents/rack%201/disable", &[]).await;
+    assert_eq!(agent.hear().await, None);
+    assert!(page(&viewer).await.contains("it is not let in"));
+    assert_eq!(admin.get("/agents/rack%201/disable").await.status, StatusCode::CONFLICT);
+    assert_eq!(admin.get("/agents/rack%201/disable").await.status, StatusCode::CONFLICT);
+    admin.form("/agents/rack%201/enable", &[]).await;
+    let renamed = admin.form("/agents/rack%201/rename", &[("name", "rack/2")]).await;
+    assert_eq!(renamed.header("location"), "/agents/rack%2F2", "{}", renamed.text());
+    let question = admin.get("/agents/rack%2F2/forget").await.ok().text();
+    assert!(question.contains("Forget this agent?") && question.contains("stay, under its name"), "{question}");
+    assert_eq!(admin.form("/agents/rack%2F2/forget", &[]).await.header("location"), "/agents");
+    assert_eq!(admin.get("/agents/rack%2F2").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn labels_are_kept_in_order_and_nonsense_is_refused() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    app.key("rack").await;
+    let labels = async |labels: Value| admin.put("/api/v1/agents/rack/labels", &json!({"labels": labels})).await;
+    assert_eq!(labels(json!(["rack 2", "arm"])).await.ok().json()["labels"], json!(["arm", "rack 2"]));
+    assert!(labels(json!(["a,b"])).await.refused(422).starts_with("labels: "));
+    assert_eq!(labels(json!([])).await.ok().json()["labels"], json!([]));
+    admin.put("/api/v1/agents/nobody/labels", &json!({"labels": []})).await.refused(404);
+    admin.put("/api/v1/agents/nobody/standing", &json!({"standing": "drained"})).await.refused(404);
+    let said = admin.put("/api/v1/agents/rack/standing", &json!({"standing": "tired"})).await.refused(422);
+    assert!(said.contains("tired") && said.contains("drained"), "{said}");
+}
+
+#[tokio::test]
+async fn a_new_name_goes_with_the_agents_runs_and_not_while_it_is_at_work() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let mut agent = Agent::start(&app, "old").await;
+    app.key("taken").await;
+    let (experiment, runs) = submit(&admin, &plan_with(&json!({"agent": "old", "repetitions": 2}))).await;
+    let job = agent.job().await;
+    let rename = async |new: &str| admin.put("/api/v1/agents/old/name", &json!({"name": new})).await;
+    assert!(rename("new").await.refused(409).contains("at work"));
+    stand(&admin, "old", "drained").await;
+    agent.finish(&job, &good()).await;
+    assert!(rename("taken").await.refused(409).contains("already"));
+    rename(" ").await.refused(422);
+    assert_eq!(rename("new").await.ok().json()["name"], "new");
+    assert_eq!(agent.hear().await, None, "it is to connect anew");
+    stand(&admin, "new", "enabled").await;
+    agent.name = "new".to_owned();
+    agent.dial(&app).await.expect("a welcome by its new name");
+    assert_eq!(agent.job().await.run.to_string(), runs[1], "what waited for it still does");
+    assert_eq!(admin.run(&runs[0]).await["agent"], "new");
+    let plan = &admin.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json()["experiment"]["plan"];
+    assert_eq!(plan["agent"], "new");
+    rename("again").await.refused(404);
+}
+
+#[tokio::test]
+async fn a_forgotten_agent_is_cut_off_its_runs_stay_and_its_name_is_free() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&admin).await;
+    let job = agent.job().await;
+    agent.finish(&job, &good()).await;
+    admin.delete("/api/v1/agents/rack").await.ok();
+    assert_eq!(agent.goodbye().await, Some(1001));
+    assert_eq!(agent.dial(&app).await, Err("401".to_owned()));
+    assert_eq!(admin.run(&id).await["agent"], "rack");
+    assert_eq!(agent_in_list(&admin, "rack").await, None);
+    admin.delete("/api/v1/agents/rack").await.refused(404);
+    admin.post("/api/v1/agent-keys", &json!({"name": "rack"})).await.ok();
+}
+
+#[tokio::test]
+async fn another_process_with_the_same_key_is_refused_and_the_first_keeps_its_run() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut first = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = first.job().await;
+    let mut copy = Agent { name: "rack".to_owned(), ..Agent::away(&app, "unused").await };
+    copy.home = first.home.clone();
+    copy.hello.machine.hostname = "rack-2".to_owned();
+    let reason = copy.dial(&app).await.expect_err("refused");
+    assert!(reason.contains("another process is connected with this agent's key, on rack-1"), "{reason}");
+    first.finish(&job, &good()).await;
+    assert_eq!(user.run(&id).await["phase"], "finished");
+    // Once it is gone, the other is welcome.
+    first.hang_up();
+    copy.dial(&app).await.expect("a welcome");
+}
+
+fn new_key(key: &str) -> Value {
+    json!({"key_sha256": hex(&Sha256::digest(key.as_bytes()))})
+}
+
+#[tokio::test]
+async fn a_one_time_key_is_exchanged_once_and_opens_nothing_else() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let newcomer = app.nobody().with_secret(&app.one_time_key("rack").await);
+    newcomer.get("/api/v1/agent/self").await.refused(401);
+    newcomer.get("/api/v1/agent/channel").await.refused(401);
+    newcomer.post("/api/v1/agent/enrolment", &json!({"key_sha256": "short"})).await.refused(422);
+    // The answer may be lost: the same is asked once more.
+    for _ in 0..2 {
+        newcomer.post("/api/v1/agent/enrolment", &new_key("bba_mine")).await.ok();
+    }
+    let said = newcomer.post("/api/v1/agent/enrolment", &new_key("bba_other")).await.refused(409);
+    assert!(said.contains("was used already"), "{said}");
+    let own = app.nobody().with_secret("bba_mine");
+    assert_eq!(own.get("/api/v1/agent/self").await.ok().json(), json!({"name": "rack"}));
+    own.post("/api/v1/agent/enrolment", &new_key("bba_other")).await.refused(401);
+    assert_eq!(deeds(&admin).await[0], ("agent enrolled".to_owned(), "rack".to_owned()));
+
+    let late = app.nobody().with_secret(&app.one_time_key("late").await);
+    let end = "update agent set one_time_until = 1 where name = 'late'";
+    sqlx::query(end).execute(&app.state.db.write).await.expect("a week later");
+    late.post("/api/v1/agent/enrolment", &new_key("bba_late")).await.refused(401);
+    let revoked = app.nobody().with_secret(&app.one_time_key("revoked").await);
+    admin.delete("/api/v1/agent-keys/revoked").await.ok();
+    revoked.post("/api/v1/agent/enrolment", &new_key("bba_revoked")).await.refused(401);
+}
+
+#[tokio::test]
+async fn an_agent_is_asked_for_another_key_and_the_old_one_works_until_the_new_one_was_used() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let asked = admin.post("/api/v1/agent-keys/rack/change", &()).await.ok().json();
+    assert!(asked["key_change_asked_at_ms"].is_i64(), "{asked}");
+    assert_eq!(agent.hear().await, Some(ServerMessage::ChangeKey));
+    // It did not get round to it: it is asked again.
+    agent.hang_up();
+    agent.dial(&app).await.expect("a welcome");
+    assert_eq!(agent.hear().await, Some(ServerMessage::ChangeKey));
+    let (old, new) = (agent.home.clone(), agent.home.clone().with_secret("bba_new"));
+    old.put("/api/v1/agent/key", &new_key("bba_new")).await.ok();
+    old.get("/api/v1/agent/self").await.ok();
+    new.get("/api/v1/agent/self").await.ok();
+    old.get("/api/v1/agent/self").await.refused(401);
+    let listed = agent_in_list(&admin, "rack").await.expect("an agent");
+    assert_eq!(listed["key_change_asked_at_ms"], Value::Null);
+    assert_eq!(deeds(&admin).await[0], ("agent key changed".to_owned(), "rack".to_owned()));
+    // The connection that there is stays, and so does its work.
+    let id = submit_one(&admin).await;
+    let job = agent.job().await;
+    agent.home = new;
+    agent.finish(&job, &good()).await;
+    assert_eq!(admin.run(&id).await["phase"], "finished");
+
+    app.one_time_key("fresh").await;
+    let said = admin.post("/api/v1/agent-keys/fresh/change", &()).await.refused(409);
+    assert!(said.contains("no key of its own"), "{said}");
+    admin.post("/api/v1/agent-keys/nobody/change", &()).await.refused(404);
+}
+
+fn agent_program(app: &App, state: &Path, tools: &Tools, more: &[&str]) -> Command {
+    let mut command = brewbench(&["agent", "--server", app.url.as_str()]);
+    command.args(more).arg("--state").arg(state).arg("--k6").arg(&tools.k6);
+    command
+}
+
+async fn connected(app: &App, admin: &Actor) {
+    app.until("the agent", async || agent_in_list(admin, "rack").await.filter(|agent| agent["connected"] == true))
+        .await;
+}
+
+fn kept_key(state: &Path) -> String {
+    let kept: Value = serde_json::from_slice(&std::fs::read(state.join("key")).expect("a key")).expect("JSON");
+    text(&kept["key"])
+}
+
+#[tokio::test]
+async fn a_real_agent_makes_itself_a_key_keeps_it_for_itself_and_changes_it() {
+    let Some(tools) = Tools::find() else { return };
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let one_time = app.one_time_key("rack").await;
+    let mut agent = Running::start(agent_program(&app, folder.path(), &tools, &["--key", &one_time]));
+    connected(&app, &admin).await;
+    let first = kept_key(folder.path());
+    assert!(first.starts_with("bba_") && first != one_time);
+    let mode = std::fs::metadata(folder.path().join("key")).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    admin.post("/api/v1/agent-keys/rack/change", &()).await.ok();
+    app.until("another key", async || {
+        let agent = agent_in_list(&admin, "rack").await?;
+        (agent["key_change_asked_at_ms"].is_null() && kept_key(folder.path()) != first).then_some(())
+    })
+    .await;
+    app.nobody().with_secret(&first).get("/api/v1/agent/self").await.refused(401);
+    let (_, runs) = submit(&admin, &plan_with(&json!({"targets": ["rust-hyper"]}))).await;
+    reaches(&app, &admin, &runs[0], "finished").await;
+
+    agent.signal(nix::sys::signal::Signal::SIGTERM);
+    agent.ended(PATIENCE).await;
+    // Its own key is enough from now on, and the one-time key of its unit does no harm.
+    for more in [&[][..], &["--key", &one_time]] {
+        let mut again = Running::start(agent_program(&app, folder.path(), &tools, more));
+        connected(&app, &admin).await;
+        again.signal(nix::sys::signal::Signal::SIGTERM);
+        again.ended(PATIENCE).await;
+    }
+    let other = tempfile::tempdir().expect("a folder");
+    let said = Done::of(agent_program(&app, other.path(), &tools, &["--key", &one_time])).await.refused(1);
+    assert!(said.contains("was used already"), "{said}");
+    let said = Done::of(agent_program(&app, other.path(), &tools, &[])).await.refused(1);
+    assert!(said.contains("agent-key new NAME"), "{said}");
+}
+
+#[tokio::test]
+async fn commands_look_after_agents_as_the_pages_do() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let token = admin.secret().to_owned();
+    app.key("rack").await;
+    let run = async |arguments: &[&str]| as_user(&app, &token, arguments).await;
+    let said = run(&["fleet", "drain", "rack"]).await;
+    assert!(said.err.contains("rack finishes what it does"), "{}", said.err);
+    let disabled = run(&["fleet", "disable", "rack", "--json"]).await.json();
+    assert_eq!(disabled["standing"], "disabled");
+    assert!(run(&["fleet", "list"]).await.ok().contains("disabled"));
+    run(&["fleet", "enable", "rack"]).await.ok();
+    run(&["fleet", "label", "rack", "arm", "old"]).await.ok();
+    assert!(run(&["fleet", "list", "--label", "arm"]).await.ok().contains("arm, old"));
+    assert!(!run(&["fleet", "list", "--label", "new"]).await.ok().contains("rack"));
+    run(&["fleet", "rename", "rack", "shelf"]).await.ok();
+    let said = run(&["agent-key", "change", "shelf"]).await;
+    assert!(said.err.contains("shelf makes itself another key when it connects next"), "{}", said.err);
+    run(&["fleet", "forget", "shelf"]).await.ok();
+    let said = run(&["fleet", "forget", "shelf"]).await.refused(1);
+    assert!(said.contains("shelf"), "{said}");
+}
+
+async fn doctor(server: &str, key: &str, state: &Path, k6: &Path) -> Done {
+    let mut command = brewbench(&["agent", "doctor", "--server", server, "--key", key, "--json"]);
+    command.arg("--state").arg(state).arg("--k6").arg(k6);
+    Done::of(command).await
+}
+
+fn sign<'a>(signs: &'a Value, what: &str) -> &'a Value {
+    let found = signs.as_array().expect("signs").iter().find(|sign| sign["what"] == what);
+    found.unwrap_or_else(|| panic!("nothing about {what}: {signs}"))
+}
+
+#[tokio::test]
+async fn a_doctor_says_what_is_in_the_way_what_to_do_and_ends_with_a_code() {
+    let app = App::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = app.key("rack").await;
+    let done = doctor(app.url.as_str(), &key, folder.path(), Path::new("/nonexistent/k6")).await;
+    assert_eq!(done.code, Some(1), "{}", done.err);
+    let signs: Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(sign(&signs, "k6")["rank"], "bad");
+    assert!(text(&sign(&signs, "k6")["seen"]).contains("go install"), "{signs}");
+    for fine in ["server", "clock", "key"] {
+        assert_eq!(sign(&signs, fine)["rank"], "good", "{signs}");
+    }
+    for there in ["targets", "control groups", "cores", "frequency", "ports", "open files", "state folder"] {
+        assert!(sign(&signs, there)["seen"].is_string(), "{signs}");
+    }
+    assert!(!folder.path().join("key").exists(), "it only looks");
+
+    let done = doctor("http://127.0.0.1:1/", &key, folder.path(), Path::new("/nonexistent/k6")).await;
+    let signs: Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(sign(&signs, "server")["rank"], "bad");
+    let done = doctor(app.url.as_str(), "bba_wrong", folder.path(), Path::new("/nonexistent/k6")).await;
+    let signs: Value = serde_json::from_str(&done.out).expect("JSON");
+    assert!(text(&sign(&signs, "key")["remedy"]).contains("agent-key new"), "{signs}");
+}
+
+#[tokio::test]
+async fn a_doctor_that_finds_nothing_in_the_way_ends_well() {
+    let Some(tools) = Tools::find() else { return };
+    let app = App::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let one_time = app.one_time_key("rack").await;
+    let mut command = brewbench(&["agent", "doctor", "--server", app.url.as_str(), "--key", &one_time]);
+    command.arg("--state").arg(folder.path()).arg("--k6").arg(&tools.k6);
+    let out = Done::of(command).await.ok();
+    assert!(out.contains("k6") && out.contains("to be exchanged at the first start"), "{out}");
+    let spent = app.nobody().with_secret(&one_time).post("/api/v1/agent/enrolment", &new_key("bba_x")).await;
+    spent.ok();
+}
+
+/// Nothing that an agent says of its life is more than a word: one that says none is let in as before.
+#[tokio::test]
+async fn an_agent_that_names_no_life_takes_the_place_of_the_one_before() {
+    let app = App::start().await;
+    let mut old = Agent::start_with(&app, "rack", |hello| hello.life = None).await;
+    let mut same = Agent { name: "rack".to_owned(), ..Agent::away(&app, "unused").await };
+    (same.home, same.hello.life) = (old.home.clone(), None);
+    same.dial(&app).await.expect("a welcome");
+    assert_eq!(old.hear().await, None);
+    same.say(&AgentMessage::Heartbeat { running: None });
+}

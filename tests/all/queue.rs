@@ -1,0 +1,207 @@
+//! The queue: what waits, for whom and why, when it begins, and what goes first.
+
+use brewbench::{auth::Role, cli::events::Events};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::harness::{
+    Actor, Agent, App, PATIENCE,
+    program::as_user,
+    submit::{plan_with, submit, text},
+    summaries::good,
+};
+
+async fn queue(who: &Actor) -> Value {
+    who.get("/api/v1/queue").await.ok().json()
+}
+
+/// The runs that wait, in their order.
+fn order(queue: &Value) -> Vec<String> {
+    queue["waiting"].as_array().expect("a list").iter().map(|waiting| text(&waiting["run"]["id"])).collect()
+}
+
+fn reasons(queue: &Value) -> Vec<&str> {
+    queue["waiting"].as_array().expect("a list").iter().filter_map(|waiting| waiting["reason"].as_str()).collect()
+}
+
+/// Waits until all that wait do so for this reason.
+async fn all_wait(app: &App, who: &Actor, reason: &str) -> Value {
+    app.until(reason, async || {
+        let queue = queue(who).await;
+        let reasons = reasons(&queue);
+        (!reasons.is_empty() && reasons.iter().all(|told| *told == reason)).then_some(queue)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_waits_is_told_with_its_place_its_reason_and_when_it_begins() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let load = json!({"kind": "vus", "vus": 2, "duration_s": 10.0});
+    let (experiment, runs) = submit(&user, &plan_with(&json!({"repetitions": 3, "load": load, "name": "night"}))).await;
+    let job = agent.job().await;
+    assert_eq!(job.run.to_string(), runs[0]);
+    let busy = all_wait(&app, &user, "busy").await;
+    assert_eq!((&busy["total"], order(&busy)), (&json!(2), runs[1..].to_vec()));
+    assert_eq!(busy["working"][0]["id"], runs[0]);
+    let first = &busy["waiting"][0];
+    let expected = json!({"position": 1, "why": "rack is busy", "agents": ["rack"], "experiment_name": "night",
+        "wanted_agent": null, "priority": 0});
+    for (field, value) in expected.as_object().expect("fields") {
+        assert_eq!(&first[field], value, "{field}: {first}");
+    }
+    let starts = |place: usize| busy["waiting"][place]["starts_in_s"].as_f64().expect("a time");
+    assert!(starts(0) > 0.0 && starts(0) <= 11.5, "{busy}");
+    assert!((starts(1) - starts(0) - 11.5).abs() < 0.01, "as long as it is planned: {busy}");
+
+    user.post(&format!("/api/v1/experiments/{experiment}/pause"), &()).await.ok();
+    let paused = all_wait(&app, &user, "paused").await;
+    assert!(text(&paused["waiting"][0]["why"]).contains("paused by token submit"), "{paused}");
+    assert_eq!(paused["waiting"][0]["starts_in_s"], Value::Null);
+    user.post(&format!("/api/v1/experiments/{experiment}/resume"), &()).await.ok();
+    agent.hang_up();
+    let away = all_wait(&app, &user, "away").await;
+    assert_eq!(away["waiting"][0]["why"], "no agent is connected");
+}
+
+#[tokio::test]
+async fn what_nobody_can_do_says_what_they_lack() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut able = Agent::start_with(&app, "able", |hello| hello.any_scenario = true).await;
+    let script = "export default function () {}";
+    user.post("/api/v1/scenarios", &json!({"name": "mine", "script": script})).await.ok();
+    app.admin().await.put("/api/v1/agents/able/standing", &json!({"standing": "drained"})).await.ok();
+    for change in [
+        json!({"targets": ["slow"]}),
+        json!({"sizes": ["4/8GiB"]}),
+        json!({"scenario": "mine"}),
+        json!({"agent": "able"}),
+    ] {
+        submit(&user, &plan_with(&change)).await;
+    }
+    all_wait(&app, &user, "drained").await;
+    able.hang_up();
+    let _small = Agent::start_with(&app, "small", |hello| {
+        hello.machine.cores = 2;
+        hello.targets.truncate(1);
+    })
+    .await;
+    let queue = app
+        .until("everybody's absence", async || {
+            let queue = queue(&user).await;
+            (reasons(&queue).last() == Some(&"away")).then_some(queue)
+        })
+        .await;
+    assert_eq!(reasons(&queue), ["not_offered", "does_not_fit", "script_not_taken", "away"]);
+    let told: Vec<_> = (0..4).map(|place| text(&queue["waiting"][place]["why"])).collect();
+    assert_eq!(told[0], "no connected agent offers slow");
+    assert!(told[1].contains("small has 2 cores"), "{told:?}");
+    assert!(told[2].contains("--any-scenario"), "{told:?}");
+    assert_eq!(told[3], "it is for able, which is not connected");
+}
+
+#[tokio::test]
+async fn what_is_put_first_is_done_next() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let (_, first) = submit(&user, &plan_with(&json!({"repetitions": 3}))).await;
+    let (later, second) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;
+    let job = agent.job().await;
+    let put = user.post(&format!("/api/v1/experiments/{later}/next"), &()).await.ok().json();
+    assert_eq!(order(&put), [&second[..], &first[1..]].concat());
+    let put = user.post(&format!("/api/v1/runs/{}/next", first[2]), &()).await.ok().json();
+    assert_eq!(order(&put), [&first[2..], &second[..], &first[1..2]].concat());
+    assert!(put["waiting"][0]["priority"].as_i64() > put["waiting"][1]["priority"].as_i64(), "{put}");
+    agent.finish(&job, &good()).await;
+    let next = agent.job().await;
+    assert_eq!(next.run.to_string(), first[2]);
+    let said = user.post(&format!("/api/v1/runs/{}/next", first[2]), &()).await.refused(409);
+    assert!(said.contains("does not wait"), "{said}");
+    user.post("/api/v1/runs/nothing/next", &()).await.refused(404);
+    user.post("/api/v1/experiments/nothing/next", &()).await.refused(404);
+    let log = app.admin().await.get("/api/v1/audit?what=run%20put%20first").await.ok().json();
+    assert_eq!(log["entries"].as_array().map(Vec::len), Some(2), "{log}");
+}
+
+#[tokio::test]
+async fn the_page_shows_the_queue_and_who_may_can_change_it() {
+    let app = App::start().await;
+    let (user, viewer) = (app.person(Role::Member).await.at_pages(), app.person(Role::Viewer).await.at_pages());
+    let empty = viewer.get("/queue").await.ok().text();
+    assert!(empty.contains("Nothing waits.") && empty.contains(r#"href="/agents""#), "{empty}");
+    let mut agent = Agent::start(&app, "rack").await;
+    let plan = plan_with(&json!({"repetitions": 3, "name": "<night>"}));
+    let (experiment, runs) = submit(&app.user().await, &plan).await;
+    let _job = agent.job().await;
+    let page = user.get("/queue").await.ok().text();
+    for there in
+        ["2 runs wait.", "rack is busy", "&#60;night&#62;", "/queue/live", &format!("/runs/{}/cancel", runs[1])]
+    {
+        assert!(page.contains(there), "{there}: {page}");
+    }
+    let next = format!("/queue/runs/{}/next", runs[2]);
+    assert!(page.contains(&next), "{page}");
+    let looked = viewer.get("/queue").await.ok().text();
+    assert!(!looked.contains("/next\"") && !looked.contains("/cancel\""), "{looked}");
+    let done = user.form(&next, &[]).await;
+    assert_eq!((done.status, done.header("location")), (StatusCode::SEE_OTHER, "/queue"));
+    let order = order(&queue(&app.reader().await).await);
+    assert_eq!(order, [runs[2].clone(), runs[1].clone()]);
+    user.form(&format!("/queue/experiments/{experiment}/next"), &[]).await;
+    agent.hang_up();
+    let (reader, stuck) = (app.reader().await, "2 of them for somebody to do something");
+    all_wait(&app, &reader, "away").await;
+    assert!(viewer.get("/queue").await.ok().text().contains(stuck));
+}
+
+/// Waits until a page that follows is sent some text.
+async fn shows(events: &mut Events, text: &str) {
+    let shown = timeout(PATIENCE, async {
+        while let Some(event) = events.next().await.expect("an event") {
+            if event.data.contains(text) {
+                return;
+            }
+        }
+        panic!("it ended without {text:?}");
+    });
+    shown.await.unwrap_or_else(|_| panic!("waited in vain for {text:?}"));
+}
+
+#[tokio::test]
+async fn the_page_follows_what_happens_to_runs_and_agents() {
+    let app = App::start().await;
+    let (viewer, admin) = (app.person(Role::Viewer).await, app.admin().await);
+    let mut agent = Agent::start(&app, "rack").await;
+    let answer = viewer.request(&Method::GET, "/queue/live").send().await.expect("an answer");
+    let mut page = Events::of(answer);
+    shows(&mut page, "Nothing waits.").await;
+    submit(&admin, &plan_with(&json!({"repetitions": 2}))).await;
+    let _job = agent.job().await;
+    shows(&mut page, "rack is busy").await;
+    admin.put("/api/v1/agents/rack/standing", &json!({"standing": "drained"})).await.ok();
+    shows(&mut page, "rack is drained").await;
+}
+
+#[tokio::test]
+async fn commands_show_the_queue_and_change_its_order() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let token = user.secret().to_owned();
+    let run = async |arguments: &[&str]| as_user(&app, &token, arguments).await;
+    assert_eq!(run(&["queue"]).await.ok(), "nothing waits\n");
+    let mut agent = Agent::start(&app, "rack").await;
+    let (_, first) = submit(&user, &plan_with(&json!({"repetitions": 3}))).await;
+    let (later, second) = submit(&user, &plan_with(&json!({"targets": ["slow"]}))).await;
+    let _job = agent.job().await;
+    let shown = run(&["queue"]).await.ok();
+    assert!(shown.contains("rack is busy") && shown.contains(&first[1]), "{shown}");
+    let put = run(&["queue", "next", &later, &first[2], "--json"]).await.json();
+    assert_eq!(order(&put), [&second[..], &first[2..], &first[1..2]].concat());
+    let said = run(&["queue", "next", "nothing"]).await.refused(1);
+    assert!(said.contains("nothing"), "{said}");
+}
