@@ -32,9 +32,10 @@ pub async fn result(
     }
     let span = tracing::info_span!("run", id);
     let settled = ingest::settle(&state.db, &caller.name, &outcome).instrument(span).await?;
-    match &settled.why {
-        Some(why) => tracing::info!(run = id, agent = caller.name, why, "a result that does not count"),
-        None => tracing::info!(run = id, agent = caller.name, "a result is stored"),
+    if let Some(why) = &settled.why {
+        tracing::info!(run = id, agent = caller.name, why, "a result that does not count");
+    } else {
+        tracing::info!(run = id, agent = caller.name, "a result is stored");
     }
     // It may be done again.
     state.work.notify_one();

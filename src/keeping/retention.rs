@@ -30,7 +30,10 @@ use crate::{
 };
 
 /// How often old series are looked for.
-const EVERY: Duration = Duration::from_hours(6);
+const EVERY: Duration = Duration::from_hours(1);
+
+/// How long a rule that was just set is not applied: somebody may have meant another one.
+const REGRET_MS: i64 = 60 * 60 * 1_000;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -112,7 +115,7 @@ pub async fn current(state: &AppState) -> Result<SeriesRule> {
     }))
 }
 
-/// Sets the rule. It is first applied within some hours: until then it can be taken back.
+/// Sets the rule. It is not applied within its first hour: until then it can be taken back.
 pub async fn set(state: &AppState, caller: &Caller, rule: Rule) -> Result<()> {
     if !(1..=MOST_DAYS).contains(&rule.after_days) {
         return Err(Error::Invalid(format!("after_days: from 1 to {MOST_DAYS}")));
@@ -130,12 +133,10 @@ pub async fn remove(state: &AppState, caller: &Caller) -> Result<()> {
     Ok(())
 }
 
-/// Applies the rule now and then until the server ends; not at once, so that a rule that was set in error is not applied
-/// because somebody restarted the server.
+/// Applies the rule now and then until the server ends.
 pub async fn work(state: AppState) {
     let mut clock = interval(EVERY);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    clock.tick().await;
     loop {
         tokio::select! {
             () = state.shutdown.cancelled() => return,
@@ -149,7 +150,10 @@ pub async fn work(state: AppState) {
 
 /// Applies the rule as of a time, unix ms, portion by portion; gives how many series were reduced.
 pub async fn apply(state: &AppState, now: i64) -> Result<usize> {
-    let Some((rule, ..)) = queries::rule(&state.db.read).await? else { return Ok(0) };
+    let Some((rule, set_at, _)) = queries::rule(&state.db.read).await? else { return Ok(0) };
+    if now < set_at + REGRET_MS {
+        return Ok(0);
+    }
     let (before, mut after, mut done) = (now - i64::from(rule.after_days) * DAY_MS, 0, 0);
     while !state.shutdown.is_cancelled() {
         let due = match rule.reduction {

@@ -329,6 +329,8 @@ async fn old_series_are_thinned_then_deleted_by_a_rule_and_figures_stay() {
     let told = as_user(&app, &admin, &["series-rule", "--thin-after", "90"]).await.ok();
     assert!(told.starts_with("series are thinned after 90 days; set by token admin"), "{told}");
     assert_eq!((apply(89).await, points().await), (0, whole));
+    let soon = now_ms() + 59 * 60 * 1_000;
+    assert_eq!(retention::apply(&app.state, soon).await.expect("applied"), 0);
     assert_eq!(apply(91).await, 1);
     let thinned = points().await;
     assert!(thinned < whole && thinned == whole.div_ceil(10), "{whole} → {thinned}");
