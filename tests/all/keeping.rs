@@ -329,8 +329,6 @@ async fn old_series_are_thinned_then_deleted_by_a_rule_and_figures_stay() {
     let told = as_user(&app, &admin, &["series-rule", "--thin-after", "90"]).await.ok();
     assert!(told.starts_with("series are thinned after 90 days; set by token admin"), "{told}");
     assert_eq!((apply(89).await, points().await), (0, whole));
-    let soon = now_ms() + 59 * 60 * 1_000;
-    assert_eq!(retention::apply(&app.state, soon).await.expect("applied"), 0);
     assert_eq!(apply(91).await, 1);
     let thinned = points().await;
     assert!(thinned < whole && thinned == whole.div_ceil(10), "{whole} → {thinned}");
@@ -353,6 +351,18 @@ async fn old_series_are_thinned_then_deleted_by_a_rule_and_figures_stay() {
     let deeds: Vec<_> = log["entries"].as_array().expect("a list").iter().map(|entry| entry["what"].clone()).collect();
     let counted = |deed: &str| deeds.iter().filter(|what| **what == deed).count();
     assert_eq!((counted("rule for series set"), counted("series reduced")), (3, 2), "{deeds:?}");
+}
+
+#[tokio::test]
+async fn a_rule_for_series_can_be_taken_back_for_an_hour() {
+    let app = App::start().await;
+    let (user, admin) = (app.user().await, app.admin().await);
+    measured(&app, &user).await;
+    let age = sqlx::query("update run set finished_at = finished_at - ?").bind(400 * DAY_MS);
+    age.execute(&app.state.db.write).await.expect("an old run");
+    admin.put("/api/v1/series-rule", &json!({"after_days": 30, "reduction": "delete"})).await.ok();
+    let after = async |minutes: i64| retention::apply(&app.state, now_ms() + minutes * 60_000).await.expect("applied");
+    assert_eq!((after(59).await, after(61).await), (0, 1));
 }
 
 #[tokio::test]
