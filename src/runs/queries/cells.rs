@@ -124,7 +124,7 @@ pub struct PastRun {
 
 /// What else was measured of a run's cell, in whatever version and under the very same load: the newest runs of
 /// experiments that count, at most `limit`, in the order of submission. Those `but` which are asked about anyway are left
-/// out, and what is more than [`RECENT`] runs old.
+/// out, and what lies more than 20,000 runs back.
 pub async fn past(pool: &SqlitePool, run: &str, but: &[String], limit: i64) -> sqlx::Result<Vec<PastRun>> {
     let but = serde_json::to_string(but).map_err(decode)?;
     // As one text: a page asks for many cells, and row by row, column by column it takes ten times as long.

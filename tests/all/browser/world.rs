@@ -106,6 +106,15 @@ async fn app() -> App {
     App::with(|config| config.lease = Duration::from_hours(1)).await
 }
 
+/// What looks another way to who may only read.
+const OF_A_VIEWER: [(&str, &str); 5] = [
+    ("forbidden", "/people"),
+    ("agents-viewer", "/agents"),
+    ("sizes-viewer", "/sizes"),
+    ("queue-viewer", "/queue"),
+    ("agent-viewer", "/agents/attic"),
+];
+
 impl World {
     /// The day after the installation.
     pub async fn empty() -> Self {
@@ -217,8 +226,7 @@ impl World {
                 ("invite-withdraw", "/people/invites/1/withdraw"),
             ],
         );
-        map.add(Role::Viewer, &[("forbidden", "/people"), ("agents-viewer", "/agents"), ("sizes-viewer", "/sizes")]);
-        map.add(Role::Viewer, &[("queue-viewer", "/queue"), ("agent-viewer", "/agents/attic")]);
+        map.add(Role::Viewer, &OF_A_VIEWER);
         Self { name: "full", app, places: map.0, _agents: vec![agent] }
     }
 
