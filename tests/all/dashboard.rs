@@ -29,7 +29,9 @@ async fn an_agent_is_added_on_the_page_and_its_key_is_shown_once() {
     assert!(page.contains(&format!("brewbench agent --server {} --key", app.state.public_url)), "{page}");
     let seen = admin.get("/agents").await.ok().text();
     assert!(!seen.contains(&key) && seen.contains("never seen"), "{seen}");
-    assert_eq!(app.nobody().with_secret(&key).get("/api/v1/agent/channel").await.status, StatusCode::BAD_REQUEST);
+    let own = app.own_key(&key).await;
+    assert_eq!(app.nobody().with_secret(&key).get("/api/v1/agent/channel").await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(app.nobody().with_secret(&own).get("/api/v1/agent/channel").await.status, StatusCode::BAD_REQUEST);
 
     let again = fill_in(&admin, "/agents", "name=rack").await;
     assert_eq!(again.status, StatusCode::UNPROCESSABLE_ENTITY);
@@ -37,7 +39,7 @@ async fn an_agent_is_added_on_the_page_and_its_key_is_shown_once() {
     let asked = admin.get("/agents/rack/revoke").await.ok().text();
     assert!(asked.contains("nobody can connect with its key again"), "{asked}");
     assert_eq!(fill_in(&admin, "/agents/rack/revoke", "").await.status, StatusCode::SEE_OTHER);
-    assert_eq!(app.nobody().with_secret(&key).get("/api/v1/agent/channel").await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(app.nobody().with_secret(&own).get("/api/v1/agent/channel").await.status, StatusCode::UNAUTHORIZED);
     let gone = admin.get("/agents/rack").await.ok().text();
     assert!(gone.contains("revoked") && !gone.contains("/agents/rack/revoke"), "{gone}");
 }

@@ -26,7 +26,7 @@ async fn an_agent_is_added_and_does_a_run_from_the_form_to_its_result() {
     let key = line.split("--key ").nth(1).expect("a key").trim();
     let mut agent = Agent::away(&app, "another").await;
     agent.name = "rack".to_owned();
-    agent.home = app.nobody().with_secret(key);
+    agent.home = app.nobody().with_secret(&app.own_key(key).await);
     agent.dial(&app).await.expect("a welcome");
 
     tab.go("/runs/new").await;

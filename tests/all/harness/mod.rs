@@ -167,9 +167,13 @@ impl App {
 
     /// The key of a new agent, which it made itself.
     pub async fn key(&self, name: &str) -> String {
-        let one_time = self.one_time_key(name).await;
-        let (hash, own) = (secret::hash(&one_time), secret::make(Kind::AgentKey));
-        let act = Act::by_owner(Deed::AgentEnrolled, name);
+        self.own_key(&self.one_time_key(name).await).await
+    }
+
+    /// The key that a new agent made itself in exchange for a one-time key.
+    pub async fn own_key(&self, one_time: &str) -> String {
+        let (hash, own) = (secret::hash(one_time), secret::make(Kind::AgentKey));
+        let act = Act::by_owner(Deed::AgentEnrolled, "a test's");
         let enrolled = fleet::enrolment::exchange(&self.state.db, &hash, &secret::hash(&own), &act).await;
         enrolled.expect("a key of its own");
         own
