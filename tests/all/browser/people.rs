@@ -197,6 +197,8 @@ async fn a_session_is_ended_from_another_device() {
     let phone = cookies.into_iter().find(|cookie| cookie.name == SESSION_COOKIE).expect("a session").value;
     let phone = app.nobody().with_session(&phone, &app.state.public_url);
     phone.get("/api/v1/runs").await.ok();
+    // A page that follows would ask once more without a session.
+    tab.go("/account").await;
     tab.ask(ClearBrowserCookiesParams::default()).await;
     tab.go("/login").await;
     tab.click("[data-passkey=login]").await;
