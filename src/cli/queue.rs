@@ -6,8 +6,9 @@ use reqwest::Method;
 
 use super::{
     Common, duration,
+    run::full_id,
     scenario::encoded,
-    table::{Align, cut, plain, short_size, table, with_below},
+    table::{Align, cut, plain, short_id, short_size, table, with_below},
 };
 use crate::dispatch::queue::{QueueList, Waiting};
 
@@ -28,7 +29,7 @@ enum QueueCommand {
     Next {
         #[command(flatten)]
         common: Common,
-        /// Ids of runs or experiments; the first is done first
+        /// Ids of runs, or the ends of them, or of experiments; the first is done first
         #[arg(required = true)]
         ids: Vec<String>,
     },
@@ -42,10 +43,11 @@ impl Queue {
             let list: QueueList = common.connect()?.client.get("api/v1/queue").await?;
             return common.print(&list, rows);
         };
-        let client = common.connect()?.client;
+        let connection = common.connect()?;
+        let client = &connection.client;
         let mut list = None;
         for id in ids.iter().rev() {
-            let id = encoded(id);
+            let id = encoded(&full_id(&connection, id).await?);
             let run = client.request(Method::POST, &format!("api/v1/runs/{id}/next"));
             list = Some(match client.json::<QueueList>(run).await {
                 Err(Fault::Refused { status, .. }) if status.as_u16() == 404 => {
@@ -76,7 +78,7 @@ fn rows(list: &QueueList) -> String {
         let begins = waiting.starts_in_s.map_or("–".to_owned(), duration::text);
         vec![
             waiting.position.to_string(),
-            waiting.run.id.clone(),
+            short_id(&waiting.run.id),
             cut(&waiting.run.target, 16),
             size.unwrap_or_else(|| "–".to_owned()),
             cut(&who, 12),

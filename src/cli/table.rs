@@ -120,16 +120,19 @@ pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
         let state = verdict.map_or(run.phase.replace('_', " "), |verdict| verdict.as_str().to_owned());
         let failed = run.error_rate.map_or("–".to_owned(), |rate| format!("{:.2} %", rate * 100.0));
         let repetition = run.repetition.to_string();
-        // The last part of a version 7 UUID is random: enough to be found by.
-        let id = run.id.rsplit('-').next().unwrap_or(&run.id).to_owned();
         let rate = now.iter().find(|now| now.run == run.id).and_then(|now| now.rps);
         let rps = rate.map_or_else(|| figure(run.rps), |rate| format!("now {}", figure(Some(rate))));
         let p99 = figure(run.p99_ms);
-        let mut cells = vec![id, cut(&run.target, 20), size, repetition, state, rps, p99, failed];
+        let mut cells = vec![short_id(&run.id), cut(&run.target, 20), size, repetition, state, rps, p99, failed];
         cells.extend(loads_differ.then(|| cut(&how_hard(run), 40)));
         cells
     };
     table(&head, &runs.iter().map(row).collect::<Vec<_>>())
+}
+
+/// The last part of a version 7 UUID is random: enough to be found by.
+pub fn short_id(id: &str) -> String {
+    id.rsplit('-').next().unwrap_or(id).to_owned()
 }
 
 /// Runs with their labels.

@@ -5,7 +5,6 @@ use axum::{
     extract::{Path, RawForm, State},
     response::Redirect,
 };
-use url::form_urlencoded;
 
 use super::agents::{View, found};
 use crate::{
@@ -17,6 +16,7 @@ use crate::{
     web::{
         address,
         confirm::Confirm,
+        form,
         shell::{Section, Shell},
     },
 };
@@ -107,8 +107,7 @@ pub async fn label(
     Path(name): Path<String>,
     RawForm(body): RawForm,
 ) -> Result<Redirect> {
-    let typed = form_urlencoded::parse(&body).find(|(field, _)| field == "labels");
-    let typed = typed.map_or_else(String::new, |(_, labels)| labels.into_owned());
+    let typed = form::field(&body, "labels").unwrap_or_default();
     admin::label(&state, &name, typed.split(',').map(str::to_owned).collect(), &caller).await?;
     Ok(back(&name))
 }

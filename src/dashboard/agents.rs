@@ -22,6 +22,7 @@ use crate::{
     web::{
         address,
         confirm::Confirm,
+        form,
         format::{self, Figure},
         moment::{self, Moment},
         pill::{self, Pill},
@@ -273,8 +274,7 @@ pub async fn add(
     Extension(presence): Extension<Presence>,
     RawForm(body): RawForm,
 ) -> Result<Response> {
-    let name = form_urlencoded::parse(&body).find(|(field, _)| field == "name");
-    let typed = name.map_or_else(String::new, |(_, name)| name.into_owned());
+    let typed = form::field(&body, "name").unwrap_or_default();
     match make_key(&state.db, &typed, &caller).await {
         Ok(made) => {
             let page = page(&state, &presence, &caller, None).await?;

@@ -4,7 +4,6 @@ use axum::{
     extract::{RawForm, State},
     response::Redirect,
 };
-use url::form_urlencoded;
 
 use crate::{
     auth::{Admin, Caller, Scope},
@@ -15,6 +14,7 @@ use crate::{
     },
     state::AppState,
     web::{
+        form,
         format::{self, Figure},
         moment::{self, Moment},
     },
@@ -100,10 +100,7 @@ pub async fn set_series(
     State(state): State<AppState>,
     RawForm(body): RawForm,
 ) -> Result<Redirect> {
-    let field = |name: &str| {
-        let found = form_urlencoded::parse(&body).find(|(field, _)| field == name);
-        found.map(|(_, text)| text.trim().to_owned()).unwrap_or_default()
-    };
+    let field = |name: &str| form::field(&body, name).unwrap_or_default().trim().to_owned();
     match field("reduction").as_str() {
         "keep" => retention::remove(&state, &caller).await?,
         word => {

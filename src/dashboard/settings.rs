@@ -10,7 +10,6 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
 };
 use axum_extra::extract::CookieJar;
-use url::form_urlencoded;
 
 use super::{disk::Disk, keeping::KeepingPart, queries};
 use crate::{
@@ -20,6 +19,7 @@ use crate::{
     fleet::{self, Presence},
     state::AppState,
     web::{
+        form,
         format::{self, Figure},
         scheme::{self, Scheme},
         shell::{Section, Shell},
@@ -114,7 +114,6 @@ pub async fn index(
 
 /// `POST /settings/scheme`: light, dark, or as the system wishes; kept in a cookie of this browser.
 pub async fn choose_scheme(_: Read, jar: CookieJar, RawForm(body): RawForm) -> Result<(CookieJar, Redirect)> {
-    let asked = form_urlencoded::parse(&body).find(|(field, _)| field == "scheme");
-    let scheme: Scheme = asked.map(|(_, word)| word).unwrap_or_default().parse().map_err(Error::Invalid)?;
+    let scheme: Scheme = form::field(&body, "scheme").unwrap_or_default().parse().map_err(Error::Invalid)?;
     Ok((jar.add(scheme.cookie()), Redirect::to("/settings")))
 }

@@ -8,7 +8,6 @@ use axum::{
     routing::post,
 };
 use serde_json::json;
-use url::form_urlencoded;
 
 use crate::{
     auth::{
@@ -21,7 +20,7 @@ use crate::{
     fleet::{self, Agent, NewName, Presence, admin::found},
     runs::queries::leases,
     state::AppState,
-    web::address,
+    web::{address, form},
 };
 
 /// The pages of this.
@@ -52,8 +51,7 @@ pub async fn post_rename(
     Path(name): Path<String>,
     RawForm(body): RawForm,
 ) -> Result<Redirect> {
-    let typed = form_urlencoded::parse(&body).find(|(field, _)| field == "name");
-    let typed = typed.map_or_else(String::new, |(_, name)| name.into_owned());
+    let typed = form::field(&body, "name").unwrap_or_default();
     let new = call_it(&state, &presence, &name, &typed, &caller).await?;
     Ok(Redirect::to(&format!("/agents/{}", address::segment(&new))))
 }

@@ -9,7 +9,6 @@ use axum::{
 };
 use brewbench_agent::wire::now_ms;
 use serde_json::json;
-use url::form_urlencoded;
 
 use super::{
     Experiment, ExperimentWithRuns, More, Plan,
@@ -24,7 +23,7 @@ use crate::{
     state::AppState,
     web::{
         confirm::Confirm,
-        format,
+        form, format,
         shell::{Section, Shell},
     },
 };
@@ -227,7 +226,7 @@ pub async fn post_add(
     Path(id): Path<String>,
     RawForm(body): RawForm,
 ) -> Result<Redirect> {
-    let said = form_urlencoded::parse(&body).find(|(name, _)| name == "repetitions").map(|(_, value)| value);
+    let said = form::field(&body, "repetitions");
     let repetitions = said.and_then(|text| text.trim().parse().ok());
     let repetitions = repetitions.ok_or_else(|| Error::Invalid("repetitions: a whole number, such as 5".to_owned()))?;
     add_to(&state, &id, More { repetitions }, &caller).await?;

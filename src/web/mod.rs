@@ -6,6 +6,7 @@ pub mod card;
 pub mod chart;
 pub mod confirm;
 pub mod errors;
+pub mod form;
 pub mod format;
 pub mod headers;
 pub mod highlight;

@@ -200,8 +200,10 @@ async fn commands_show_the_queue_and_change_its_order() {
     let (later, second) = submit(&user, &plan_with(&json!({"targets": ["slow"]}))).await;
     let _job = agent.job().await;
     let shown = run(&["queue"]).await.ok();
-    assert!(shown.contains("rack is busy") && shown.contains(&first[1]), "{shown}");
-    let put = run(&["queue", "next", &later, &first[2], "--json"]).await.json();
+    let end = |id: &str| id.rsplit('-').next().expect("a part").to_owned();
+    assert!(shown.contains("rack is busy") && shown.contains(&end(&first[1])), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let put = run(&["queue", "next", &later, &end(&first[2]), "--json"]).await.json();
     assert_eq!(order(&put), [&second[..], &first[2..], &first[1..2]].concat());
     let said = run(&["queue", "next", "nothing"]).await.refused(1);
     assert!(said.contains("nothing"), "{said}");
