@@ -173,6 +173,7 @@ async fn prepare(options: &Options) -> anyhow::Result<(Workbench, Hello)> {
         running: None,
         holds: Vec::new(),
         life: Some(Uuid::new_v4()),
+        load_address: None,
     };
     let steady = options.steady.as_ref().map(|steady| Steady::new(&steady.sysfs, &options.state)).transpose();
     let steady = steady.map_err(anyhow::Error::msg)?;

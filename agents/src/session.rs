@@ -190,7 +190,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::wire::{job::Size, load::Load};
+    use crate::wire::{
+        job::{Role, Size},
+        load::Load,
+    };
 
     fn job() -> Box<Job> {
         let scenario = scenarios::bundled().remove(0);
@@ -202,6 +205,7 @@ mod tests {
             parameters: BTreeMap::new(),
             load: Load::Script,
             warm_up_ms: 0,
+            role: Role::Alone,
         })
     }
 

@@ -6,7 +6,7 @@ use brewbench_agent::{
     scenarios,
     wire::{
         RunId,
-        job::{Job, Scenario, Size},
+        job::{Job, Role, Scenario, Size},
         messages::ServerMessage,
         now_ms,
     },
@@ -92,5 +92,6 @@ async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
         parameters,
         load: load::read(&run.load).map_err(Error::internal)?,
         warm_up_ms: run.warm_up_ms.cast_unsigned(),
+        role: Role::Alone,
     })
 }

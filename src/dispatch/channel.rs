@@ -239,6 +239,8 @@ impl Visit<'_> {
                 self.presence.set_busy(self.name, self.connection, None);
                 self.state.work.notify_one();
             }
+            // Nobody is asked to do a part of a run yet.
+            AgentMessage::At { .. } | AgentMessage::Clock { .. } => {}
             AgentMessage::Inspected { id, finding } => self.presence.answer(id, finding),
             AgentMessage::Declined { run, reason } => self.declined(run, &reason).await?,
         }

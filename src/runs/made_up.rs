@@ -100,6 +100,7 @@ fn begun(target: &str, repetition: u32, phase: &str) -> Run {
         duration_s: Some(10.0),
         enforced: None,
         agent: Some("bench-01".to_owned()),
+        generators: Vec::new(),
         k6_version: None,
         target_sha256: None,
         created_by: "ada".to_owned(),

@@ -135,8 +135,12 @@ pub struct Run {
     pub duration_s: Option<f64>,
     /// What held the target to its size.
     pub enforced: Option<RunEnforced>,
-    /// The agent that did it.
+    /// The agent that did it; of several the one that ran the target.
     pub agent: Option<String>,
+    /// The agents that made the load, where they were others than the target's own. Percentiles then come from the added
+    /// histograms of all of them.
+    #[serde(default)]
+    pub generators: Vec<String>,
     /// k6's version.
     pub k6_version: Option<String>,
     /// SHA-256 of the target's executable.

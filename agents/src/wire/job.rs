@@ -24,6 +24,52 @@ pub struct Job {
     pub load: Load,
     /// How long the script runs before its figures count; 0 for no warm-up.
     pub warm_up_ms: u64,
+    /// What this agent does of it.
+    #[serde(default)]
+    pub role: Role,
+}
+
+/// What one agent does of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Role {
+    /// All of it.
+    #[default]
+    Alone,
+    /// It runs the target; others make the load.
+    Host,
+    /// It makes one part of the load on a target that another agent runs.
+    Generator(Segment),
+}
+
+/// One of several equal parts of a load, as k6's execution segments split it: VUs and rates of all parts together are
+/// exactly those of the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Which, from 0.
+    pub index: u32,
+    /// How many there are.
+    pub of: u32,
+}
+
+impl Segment {
+    /// `--execution-segment`: `1/3:2/3`.
+    pub fn segment(self) -> String {
+        format!("{}:{}", self.edge(self.index), self.edge(self.index.saturating_add(1)))
+    }
+
+    /// `--execution-segment-sequence`, the same for all parts: `0,1/3,2/3,1`.
+    pub fn sequence(self) -> String {
+        (0..=self.of).map(|at| self.edge(at)).collect::<Vec<_>>().join(",")
+    }
+
+    fn edge(self, at: u32) -> String {
+        match at {
+            0 => "0".to_owned(),
+            at if at >= self.of => "1".to_owned(),
+            at => format!("{at}/{}", self.of),
+        }
+    }
 }
 
 /// What the target may use.
@@ -77,4 +123,28 @@ pub fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_told_in_k6_s_words() {
+        let part = |index, of| Segment { index, of };
+        assert_eq!(part(0, 1).segment(), "0:1");
+        assert_eq!(part(0, 1).sequence(), "0,1");
+        let all: Vec<String> = (0..3).map(|index| part(index, 3).segment()).collect();
+        assert_eq!(all, ["0:1/3", "1/3:2/3", "2/3:1"]);
+        assert_eq!(part(1, 3).sequence(), "0,1/3,2/3,1");
+    }
+
+    #[test]
+    fn a_job_that_says_nothing_of_its_role_is_all_of_it() {
+        assert_eq!(Role::default(), Role::Alone);
+        for role in [Role::Alone, Role::Host, Role::Generator(Segment { index: 1, of: 2 })] {
+            let text = serde_json::to_string(&role).expect("written");
+            assert_eq!(serde_json::from_str::<Role>(&text).expect("read"), role, "{text}");
+        }
+    }
 }

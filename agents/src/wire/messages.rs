@@ -8,8 +8,9 @@
 //! same key, and is alive, is refused; the same life takes the place of its own connection before. An agent that is asked
 //! to change its key ([`ServerMessage::ChangeKey`]) makes one, tells its hash by HTTP, and uses it: see [`crate::key`].
 
-use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
@@ -51,6 +52,22 @@ pub enum AgentMessage {
         /// A sentence for the user.
         reason: String,
     },
+    /// I am at this gate of a run that several do, and go on when all others are there too.
+    At {
+        /// The run.
+        run: RunId,
+        /// Where.
+        gate: Gate,
+        /// Where the target serves, e.g. `http://10.0.0.5:40123`; told by who runs it.
+        base_url: Option<String>,
+    },
+    /// What my clock says, asked by [`ServerMessage::Clock`].
+    Clock {
+        /// As it was asked.
+        asked_ms: i64,
+        /// Unix milliseconds.
+        now_ms: i64,
+    },
     /// What I say to a script that I was asked to look at.
     Inspected {
         /// As it was asked.
@@ -58,6 +75,18 @@ pub enum AgentMessage {
         /// What k6 says.
         finding: Finding,
     },
+}
+
+/// Where those who do a run together wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    /// Before the first load: the target serves, each k6 could run.
+    Load,
+    /// Before the measured load; all k6 have made their virtual users.
+    Measure,
+    /// After it: no k6 runs any more.
+    End,
 }
 
 /// What came of looking at a script.
@@ -112,6 +141,22 @@ pub enum ServerMessage {
         /// The run.
         run: RunId,
     },
+    /// All are at this gate: go on, at this time.
+    Pass {
+        /// The run.
+        run: RunId,
+        /// Which gate.
+        gate: Gate,
+        /// When, by the clock of the agent that this is said to; unix milliseconds.
+        at_ms: i64,
+        /// Where the target serves.
+        base_url: String,
+    },
+    /// What does your clock say?
+    Clock {
+        /// What the server's says; unix milliseconds.
+        asked_ms: i64,
+    },
     /// Make yourself another key. Said again at each connection until it was used.
     ChangeKey,
 }
@@ -140,6 +185,9 @@ pub struct Hello {
     /// Names this process: another one with the same key is somebody else. Older agents do not say it.
     #[serde(default)]
     pub life: Option<Uuid>,
+    /// Where targets listen for load from other machines; absent where its owner allows none.
+    #[serde(default)]
+    pub load_address: Option<IpAddr>,
 }
 
 /// What the agent's machine is.
@@ -180,7 +228,7 @@ mod tests {
 
     use super::*;
     use crate::wire::{
-        job::{Scenario, Size},
+        job::{Role, Scenario, Segment, Size},
         load::{Closed, Form, Load, Open, Stage},
         series::{Packed, Series, Stretch},
     };
@@ -215,6 +263,7 @@ mod tests {
             running: None,
             holds: vec![RunId::now()],
             life: Some(RunId::now().0),
+            load_address: Some(IpAddr::from([10, 0, 0, 5])),
         }
     }
 
@@ -227,6 +276,10 @@ mod tests {
         let points = Packed::pack(&Series { measured: Some(Stretch::default()), ..Series::default() });
         let portion = Portion { run, seconds_after_ms: 0, usage_after_ms: i32::MIN, points };
         survives(&AgentMessage::Series(Box::new(portion)));
+        for gate in [Gate::Load, Gate::Measure, Gate::End] {
+            survives(&AgentMessage::At { run, gate, base_url: Some("http://10.0.0.5:1".to_owned()) });
+        }
+        survives(&AgentMessage::Clock { asked_ms: 1, now_ms: -2 });
         survives(&AgentMessage::Done { run });
         survives(&AgentMessage::Declined { run, reason: "busy".to_owned() });
         let (message, reason) = ("no".to_owned(), "busy".to_owned());
@@ -254,12 +307,16 @@ mod tests {
                 parameters: BTreeMap::new(),
                 load,
                 warm_up_ms: 2_000,
+                role: Role::Generator(Segment { index: 1, of: 2 }),
             })));
         }
         survives(&ServerMessage::Welcome { protocol: 1, name: "a".to_owned(), heartbeat_ms: 2_000 });
         survives(&ServerMessage::Refused { reason: "upgrade".to_owned() });
         survives(&ServerMessage::Heartbeat);
         survives(&ServerMessage::Cancel { run });
+        let base_url = "http://10.0.0.5:1".to_owned();
+        survives(&ServerMessage::Pass { run, gate: Gate::Measure, at_ms: 1, base_url });
+        survives(&ServerMessage::Clock { asked_ms: 1 });
         survives(&ServerMessage::ChangeKey);
         survives(&ServerMessage::Inspect { id: run.0, scenario: Box::new(scenario) });
     }

@@ -9,7 +9,7 @@ use brewbench_agent::conditions::ground::Quiet;
 use brewbench_agent::k6::K6;
 use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox};
 use brewbench_agent::wire::RunId;
-use brewbench_agent::wire::job::{Job, Scenario, Size};
+use brewbench_agent::wire::job::{Job, Role, Scenario, Size};
 use brewbench_agent::wire::load::{Closed, Form, Load};
 use brewbench_agent::work::Workbench;
 
@@ -106,6 +106,7 @@ pub fn job(target: &str) -> Job {
         parameters: BTreeMap::new(),
         load: vus(1, 1000),
         warm_up_ms: 200,
+        role: Role::Alone,
     }
 }
 

@@ -189,6 +189,7 @@ pub(crate) mod made_up {
             running: None,
             holds: Vec::new(),
             life: None,
+            load_address: None,
         };
         let mut agent = Connected {
             connection: Uuid::nil(),

@@ -96,6 +96,7 @@ pub struct RunRow {
     received_per_s: Option<f64>,
     #[expect(dead_code, reason = "only the queue asks for it; here all columns come along")]
     priority: i64,
+    generators: String,
 }
 
 fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
@@ -177,6 +178,7 @@ impl TryFrom<RunRow> for Run {
             target_memory_bytes,
             received_per_s,
             priority: _,
+            generators,
         } = row;
         let size = match (size_name, vcpus, memory_bytes) {
             (Some(name), Some(vcpus), Some(memory)) => {
@@ -239,6 +241,7 @@ impl TryFrom<RunRow> for Run {
             duration_s: duration_ms.map(|ms| ms as f64 / 1_000.0),
             enforced: enforced_cpu.zip(enforced_memory).map(|(cpu, memory)| RunEnforced { cpu, memory }),
             agent,
+            generators: serde_json::from_str(&generators).map_err(decode)?,
             k6_version,
             target_sha256,
             created_by,

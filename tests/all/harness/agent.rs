@@ -153,6 +153,7 @@ pub fn hello() -> Hello {
         running: None,
         holds: Vec::new(),
         life: Some(RunId::now().0),
+        load_address: None,
     }
 }
 
@@ -186,7 +187,7 @@ pub fn environment(job: &Job) -> BTreeMap<String, String> {
     let command = format!("bin/{} --listen {{port}}", job.target);
     let load = format!("0.{:02} 0.05 0.01", job.run.0.as_bytes()[15] % 50);
     let facts = [
-        ("brewbench.protocol", "4"),
+        ("brewbench.protocol", "5"),
         ("cpu.cache.l2", "2048K"),
         ("cpu.governor", "performance"),
         ("cpu.model", "a CPU"),
