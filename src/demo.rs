@@ -140,6 +140,7 @@ impl Demo {
             retries: default_retries(),
             seed: None,
             agent: Some(AGENT.to_owned()),
+            generators: Vec::new(),
         };
         let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
         let left = made.progress.left_s.map_or(String::new(), |left| format!(", about {}", duration::text(left)));

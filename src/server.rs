@@ -22,7 +22,8 @@ use crate::{
     config::Config,
     dashboard,
     db::{self, OpenError},
-    dispatch, error, experiments,
+    dispatch::{self, together::Meetings},
+    error, experiments,
     fleet::{self, Presence},
     gate, keeping,
     limits::Limits,
@@ -134,13 +135,14 @@ impl Server {
     /// Serves until told to end; then lets requests finish, but not for ever.
     pub async fn serve(self) -> std::io::Result<()> {
         let Self { state, listener, certificate, presence, passkeys, .. } = self;
+        let meetings = Meetings::default();
         state.tasks.spawn(auth::audit::keep_short(state.db.clone(), state.shutdown.clone()));
         state.tasks.spawn(keeping::retention::work(state.clone()));
-        state.tasks.spawn(dispatch::work(state.clone(), presence.clone()));
+        state.tasks.spawn(dispatch::work(state.clone(), presence.clone(), meetings.clone()));
         state.tasks.spawn(experiments::conduct::work(state.clone()));
         state.tasks.spawn(runs::api::trash::sweep(state.clone()));
         state.tasks.spawn(runs::rejudge::work(state.clone()));
-        let app = router(&state, presence, &passkeys);
+        let app = router(&state, presence, meetings, &passkeys);
         match certificate {
             None => serve_until(listener, app, &state.shutdown).await?,
             Some(certificate) => {
@@ -206,7 +208,12 @@ impl utoipa::Modify for Bearer {
 }
 
 /// The OpenAPI document and the routes that it describes.
-fn api(state: &AppState, presence: &Presence, passkeys: &Passkeys) -> (Router<AppState>, utoipa::openapi::OpenApi) {
+fn api(
+    state: &AppState,
+    presence: &Presence,
+    meetings: Meetings,
+    passkeys: &Passkeys,
+) -> (Router<AppState>, utoipa::openapi::OpenApi) {
     OpenApiRouter::with_openapi(Document::openapi())
         .merge(auth::api(passkeys.clone()))
         .merge(catalog::api())
@@ -220,13 +227,13 @@ fn api(state: &AppState, presence: &Presence, passkeys: &Passkeys) -> (Router<Ap
         .merge(shares::api())
         .merge(trends::api())
         .merge(keeping::api())
-        .merge(dispatch::api(presence.clone(), state.config.max_summary_bytes))
+        .merge(dispatch::api(presence.clone(), meetings, state.config.max_summary_bytes))
         .split_for_parts()
 }
 
 /// The whole site.
-pub fn router(state: &AppState, presence: Presence, passkeys: &Passkeys) -> Router {
-    let (api, document) = api(state, &presence, passkeys);
+pub fn router(state: &AppState, presence: Presence, meetings: Meetings, passkeys: &Passkeys) -> Router {
+    let (api, document) = api(state, &presence, meetings.clone(), passkeys);
     let document = Arc::new(document);
     let openapi = move |_: Read| async move { Json(Arc::unwrap_or_clone(document)) };
     Router::new()
@@ -243,7 +250,7 @@ pub fn router(state: &AppState, presence: Presence, passkeys: &Passkeys) -> Rout
         .merge(trends::pages())
         .merge(dashboard::pages(presence.clone()))
         .merge(dispatch::pages(presence.clone()))
-        .merge(dispatch::channel(presence))
+        .merge(dispatch::channel(presence, meetings))
         .fallback(web::errors::not_found)
         .layer(DefaultBodyLimit::max(2 * 1024 * 1024))
         .layer(axum::middleware::from_fn(web::errors::error_pages))

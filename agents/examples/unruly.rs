@@ -1,6 +1,6 @@
 //! A target for tests that serves, or misbehaves in the way that it is told to.
 //!
-//! `unruly PORT MANNER`: every `GET` is answered with `hello` unless the manner says otherwise.
+//! `unruly PORT MANNER` or `unruly HOST:PORT MANNER`: every `GET` is answered with `hello` unless the manner says otherwise.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -45,8 +45,8 @@ fn main() {
         "restarting" => replace_worker(),
         _ => {}
     }
-    let port = port.parse().expect("a port");
-    let listener = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
+    let address = if port.contains(':') { port } else { format!("127.0.0.1:{port}") };
+    let listener = TcpListener::bind(address).expect("a free port");
     for stream in listener.incoming().flatten() {
         let manner = manner.clone();
         thread::spawn(move || serve(stream, &manner));

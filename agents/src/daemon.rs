@@ -5,6 +5,7 @@
 use std::{
     ffi::OsString,
     fs::{self, File},
+    net::IpAddr,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -26,12 +27,14 @@ use crate::{
     client::{Client, Trust},
     conditions::ground::Quiet,
     courier::Courier,
+    gates::{Gates, Opening},
     inspection,
     k6::K6,
     key::Keys,
     leftovers,
     link::{Heard, Link},
     lock, machine,
+    reach::Reach,
     sandbox::Sandbox,
     session::{Accepts, Effect, Input, Session},
     spool::Spool,
@@ -39,8 +42,9 @@ use crate::{
     target::{self, Fingerprints},
     wire::{
         PROTOCOL, RunId,
-        job::{Job, Scenario, hex},
-        messages::{AgentMessage, Finding, Hello, Machine},
+        job::{Job, Role, Scenario, hex},
+        messages::{AgentMessage, Finding, Gate, Hello, Machine},
+        now_ms,
         outcome::Outcome,
     },
     work::{self, Workbench},
@@ -74,6 +78,10 @@ pub struct Options {
     pub quiet: Quiet,
     /// Whether and how its processors are made steady for the time of a run.
     pub steady: Option<SteadyOptions>,
+    /// Where targets listen for load from other machines; none where they don't.
+    pub load_address: Option<IpAddr>,
+    /// Whom it loads where another agent runs the target.
+    pub reach: Reach,
 }
 
 /// How processors are made steady.
@@ -123,6 +131,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         keys: Arc::new(keys),
         client,
         job: None,
+        opened: watch::Sender::default(),
         inspection: None,
     };
     let lived = daemon.live(heard, reports, shutdown).await;
@@ -173,12 +182,13 @@ async fn prepare(options: &Options) -> anyhow::Result<(Workbench, Hello)> {
         running: None,
         holds: Vec::new(),
         life: Some(Uuid::new_v4()),
-        load_address: None,
+        load_address: options.load_address,
     };
     let steady = options.steady.as_ref().map(|steady| Steady::new(&steady.sysfs, &options.state)).transpose();
     let steady = steady.map_err(anyhow::Error::msg)?;
     let bench = Workbench::new(sandbox, k6, options.targets.clone(), work_folder);
-    Ok((Workbench { fingerprints, quiet: options.quiet, steady, ..bench }, hello))
+    let Options { quiet, load_address, reach, .. } = *options;
+    Ok((Workbench { fingerprints, quiet, steady, load_address, reach, ..bench }, hello))
 }
 
 fn warn_of_missing_limits(machine: &Machine) {
@@ -198,6 +208,7 @@ fn name_on_machine(state: &Path) -> anyhow::Result<String> {
 /// What the job in work reports.
 enum Report {
     Phase(RunId, crate::wire::Phase),
+    At(RunId, Gate, Option<String>),
     Over(Box<Outcome>),
     Inspected(Uuid, Finding),
 }
@@ -213,6 +224,8 @@ struct Daemon {
     keys: Arc<Keys>,
     client: Client,
     job: Option<(CancellationToken, JoinHandle<()>)>,
+    /// The gate of the job in work that opened last.
+    opened: watch::Sender<Option<Opening>>,
     inspection: Option<(CancellationToken, JoinHandle<()>)>,
 }
 
@@ -230,6 +243,7 @@ impl Daemon {
         while !self.session.is_over() {
             let (input, outcome) = tokio::select! {
                 Some(message) = heard.recv() => match message {
+                    Heard::Connected => (Input::Connected, None),
                     Heard::Said(message) => (Input::Server(message), None),
                     Heard::Unwanted(reason) => {
                         unwanted = Some(reason);
@@ -238,6 +252,7 @@ impl Daemon {
                 },
                 Some(report) = reports.recv() => match report {
                     Report::Phase(run, phase) => (Input::Phase(run, phase), None),
+                    Report::At(run, gate, base_url) => (Input::At(run, gate, base_url), None),
                     Report::Inspected(id, finding) => (Input::Inspected(id, finding), None),
                     Report::Over(outcome) => (Input::Over(outcome.run), Some(outcome)),
                 },
@@ -275,6 +290,8 @@ impl Daemon {
                     self.say(AgentMessage::Done { run });
                 }
                 Effect::Forget => self.forget_job().await,
+                Effect::Open(opening) => drop(self.opened.send_replace(Some(opening))),
+                Effect::TellClock { asked_ms } => self.say(AgentMessage::Clock { asked_ms, now_ms: now_ms() }),
                 Effect::ChangeKey => self.change_key(),
             }
         }
@@ -290,10 +307,17 @@ impl Daemon {
         let (bench, report, stop) = (Arc::clone(&self.bench), self.report.clone(), cancel.clone());
         // Whatever is told of it carries its id.
         let span = tracing::info_span!("run", id = %job.run);
+        self.opened.send_replace(None);
+        let (run, at) = (job.run, self.report.clone());
+        let say = move |gate, base_url| drop(at.send(Report::At(run, gate, base_url)));
+        let gates = Gates::new(say, self.opened.subscribe());
         let work = async move {
             let on_phase = |phase| drop(report.send(Report::Phase(job.run, phase)));
             tracing::info!(target = job.target, size = job.size.name, "a run begins");
-            let outcome = work::run(&job, &bench, &stop, on_phase).await;
+            let outcome = match job.role {
+                Role::Alone => work::run(&job, &bench, &stop, on_phase).await,
+                Role::Host | Role::Generator(_) => work::run_part(&job, &bench, gates, &stop, on_phase).await,
+            };
             tracing::info!(ended = ?outcome.ended, "a run is over");
             let _ = report.send(Report::Over(Box::new(outcome)));
         };

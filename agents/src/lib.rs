@@ -5,6 +5,7 @@
 //! - [`session`]: what to do next, decided without I/O; [`daemon`] carries it out.
 //! - [`link`]: the connection to the server; [`spool`] and [`courier`]: results on their way home; [`client`]: HTTP.
 //! - [`work`]: one run from its job to its outcome; what follows is what it is made of.
+//! - [`gates`]: where those who do a run together wait for each other; [`reach`]: whom an agent may load.
 //! - [`feasible`]: whether this machine can do a job.
 //! - [`target`]: manifests; start a target, know that it serves, say why it died.
 //! - [`inspection`]: let k6 look at a script before anybody runs it.
@@ -29,6 +30,7 @@ pub mod doctor;
 pub mod environment;
 pub mod failure;
 pub mod feasible;
+pub mod gates;
 pub mod inspection;
 pub mod k6;
 pub mod key;
@@ -38,6 +40,7 @@ pub mod lock;
 pub mod machine;
 pub mod process;
 mod procfs;
+pub mod reach;
 pub mod sandbox;
 pub mod scenarios;
 pub mod series;

@@ -39,6 +39,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// What the daemon hears of its connection.
 #[derive(Debug)]
 pub enum Heard {
+    /// There is a new connection; what was said before it may not have been heard.
+    Connected,
     /// The server said something.
     Said(ServerMessage),
     /// The server does not want this agent; dialling again is no use.
@@ -81,6 +83,7 @@ impl Link {
                     tracing::info!(server = %self.server(), "connected");
                     (pause, told) = (FIRST_PAUSE, false);
                     while outbox.try_recv().is_ok() {}
+                    let _ = heard.send(Heard::Connected);
                     let silence = heartbeat * 3;
                     match converse(socket, silence, &mut outbox, &heard, &self.live, &end).await {
                         Parting::Ours => return,

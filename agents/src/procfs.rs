@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 /// Processes that carry all of these in the environment that they were started with. The caller and the processes
@@ -18,11 +19,11 @@ pub fn marked<V: AsRef<str>>(marks: &[(&str, V)]) -> BTreeSet<i32> {
     all().filter(|pid| !family.contains(pid)).filter(carries).collect()
 }
 
-/// Inodes of the sockets that accept connections to `127.0.0.1:port`.
-pub fn listeners(port: u16) -> HashSet<u64> {
+/// Inodes of the sockets that accept connections to this address.
+pub fn listeners(at: SocketAddr) -> HashSet<u64> {
     ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
-        .flat_map(|path| parse_listeners(&fs::read_to_string(path).unwrap_or_default(), port))
+        .flat_map(|path| parse_listeners(&fs::read_to_string(path).unwrap_or_default(), at))
         .collect()
 }
 
@@ -73,23 +74,28 @@ fn parent(pid: i32) -> Option<i32> {
 
 /// Columns of the table: number, local address, remote address, state (`0A` listens), queues, timer, retransmits,
 /// user, timeout, inode, … Addresses are hexadecimal, in the machine's byte order by 32-bit words.
-fn parse_listeners(table: &str, port: u16) -> Vec<u64> {
+fn parse_listeners(table: &str, at: SocketAddr) -> Vec<u64> {
     let inode = |line: &str| {
         let columns: Vec<&str> = line.split_whitespace().collect();
         let (address, local_port) = columns.get(1)?.split_once(':')?;
-        let listens = *columns.get(3)? == "0A" && u16::from_str_radix(local_port, 16).ok()? == port;
-        (listens && takes_loopback(address)).then(|| columns.get(9)?.parse().ok())?
+        let listens = *columns.get(3)? == "0A" && u16::from_str_radix(local_port, 16).ok()? == at.port();
+        (listens && takes(address, at.ip())).then(|| columns.get(9)?.parse().ok())?
     };
     table.lines().skip(1).filter_map(inode).collect()
 }
 
-/// Whether a socket bound to this address accepts connections to 127.0.0.1: bound to it, or to any address.
-fn takes_loopback(address: &str) -> bool {
-    let loopback = format!("{:08X}", u32::from_ne_bytes([127, 0, 0, 1]));
-    let (words, last) = address.split_at(address.len().saturating_sub(8));
-    let any = address.bytes().all(|byte| byte == b'0');
-    let mapped = format!("{:016X}{:08X}", 0, u32::from_ne_bytes([0, 0, 0xff, 0xff]));
-    any || (last == loopback && (words.is_empty() || words == mapped))
+/// Whether a socket bound to `bound` accepts connections to an address: bound to it, or to any address.
+fn takes(bound: &str, wanted: IpAddr) -> bool {
+    let word = |bytes: &[u8]| {
+        let bytes: [u8; 4] = bytes.try_into().unwrap_or_default();
+        format!("{:08X}", u32::from_ne_bytes(bytes))
+    };
+    let words = |bytes: &[u8]| bytes.chunks(4).map(word).collect::<String>();
+    let any = bound.bytes().all(|byte| byte == b'0');
+    any || match wanted {
+        IpAddr::V4(address) => bound == words(&address.octets()) || bound == words(&address.to_ipv6_mapped().octets()),
+        IpAddr::V6(address) => bound == words(&address.octets()),
+    }
 }
 
 #[cfg(test)]
@@ -106,7 +112,7 @@ mod tests {
                 continue;
             };
             let port = listener.local_addr().expect("bound").port();
-            let found = listeners(port);
+            let found = listeners(([127, 0, 0, 1], port).into());
             assert_eq!(found.len(), 1, "{address}");
             let own = i32::try_from(std::process::id()).expect("a pid");
             assert!(found.is_subset(&sockets(own)), "{address}");
@@ -117,7 +123,8 @@ mod tests {
     fn sockets_of_other_addresses_don_t_count() {
         let Ok(listener) = TcpListener::bind("127.0.0.2:0") else { return };
         let port = listener.local_addr().expect("bound").port();
-        assert!(listeners(port).is_empty());
+        assert!(listeners(([127, 0, 0, 1], port).into()).is_empty());
+        assert_eq!(listeners(([127, 0, 0, 2], port).into()).len(), 1);
     }
 
     #[test]

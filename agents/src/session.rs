@@ -4,11 +4,12 @@
 use uuid::Uuid;
 
 use crate::{
+    gates::Opening,
     scenarios,
     wire::{
         Phase, RunId,
         job::{Job, Scenario},
-        messages::{AgentMessage, Finding, ServerMessage},
+        messages::{AgentMessage, Finding, Gate, ServerMessage},
     },
 };
 
@@ -26,8 +27,12 @@ pub enum Accepts {
 pub enum Input {
     /// The server said something.
     Server(ServerMessage),
+    /// There is a new connection.
+    Connected,
     /// The job in work entered a phase.
     Phase(RunId, Phase),
+    /// The job in work, which others do too, is at a gate; where the target serves, if it is here.
+    At(RunId, Gate, Option<String>),
     /// The job in work is over, well or badly, and has left nothing behind.
     Over(RunId),
     /// The script that was looked at has been, and nothing of that is left behind.
@@ -55,6 +60,13 @@ pub enum Effect {
     Keep(RunId),
     /// Forget the outcome of the job that was in work: the run was handed back.
     Forget,
+    /// A gate of the job in work has opened.
+    Open(Opening),
+    /// Say what the clock says.
+    TellClock {
+        /// As it was asked.
+        asked_ms: i64,
+    },
     /// Make another key and use it, beside whatever goes on.
     ChangeKey,
 }
@@ -64,6 +76,8 @@ pub enum Effect {
 pub struct Session {
     accepts: Accepts,
     work: Work,
+    /// Where the job in work waits for others, to be said again at each connection.
+    at: Option<(Gate, Option<String>)>,
     stopping: bool,
 }
 
@@ -80,7 +94,7 @@ enum Work {
 impl Session {
     /// At the start of an agent.
     pub fn new(accepts: Accepts) -> Self {
-        Self { accepts, work: Work::None, stopping: false }
+        Self { accepts, work: Work::None, at: None, stopping: false }
     }
 
     /// The run in work that is still this agent's.
@@ -104,13 +118,22 @@ impl Session {
             Input::Phase(run, phase) if self.work == Work::Running(run) && !phase.is_final() => {
                 vec![Effect::Send(AgentMessage::Phase { run, phase })]
             }
+            Input::At(run, gate, base_url) if self.work == Work::Running(run) => {
+                self.at = Some((gate, base_url));
+                self.say_where()
+            }
+            Input::Connected => self.say_where(),
+            Input::Server(ServerMessage::Pass { run, gate, at_ms, base_url }) => {
+                self.open(run, Opening { gate, at_ms, base_url })
+            }
+            Input::Server(ServerMessage::Clock { asked_ms }) => vec![Effect::TellClock { asked_ms }],
             Input::Server(ServerMessage::Inspect { id, scenario }) => self.inspect(id, scenario),
             Input::Inspected(id, finding) if self.work == Work::Inspecting(id) => {
                 self.work = Work::None;
                 vec![inspected(id, finding)]
             }
             Input::Server(ServerMessage::ChangeKey) => vec![Effect::ChangeKey],
-            Input::Server(_) | Input::Phase(..) | Input::Inspected(..) => Vec::new(),
+            Input::Server(_) | Input::Phase(..) | Input::At(..) | Input::Inspected(..) => Vec::new(),
             Input::Over(run) => self.over(run),
             Input::Beat => vec![Effect::Send(AgentMessage::Heartbeat { running: self.running() })],
             Input::Shutdown => self.shutdown(),
@@ -162,7 +185,22 @@ impl Session {
         vec![Effect::StopInspecting, inspected(id, Finding::Declined { reason: reason.to_owned() })]
     }
 
+    fn say_where(&self) -> Vec<Effect> {
+        let (Some(run), Some((gate, base_url))) = (self.running(), &self.at) else { return Vec::new() };
+        vec![Effect::Send(AgentMessage::At { run, gate: *gate, base_url: base_url.clone() })]
+    }
+
+    fn open(&mut self, run: RunId, opening: Opening) -> Vec<Effect> {
+        let waits = self.at.as_ref().is_some_and(|(gate, _)| *gate == opening.gate);
+        if self.work != Work::Running(run) || !waits {
+            return Vec::new();
+        }
+        self.at = None;
+        vec![Effect::Open(opening)]
+    }
+
     fn over(&mut self, run: RunId) -> Vec<Effect> {
+        self.at = None;
         match std::mem::replace(&mut self.work, Work::None) {
             Work::Running(running) if running == run => vec![Effect::Keep(run)],
             _ => vec![Effect::Forget],
@@ -263,6 +301,32 @@ mod tests {
         assert_eq!(session.step(Input::Over(job.run)), [Effect::Forget]);
         assert!(session.is_over());
         assert!(matches!(&start(&mut session, &job)[..], [Effect::Send(AgentMessage::Declined { .. })]));
+    }
+
+    #[test]
+    fn where_a_run_waits_for_others_is_said_at_each_connection_until_that_gate_opens() {
+        let (mut session, job) = (Session::new(Accepts::BundledScenarios), job());
+        let (run, gate) = (job.run, Gate::Measure);
+        start(&mut session, &job);
+        assert_eq!(session.step(Input::Connected), []);
+        let said = [Effect::Send(AgentMessage::At { run, gate, base_url: None })];
+        assert_eq!(session.step(Input::At(run, gate, None)), said);
+        assert_eq!(session.step(Input::Connected), said);
+        let pass = |run, gate| {
+            Input::Server(ServerMessage::Pass { run, gate, at_ms: 7, base_url: "http://10.0.0.5:1".to_owned() })
+        };
+        for stray in [pass(run, Gate::Load), pass(RunId::now(), gate)] {
+            assert_eq!(session.step(stray), []);
+        }
+        let opening = Opening { gate, at_ms: 7, base_url: "http://10.0.0.5:1".to_owned() };
+        assert_eq!(session.step(pass(run, gate)), [Effect::Open(opening)]);
+        assert_eq!(session.step(pass(run, gate)), [], "twice is once");
+        assert_eq!(session.step(Input::Connected), []);
+        session.step(Input::At(run, Gate::End, None));
+        session.step(Input::Over(run));
+        assert_eq!(session.step(Input::Connected), [], "it is over");
+        let asked = Input::Server(ServerMessage::Clock { asked_ms: 3 });
+        assert_eq!(session.step(asked), [Effect::TellClock { asked_ms: 3 }]);
     }
 
     #[test]

@@ -1,5 +1,9 @@
-//! One run on this machine, from its job to its outcome.
+//! One run on this machine, from its job to its outcome; or one agent's part of it.
 
+mod generator;
+mod host;
+
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +19,18 @@ use crate::conditions::roster::Roster;
 use crate::environment::{self, Environment};
 use crate::failure::Failure;
 use crate::feasible::{check_size, find_target, fingerprint};
-use crate::k6::{self, K6, Round, Script};
+use crate::gates::Gates;
+use crate::k6::{self, K6, LoadOn, Round, Script};
 use crate::leftovers::RUN_FOLDER_PREFIX;
 use crate::process::Process;
+use crate::reach::Reach;
 use crate::sandbox::{Group, Sandbox, Side, cores};
 use crate::series::live::Live;
 use crate::series::recording::Recording;
 use crate::series::sampler::Watched;
 use crate::steady::Steady;
 use crate::target::{self, Fingerprints, Manifest};
-use crate::wire::job::Job;
+use crate::wire::job::{Job, Role};
 use crate::wire::load::{Load, SHORTEST};
 use crate::wire::outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime};
 use crate::wire::series::{Packed, Part, Series};
@@ -36,6 +42,10 @@ const TARGET_GRACE: Duration = Duration::from_millis(500);
 
 /// How long k6 may take to end once its warm-up is over: an iteration may be in the middle of something.
 const WARM_UP_GRACE: Duration = Duration::from_millis(500);
+
+/// How long a part of a run waits for those who do the rest. They may have to wait for a quiet machine, and to make
+/// thousands of virtual users.
+const WAIT_FOR_OTHERS: Duration = Duration::from_mins(10);
 
 /// What an agent works with, the same for all runs.
 #[derive(Debug)]
@@ -58,6 +68,10 @@ pub struct Workbench {
     pub steady: Option<Steady>,
     /// What the run in work comes to, for whoever watches.
     pub live: Live,
+    /// Where targets listen for load from other machines, if its owner allows that.
+    pub load_address: Option<IpAddr>,
+    /// Whom it loads for others.
+    pub reach: Reach,
 }
 
 impl Workbench {
@@ -74,6 +88,8 @@ impl Workbench {
             quiet: Quiet::default(),
             steady: None,
             live: Live::default(),
+            load_address: None,
+            reach: Reach::default(),
         }
     }
 }
@@ -84,6 +100,34 @@ impl Workbench {
 ///
 /// It must not be called within `spawn_blocking`: see [`Process::start`].
 pub async fn run(job: &Job, bench: &Workbench, cancel: &CancellationToken, on_phase: impl Fn(Phase)) -> Outcome {
+    run_with(job, bench, None, cancel, on_phase).await
+}
+
+/// The same for a job of which others do a part: see [`Role`]. Of a generator `on_phase` hears nothing, for the run's phase
+/// is its host's.
+pub async fn run_part(
+    job: &Job,
+    bench: &Workbench,
+    gates: Gates,
+    cancel: &CancellationToken,
+    on_phase: impl Fn(Phase),
+) -> Outcome {
+    let is_generator = matches!(job.role, Role::Generator(_));
+    run_with(job, bench, Some(gates), cancel, |phase| {
+        if !is_generator {
+            on_phase(phase);
+        }
+    })
+    .await
+}
+
+async fn run_with(
+    job: &Job,
+    bench: &Workbench,
+    gates: Option<Gates>,
+    cancel: &CancellationToken,
+    on_phase: impl Fn(Phase),
+) -> Outcome {
     let begun = Clocks::now();
     // Held until nothing of the run is left.
     let _steady = bench.steady.as_ref().and_then(|steady| {
@@ -98,7 +142,7 @@ pub async fn run(job: &Job, bench: &Workbench, cancel: &CancellationToken, on_ph
             let ended = tokio::select! {
                 biased;
                 () = cancel.cancelled() => Ended::Cancelled,
-                end = site.drive(job, bench, &mut record) => end.map_or_else(Ended::from, |()| Ended::Finished),
+                end = site.work(job, bench, &mut record, gates) => end.map_or_else(Ended::from, |()| Ended::Finished),
             };
             let grace = if ended == Ended::Finished { TARGET_GRACE } else { Duration::ZERO };
             site.clear(grace, &mut record.outcome).await;
@@ -156,7 +200,8 @@ impl<F: Fn(Phase)> Record<F> {
 struct Site {
     folder: TempDir,
     script: Script,
-    manifest: Manifest,
+    /// None where another agent runs the target.
+    manifest: Option<Manifest>,
     target_group: Group,
     generator_group: Group,
     target: Option<Process>,
@@ -169,11 +214,17 @@ struct Site {
 impl Site {
     /// Makes the places for a run, or says in a sentence why it can't be done here.
     fn open(job: &Job, bench: &Workbench, outcome: &mut Outcome) -> Result<Self, String> {
-        check_size(job)?;
-        outcome.cores = cores::deal(&cores::allowed(), job.size.vcpus);
-        let manifest = find_target(&job.target, bench)?;
-        outcome.target_version.clone_from(&manifest.version);
-        outcome.environment.extend(environment::target::facts(&manifest));
+        outcome.cores = deal(job);
+        let manifest = match job.role {
+            Role::Alone | Role::Host => {
+                check_size(job)?;
+                let manifest = find_target(&job.target, bench)?;
+                outcome.target_version.clone_from(&manifest.version);
+                outcome.environment.extend(environment::target::facts(&manifest));
+                Some(manifest)
+            }
+            Role::Generator(_) => None,
+        };
         let temporary = tempfile::Builder::new().prefix(RUN_FOLDER_PREFIX).tempdir_in(&bench.work_folder);
         let folder =
             temporary.map_err(|error| format!("can't make a folder in {}: {error}", bench.work_folder.display()))?;
@@ -184,7 +235,9 @@ impl Site {
         };
         let target_group = open(Side::Target)?;
         let generator_group = open(Side::Generator)?;
-        outcome.enforced = target_group.limit(&job.size);
+        if manifest.is_some() {
+            outcome.enforced = target_group.limit(&job.size);
+        }
         bench.live.begin(job.run);
         Ok(Self {
             folder,
@@ -200,19 +253,44 @@ impl Site {
         })
     }
 
-    /// Prepares, warms up and measures. Can be given up at any time.
+    /// Does what this agent has to do of the run. Can be given up at any time.
+    async fn work<F: Fn(Phase)>(
+        &mut self,
+        job: &Job,
+        bench: &Workbench,
+        record: &mut Record<F>,
+        gates: Option<Gates>,
+    ) -> Result<(), Failure> {
+        match (job.role, gates) {
+            (Role::Alone, _) => self.drive(job, bench, record).await,
+            (Role::Host, Some(gates)) => self.host(job, bench, record, gates).await,
+            (Role::Generator(segment), Some(gates)) => self.generate(job, segment, bench, record, gates).await,
+            (Role::Host | Role::Generator(_), None) => {
+                Err(Failure::by(Cause::Other)("nobody is there to do the rest of the run".to_owned()))
+            }
+        }
+    }
+
+    /// What the target is.
+    fn manifest(&self) -> Result<Manifest, Failure> {
+        self.manifest.clone().ok_or_else(|| Failure::by(Cause::Other)("this agent has no target to run".to_owned()))
+    }
+
+    /// Prepares, warms up and measures.
     async fn drive<F: Fn(Phase)>(
         &mut self,
         job: &Job,
         bench: &Workbench,
         record: &mut Record<F>,
     ) -> Result<(), Failure> {
-        let sha256 = fingerprint(&self.manifest, bench).await.map_err(Failure::by(Cause::Other))?;
+        let manifest = self.manifest()?;
+        let sha256 = fingerprint(&manifest, bench).await.map_err(Failure::by(Cause::Other))?;
         record.outcome.environment.insert("target.sha256".to_owned(), sha256.clone());
         record.outcome.target_sha256 = Some(sha256);
         let Cores { target: target_cores, generator: generator_cores } = record.outcome.cores.clone();
+        let here = Ipv4Addr::LOCALHOST.into();
         let (mut serving, longest) = tokio::try_join!(
-            target::start(&self.manifest, &self.target_group, &target_cores, &mut self.target),
+            target::start(&manifest, here, &self.target_group, &target_cores, &mut self.target),
             async {
                 let asked = bench.k6.longest(&self.script, &job.load, &self.generator_group, &generator_cores).await;
                 asked.map_err(Failure::by(Cause::Generator))
@@ -220,15 +298,15 @@ impl Site {
         )?;
         let conditions = &mut record.outcome.conditions;
         conditions.ground = bench.quiet.wait(&[self.target_group.watch(), self.generator_group.watch()]).await;
-        let load = LoadOn { bench, load: &job.load, base_url: &serving.base_url, cores: &generator_cores };
+        let load = LoadOn { base_url: &serving.base_url, segment: None, cores: &generator_cores };
         if job.warm_up_ms > 0 {
             record.enter(Phase::WarmingUp);
-            self.warm_up(&load, Duration::from_millis(job.warm_up_ms)).await?;
+            self.warm_up(job, bench, &load).await?;
         }
         serving.known.confirm().await;
         record.enter(Phase::Measuring);
         let roster = Roster::call(&self.target_group);
-        self.measure(&load, longest).await?;
+        self.measure(bench, &load, longest).await?;
         let conditions = &mut record.outcome.conditions;
         conditions.processes = Some(roster.len());
         conditions.processes_gone = Some(roster.gone(&Roster::call(&self.target_group)));
@@ -240,10 +318,11 @@ impl Site {
         Ok(())
     }
 
-    async fn warm_up(&mut self, load: &LoadOn<'_>, length: Duration) -> Result<(), Failure> {
-        let (target, generator) = self.start_generator(load, Round::WarmUp).await?;
+    async fn warm_up(&mut self, job: &Job, bench: &Workbench, load: &LoadOn<'_>) -> Result<(), Failure> {
+        let length = Duration::from_millis(job.warm_up_ms);
+        let (target, generator) = self.start_generator(bench, load, Round::WarmUp).await?;
         // k6 knows the length itself, if it is not too short for it; a script's own load is interrupted.
-        let length = match load.load {
+        let length = match job.load {
             Load::Closed(_) | Load::Open(_) if length >= SHORTEST => length + WARM_UP_GRACE,
             _ => length,
         };
@@ -263,8 +342,8 @@ impl Site {
         stopped.map_err(|error| Failure::by(Cause::Generator)(format!("k6 does not end after the warm-up: {error}")))
     }
 
-    async fn measure(&mut self, load: &LoadOn<'_>, longest: Duration) -> Result<(), Failure> {
-        let (target, generator) = self.start_generator(load, Round::Measure).await?;
+    async fn measure(&mut self, bench: &Workbench, load: &LoadOn<'_>, longest: Duration) -> Result<(), Failure> {
+        let (target, generator) = self.start_generator(bench, load, Round::Measure).await?;
         let status = tokio::select! {
             biased;
             _ = target.wait() => return Err(self.death("during the measurement").await),
@@ -283,18 +362,24 @@ impl Site {
 
     async fn start_generator(
         &mut self,
+        bench: &Workbench,
         load: &LoadOn<'_>,
         round: Round,
     ) -> Result<(&mut Process, &mut Process), Failure> {
-        let LoadOn { bench, base_url, cores, .. } = load;
         self.record(round).await;
-        let recording = self.recording.as_ref().map(|(_, recording)| recording);
-        let started = bench.k6.start(&self.script, base_url, round, recording, &self.generator_group, cores);
-        let started = started.map_err(|error| Failure::by(Cause::Generator)(format!("can't start k6: {error}")));
-        let generator = self.generator.insert(started?);
+        self.start_k6(load, bench, round)?;
         let unstarted = || Failure::by(Cause::Other)("the target was not started".to_owned());
+        let generator = self.generator.as_mut().ok_or_else(unstarted)?;
         let target = self.target.as_mut().ok_or_else(unstarted)?;
         Ok((target, generator))
+    }
+
+    fn start_k6(&mut self, load: &LoadOn<'_>, bench: &Workbench, round: Round) -> Result<(), Failure> {
+        let recording = self.recording.as_ref().map(|(_, recording)| recording);
+        let started = bench.k6.start(&self.script, load, round, recording, &self.generator_group);
+        let started = started.map_err(|error| Failure::by(Cause::Generator)(format!("can't start k6: {error}")));
+        self.generator = Some(started?);
+        Ok(())
     }
 
     /// Begins a recording. Without one a run has still its summary.
@@ -314,6 +399,13 @@ impl Site {
         }
     }
 
+    /// k6 has waited until now.
+    fn begin_recording(&self) {
+        if let Some((_, recording)) = &self.recording {
+            recording.begin();
+        }
+    }
+
     async fn stop_recording(&mut self) {
         if let Some((part, recording)) = self.recording.take() {
             let stretch = recording.finish().await;
@@ -323,7 +415,7 @@ impl Site {
     }
 
     async fn death(&mut self, when: &str) -> Failure {
-        let name = &self.manifest.name;
+        let name = self.manifest.as_ref().map_or("", |manifest| &manifest.name);
         let (how, cause) = match &mut self.target {
             Some(target) => {
                 let obituary = target::obituary(target, &self.target_group).await;
@@ -354,12 +446,14 @@ impl Site {
     }
 }
 
-/// The load on a target that serves.
-struct LoadOn<'a> {
-    bench: &'a Workbench,
-    load: &'a Load,
-    base_url: &'a str,
-    cores: &'a [usize],
+/// Who gets which processors. Who runs the target only, or makes the load only, has them for that.
+fn deal(job: &Job) -> Cores {
+    let allowed = cores::allowed();
+    match job.role {
+        Role::Alone => cores::deal(&allowed, job.size.vcpus),
+        Role::Host => Cores { generator: Vec::new(), ..cores::deal(&allowed, job.size.vcpus) },
+        Role::Generator(_) => Cores { target: Vec::new(), generator: allowed },
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape of map_err")]

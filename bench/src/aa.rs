@@ -90,6 +90,7 @@ async fn made(client: &Client) -> anyhow::Result<Vec<Run>> {
         retries: 0,
         seed: None,
         agent: None,
+        generators: Vec::new(),
     };
     let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
     let path = format!("api/v1/experiments/{}", made.experiment.id);

@@ -14,6 +14,7 @@ use brewbench_agent::{
     client::Trust,
     conditions::ground::Quiet,
     daemon::{self, CGROUPS, Options},
+    reach::Reach,
     session::Accepts,
 };
 use tokio_util::sync::CancellationToken;
@@ -60,6 +61,8 @@ pub async fn work_apart(mut arguments: impl Iterator<Item = std::ffi::OsString>)
         cgroups: CGROUPS.into(),
         quiet: Quiet::default(),
         steady: None,
+        load_address: None,
+        reach: Reach::default(),
     };
     let end = CancellationToken::new();
     let asked = end.clone();

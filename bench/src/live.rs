@@ -95,6 +95,7 @@ async fn submit(client: &Client, duration_s: f64) -> anyhow::Result<String> {
         retries: default_retries(),
         seed: None,
         agent: None,
+        generators: Vec::new(),
     };
     let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
     Ok(made.runs.first().context("one run")?.id.clone())

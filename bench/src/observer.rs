@@ -1,7 +1,7 @@
 //! What watching costs: the same script at the same target in the same sandbox, once as a run of brewbench with server
 //! and agent and somebody who watches it live, once by a bare `k6 run`, in turn.
 
-use std::{collections::BTreeMap, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail, ensure};
 use brewbench::{
@@ -132,6 +132,7 @@ async fn brewed(client: &Client, agent: &Apart, size: &Size) -> anyhow::Result<B
         retries: default_retries(),
         seed: None,
         agent: None,
+        generators: Vec::new(),
     };
     let (before, begun) = (agent.cpu_s()?, Instant::now());
     let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
@@ -181,7 +182,7 @@ impl Bare {
         group.limit(size);
         let cores = cores::deal(&cores::allowed(), size.vcpus);
         let mut process = None;
-        let serving = target::start(&target, &group, &cores.target, &mut process).await;
+        let serving = target::start(&target, Ipv4Addr::LOCALHOST.into(), &group, &cores.target, &mut process).await;
         let base_url = serving.map_err(|failure| anyhow::anyhow!(failure.reason))?.base_url;
         self.k6(&base_url, WARM_UP, &cores.generator).await?;
         let rps = self.k6(&base_url, MEASURED, &cores.generator).await?;

@@ -19,7 +19,7 @@ use crate::{
 /// Remembers what an agent offers.
 pub async fn keep_targets(pool: &SqlitePool, offers: &[TargetOffer], now: i64) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
-    for TargetOffer { name, version, description, sha256 } in offers {
+    for TargetOffer { name, version, description, sha256, anywhere: _ } in offers {
         sqlx::query!(
             "insert into target (name, version, sha256, description, first_seen_at, last_seen_at)
              values (?1, ?2, ?3, ?4, ?5, ?5)

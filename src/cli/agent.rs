@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    net::IpAddr,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
@@ -13,6 +14,7 @@ use brewbench_agent::{
     conditions::ground::Quiet,
     daemon::{self, CGROUPS, Options, SteadyOptions},
     doctor::{self, Rank, Sign},
+    reach::Reach,
     session::Accepts,
     steady::SYSFS,
 };
@@ -97,6 +99,12 @@ pub struct Tools {
     /// Governor `performance` and no turbo while a run lasts; afterwards everything is as it was, also if the agent is killed
     #[arg(long)]
     steady_cpu: bool,
+    /// Let targets listen on this address of the machine in runs whose load comes from other agents [default: no such runs]
+    #[arg(long, value_name = "ADDRESS", env = "BREWBENCH_LOAD_ADDRESS", value_parser = load_address)]
+    load_address: Option<IpAddr>,
+    /// Load targets of other agents at any address, and not only at private ones
+    #[arg(long)]
+    load_anywhere: bool,
     /// Where devices are shown
     #[arg(long, hide = true, default_value = SYSFS)]
     sysfs: PathBuf,
@@ -108,10 +116,20 @@ fn cores(text: &str) -> Result<f64, String> {
     if cores.is_finite() && cores > 0.0 { Ok(cores) } else { Err("it must be more than 0".to_owned()) }
 }
 
+/// One address, of which others know that it is this machine.
+fn load_address(text: &str) -> Result<IpAddr, String> {
+    let address: IpAddr = text.parse().map_err(|_| "write an address of this machine, such as 10.0.0.5".to_owned())?;
+    if address.is_unspecified() || address.is_multicast() {
+        return Err("name the one address that the other agents reach this machine at".to_owned());
+    }
+    Ok(address)
+}
+
 impl Tools {
     /// Everything that an agent is told.
     pub fn options(self, server: Url, key: Option<String>, state: PathBuf) -> anyhow::Result<Options> {
-        let Self { manifests, k6, any_scenario, quiet_limit, quiet_wait, steady_cpu, sysfs } = self;
+        let Self { manifests, k6, any_scenario, quiet_limit, quiet_wait, steady_cpu, .. } = self;
+        let Self { load_address, load_anywhere, sysfs, .. } = self;
         let beside = || -> anyhow::Result<PathBuf> {
             let program = std::env::current_exe().context("this program's own place is not known")?;
             Ok(program.with_file_name("targets"))
@@ -123,7 +141,9 @@ impl Tools {
         let steady = if steady_cpu { Some(SteadyOptions { sysfs, guard: guard(&state)? }) } else { None };
         // Of a server within this machine; who dials further says whom to trust.
         let trust = Trust::default();
-        Ok(Options { server, trust, key, state, targets, k6, accepts, cgroups: CGROUPS.into(), quiet, steady })
+        let reach = if load_anywhere { Reach::Anywhere } else { Reach::Private };
+        let cgroups = CGROUPS.into();
+        Ok(Options { server, trust, key, state, targets, k6, accepts, cgroups, quiet, steady, load_address, reach })
     }
 
     /// For somebody who sits and waits: a machine that is not quiet is waited for no longer than a second, unless it was
@@ -199,6 +219,14 @@ fn told(signs: &[Sign]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_for_load_is_one_that_others_reach() {
+        assert_eq!(load_address("10.0.0.5"), Ok(IpAddr::from([10, 0, 0, 5])));
+        for bad in ["", "eth0", "10.0.0.5:80", "0.0.0.0", "::", "224.0.0.1"] {
+            assert!(load_address(bad).is_err(), "{bad:?}");
+        }
+    }
 
     #[test]
     fn cores_are_a_number_above_nothing() {

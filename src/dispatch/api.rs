@@ -1,15 +1,16 @@
 //! The way home of results.
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Path, State},
 };
 use brewbench_agent::wire::outcome::Outcome;
 use tracing::Instrument;
 
+use super::together::{Meetings, Together};
 use crate::{
     error::{Error, ErrorBody, Input, Result},
-    fleet::api::AgentCaller,
+    fleet::{Presence, api::AgentCaller},
     runs::{
         self,
         ingest::{self, Settled},
@@ -24,6 +25,8 @@ use crate::{
 pub async fn result(
     caller: AgentCaller,
     State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Extension(meetings): Extension<Meetings>,
     Path(id): Path<String>,
     Input(outcome): Input<Outcome>,
 ) -> Result<Json<Settled>> {
@@ -37,6 +40,8 @@ pub async fn result(
     } else {
         tracing::info!(run = id, agent = caller.name, "a result is stored");
     }
+    let together = Together { state: &state, presence: &presence, meetings: &meetings };
+    together.delivered(&caller.name, outcome.run).await?;
     // It may be done again.
     state.work.notify_one();
     runs::api::tell(&state, &runs::api::found(&state, &id).await?);

@@ -6,7 +6,7 @@ use brewbench_agent::{
     scenarios,
     wire::{
         RunId,
-        job::{Job, Role, Scenario, Size},
+        job::{Job, Role, Scenario, Segment, Size},
         messages::ServerMessage,
         now_ms,
     },
@@ -15,14 +15,14 @@ use brewbench_agent::{
 use super::{
     homes::Homes,
     lease_end,
-    queue::why::{Needs, lack},
+    queue::why::{At, Needs, Reason, generators_lack, lack},
     tell,
 };
 use crate::{
     catalog,
     error::{Error, Result},
     experiments::fits::Source,
-    fleet::{Connected, Presence},
+    fleet::{Connected, Presence, Standing},
     runs::{
         load,
         queries::leases::{self, HeldRun, QueuedRun},
@@ -30,7 +30,8 @@ use crate::{
     state::AppState,
 };
 
-/// Gives each free agent the first queued run that it can do.
+/// Gives each free agent the first queued run that it can do. A run that several do is given to all of them or to nobody;
+/// those of them who are free wait for the others, or runs of one agent would keep it from ever beginning.
 pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
     if !presence.list().iter().any(|(_, agent)| agent.is_free()) {
         return Ok(());
@@ -38,24 +39,20 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
     // A run that one agent just declined would come straight back to it.
     let mut tried = HashSet::new();
     let queued = leases::queued(&state.db.read).await?;
-    let all: Vec<Needs> = queued.iter().map(needs).collect::<Result<_>>()?;
+    let generators: Vec<Vec<String>> = queued.iter().map(generators).collect::<Result<_>>()?;
+    let all: Vec<Needs> =
+        queued.iter().zip(&generators).map(|(run, generators)| needs(run, generators)).collect::<Result<_>>()?;
     let waiting = queued.iter().map(|run| run.experiment_id.as_deref()).zip(all.iter().copied());
     let mut connected = presence.list();
     let mut homes = Homes::of(waiting, &connected);
+    let mut kept = HashSet::new();
     for (run, needs) in queued.iter().zip(&all) {
         let experiment = run.experiment_id.as_deref();
         let at = homes.at(needs, experiment, run.home.as_deref(), &connected);
-        let able = |(name, agent): &(String, Connected)| agent.is_free() && lack(needs, &at, name, agent).is_none();
-        let Some((name, agent)) = connected.iter().find(|agent| able(agent)).cloned() else { continue };
-        let job = job(state, run).await?;
-        if tried.insert(run.id.clone())
-            && leases::lease(&state.db.write, &run.id, &name, now_ms(), lease_end(state)).await?
-        {
-            homes.begin(experiment, &name);
-            presence.set_busy(&name, agent.connection, Some(job.run));
-            // If the socket has just closed, the agent's leaving gives the run back.
-            let _ = agent.outbox.send(ServerMessage::Start(Box::new(job)));
-            tell(state, &HeldRun { id: run.id.clone(), experiment_id: run.experiment_id.clone() });
+        let Some(host) = host(needs, &at, &connected, &mut kept) else { continue };
+        let crew = Crew { host, generators: of_names(needs.generators, &connected) };
+        if tried.insert(run.id.clone()) && crew.begin(state, presence, run).await? {
+            homes.begin(experiment, &crew.host.0);
         }
         connected = presence.list();
         if !connected.iter().any(|(_, agent)| agent.is_free()) {
@@ -65,7 +62,77 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
     Ok(())
 }
 
-fn needs(run: &QueuedRun) -> Result<Needs<'_>> {
+/// Who is to run the target of a run now. If those who do it together are all there and some of them are busy, nobody is, and
+/// all of them are kept for it.
+fn host(
+    needs: &Needs<'_>,
+    at: &At,
+    connected: &[(String, Connected)],
+    kept: &mut HashSet<String>,
+) -> Option<(String, Connected)> {
+    let can = |(name, agent): &&(String, Connected)| {
+        agent.standing == Standing::Enabled && lack(needs, at, name, agent).is_none()
+    };
+    let is_free = |(name, agent): &&(String, Connected)| agent.is_free() && !kept.contains(name);
+    let free = connected.iter().filter(can).find(is_free);
+    if needs.generators.is_empty() {
+        return free.cloned();
+    }
+    let generators = generators_lack(needs, connected, &[]);
+    let all_free = generators.is_none() && !needs.generators.iter().any(|name| kept.contains(name));
+    if let Some(free) = free.filter(|_| all_free) {
+        return Some(free.clone());
+    }
+    if generators.is_none_or(|why| why.reason == Reason::Busy)
+        && let Some((name, _)) = free.or_else(|| connected.iter().find(can))
+    {
+        kept.insert(name.clone());
+        kept.extend(needs.generators.iter().cloned());
+    }
+    None
+}
+
+fn of_names(names: &[String], connected: &[(String, Connected)]) -> Vec<(String, Connected)> {
+    names.iter().filter_map(|name| connected.iter().find(|(connected, _)| connected == name)).cloned().collect()
+}
+
+/// Those who do one run.
+struct Crew {
+    host: (String, Connected),
+    generators: Vec<(String, Connected)>,
+}
+
+impl Crew {
+    /// Gives the run to all of them; false if somebody was faster.
+    async fn begin(&self, state: &AppState, presence: &Presence, run: &QueuedRun) -> Result<bool> {
+        let Self { host: (name, agent), generators } = self;
+        let names: Vec<String> = generators.iter().map(|(name, _)| name.clone()).collect();
+        let job = job(state, run).await?;
+        let (now, expires) = (now_ms(), lease_end(state));
+        if !leases::lease(&state.db.write, &run.id, name, &names, (now, expires)).await? {
+            return Ok(false);
+        }
+        let of = u32::try_from(names.len()).unwrap_or(u32::MAX);
+        let part = |role| Job { role, ..job.clone() };
+        let begin = |name: &str, agent: &Connected, role| {
+            presence.set_busy(name, agent.connection, Some(job.run));
+            // If the socket has just closed, the agent's leaving gives the run back.
+            let _ = agent.outbox.send(ServerMessage::Start(Box::new(part(role))));
+        };
+        begin(name, agent, if names.is_empty() { Role::Alone } else { Role::Host });
+        for (index, (name, agent)) in (0..).zip(generators) {
+            begin(name, agent, Role::Generator(Segment { index, of }));
+        }
+        tell(state, &HeldRun { id: run.id.clone(), experiment_id: run.experiment_id.clone() });
+        Ok(true)
+    }
+}
+
+fn generators(run: &QueuedRun) -> Result<Vec<String>> {
+    serde_json::from_str(&run.generators).map_err(Error::internal)
+}
+
+fn needs<'a>(run: &'a QueuedRun, generators: &'a [String]) -> Result<Needs<'a>> {
     let is_bundled = scenarios::comes_along(&run.scenario_sha256);
     Ok(Needs {
         run: run.id.parse().map_err(Error::internal)?,
@@ -75,6 +142,7 @@ fn needs(run: &QueuedRun) -> Result<Needs<'_>> {
         memory_bytes: run.memory_bytes.cast_unsigned(),
         source: if is_bundled { Source::Bundled } else { Source::User },
         agent: run.wanted_agent.as_deref(),
+        generators,
     })
 }
 

@@ -26,12 +26,19 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{HEARTBEAT, lease_end, lose, tell, watch};
+use super::{
+    HEARTBEAT, lease_end, lose, prolong, tell,
+    together::{Meetings, Together, give_up},
+    watch,
+};
 use crate::{
     catalog,
     error::Result,
     fleet::{self, Connected, Presence, Standing, api::AgentCaller},
-    runs::queries::leases::{self, HeldRun},
+    runs::queries::{
+        crew::{self, HeldPart},
+        leases::{self, HeldRun},
+    },
     state::AppState,
 };
 
@@ -45,19 +52,26 @@ pub async fn open(
     caller: AgentCaller,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
+    Extension(meetings): Extension<Meetings>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     upgrade.max_message_size(LARGEST_MESSAGE).on_upgrade(move |socket| {
         let tasks = state.tasks.clone();
         tasks.track_future(async move {
-            if let Err(fault) = converse(socket, &caller.name, &state, &presence).await {
+            if let Err(fault) = converse(socket, &caller.name, &state, &presence, &meetings).await {
                 tracing::error!(agent = caller.name, %fault, "channel");
             }
         })
     })
 }
 
-async fn converse(mut socket: WebSocket, name: &str, state: &AppState, presence: &Presence) -> Result<()> {
+async fn converse(
+    mut socket: WebSocket,
+    name: &str,
+    state: &AppState,
+    presence: &Presence,
+    meetings: &Meetings,
+) -> Result<()> {
     let Ok(Some(AgentMessage::Hello(hello))) = timeout(INTRODUCTION, hear(&mut socket)).await else { return Ok(()) };
     if let Some(reason) = apart(hello.protocol, PROTOCOL) {
         say(&mut socket, &ServerMessage::Refused { reason }).await;
@@ -97,7 +111,7 @@ async fn converse(mut socket: WebSocket, name: &str, state: &AppState, presence:
     };
     tracing::info!(agent = name, k6 = agent.hello.k6_version, "agent connected");
     presence.enter(name, agent);
-    let visit = Visit { name, connection, state, presence, heard };
+    let visit = Visit { name, connection, state, presence, meetings, heard };
     let done = visit.stay(socket, inbox, close).await;
     presence.leave(name, connection);
     state.events.agents_changed();
@@ -125,6 +139,9 @@ async fn give_up_of_who_was_cut_off(state: &AppState, name: &str) -> Result<()> 
     for run in &leases::held_by(&state.db.read, name).await? {
         lose(state, run, why).await?;
     }
+    for HeldPart { run, agent } in crew::held_by(&state.db.read, name).await? {
+        give_up(state, &run, &format!("{agent}, which made load: {why}")).await?;
+    }
     Ok(())
 }
 
@@ -145,7 +162,16 @@ async fn take_stock(
             lose(state, run, "its agent was started anew and no longer holds it").await?;
         }
     }
-    let given_up = |run: &RunId| !held.iter().any(|held| held.id == run.to_string());
+    let parts = crew::held_by(&state.db.read, name).await?;
+    for HeldPart { run, agent } in &parts {
+        if RunId::from_str(run).is_ok_and(|id| hello.holds.contains(&id)) {
+            crew::prolong(&state.db.write, run, name, lease_end(state)).await?;
+        } else {
+            give_up(state, run, &format!("{agent}, which made load, was started anew")).await?;
+        }
+    }
+    let is_held = |id: &str| held.iter().any(|held| held.id == id) || parts.iter().any(|part| part.run == id);
+    let given_up = |run: &RunId| !is_held(&run.to_string());
     if let Some(run) = hello.running.filter(given_up) {
         let _ = outbox.send(ServerMessage::Cancel { run });
     }
@@ -158,6 +184,7 @@ struct Visit<'a> {
     connection: Uuid,
     state: &'a AppState,
     presence: &'a Presence,
+    meetings: &'a Meetings,
     /// Tells others with its key that it is alive.
     heard: signs::Sender<()>,
 }
@@ -225,7 +252,7 @@ impl Visit<'_> {
             AgentMessage::Heartbeat { running } => {
                 // What it holds apart from its work are results on their way: those are its own until they arrive.
                 if let Some(run) = running {
-                    leases::prolong(&self.state.db.write, &run.to_string(), self.name, lease_end(self.state)).await?;
+                    prolong(self.state, &run.to_string(), self.name).await?;
                 }
             }
             AgentMessage::Phase { run, phase } => {
@@ -235,16 +262,21 @@ impl Visit<'_> {
             }
             AgentMessage::Series(portion) => watch::take(self.state, self.name, &portion).await?,
             AgentMessage::Done { run } => {
-                leases::prolong(&self.state.db.write, &run.to_string(), self.name, lease_end(self.state)).await?;
+                prolong(self.state, &run.to_string(), self.name).await?;
                 self.presence.set_busy(self.name, self.connection, None);
                 self.state.work.notify_one();
             }
-            // Nobody is asked to do a part of a run yet.
-            AgentMessage::At { .. } | AgentMessage::Clock { .. } => {}
+            AgentMessage::At { run, gate, base_url } => self.together().arrive(self.name, run, gate, base_url).await?,
+            AgentMessage::Clock { asked_ms, now_ms } => self.together().clock(self.name, asked_ms, now_ms).await?,
             AgentMessage::Inspected { id, finding } => self.presence.answer(id, finding),
             AgentMessage::Declined { run, reason } => self.declined(run, &reason).await?,
         }
         Ok(())
+    }
+
+    fn together(&self) -> Together<'_> {
+        let Self { state, presence, meetings, .. } = *self;
+        Together { state, presence, meetings }
     }
 
     async fn advance(&self, run: RunId, phase: Phase) -> Result<()> {
@@ -261,7 +293,10 @@ impl Visit<'_> {
     async fn declined(&self, run: RunId, reason: &str) -> Result<()> {
         tracing::warn!(agent = self.name, %run, reason, "run declined");
         self.presence.decline(self.name, self.connection, run);
-        if leases::give_back(&self.state.db.write, &run.to_string(), self.name, now_ms()).await? {
+        if !crew::of(&self.state.db.read, &run.to_string()).await?.is_empty() {
+            // The others have begun: what comes of that under this id would be taken for what comes of the next try.
+            give_up(self.state, &run.to_string(), &format!("{} would not go on: {reason}", self.name)).await?;
+        } else if leases::give_back(&self.state.db.write, &run.to_string(), self.name, now_ms()).await? {
             self.tell(&run.to_string()).await?;
         }
         self.state.work.notify_one();

@@ -4,15 +4,18 @@
 //! rest, who is drained takes nothing, and an experiment stays on one machine ([`homes`]); [`queue`] says what waits for
 //! whom. A run is *leased*: each sign of life of
 //! its agent prolongs the lease, silence past it makes the run `lost` and queues its repetition anew, as often as its plan
-//! says. What a late result counts for is settled by the rule in [`crate::runs::ingest`]. Runs of an experiment that is
+//! says. A run whose load comes from other agents is given to all of them at once or to nobody, so that two of them never
+//! wait for each other; [`together`] lets them begin at one moment. What a late result counts for is settled by the rule in [`crate::runs::ingest`]. Runs of an experiment that is
 //! paused are not handed out.
 
 pub mod api;
 pub mod assign;
 pub mod channel;
 pub mod homes;
+pub mod meeting;
 pub mod queue;
 pub mod rename;
+pub mod together;
 pub mod watch;
 
 use std::time::Duration;
@@ -23,10 +26,15 @@ use tokio::time::MissedTickBehavior;
 use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 
+use together::Meetings;
+
 use crate::{
     error::Result,
     fleet::Presence,
-    runs::queries::leases::{self, HeldRun},
+    runs::queries::{
+        crew::{self, HeldPart},
+        leases::{self, HeldRun},
+    },
     state::{AppState, RunChanged},
 };
 
@@ -34,7 +42,7 @@ use crate::{
 pub const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// The agents' channel and the way home of results.
-pub fn api(presence: Presence, max_summary_bytes: usize) -> OpenApiRouter<AppState> {
+pub fn api(presence: Presence, meetings: Meetings, max_summary_bytes: usize) -> OpenApiRouter<AppState> {
     // A result carries a summary as a JSON string, and logs beside it.
     let limit = DefaultBodyLimit::max(2 * max_summary_bytes + 1024 * 1024);
     OpenApiRouter::new()
@@ -45,6 +53,7 @@ pub fn api(presence: Presence, max_summary_bytes: usize) -> OpenApiRouter<AppSta
         .routes(routes!(queue::api::put_experiment_first))
         .routes(routes!(rename::rename))
         .layer(Extension(presence))
+        .layer(Extension(meetings))
 }
 
 /// Pages.
@@ -53,13 +62,14 @@ pub fn pages(presence: Presence) -> Router<AppState> {
 }
 
 /// The agents' channel: a WebSocket, so it is no part of the JSON API.
-pub fn channel(presence: Presence) -> Router<AppState> {
-    Router::new().route("/api/v1/agent/channel", get(channel::open)).layer(Extension(presence))
+pub fn channel(presence: Presence, meetings: Meetings) -> Router<AppState> {
+    let channel = Router::new().route("/api/v1/agent/channel", get(channel::open));
+    channel.layer(Extension(presence)).layer(Extension(meetings))
 }
 
 /// Hands runs out and gives up what is lost, until the server ends.
-pub async fn work(state: AppState, presence: Presence) {
-    if let Err(fault) = leases::prolong_all(&state.db.write, lease_end(&state)).await {
+pub async fn work(state: AppState, presence: Presence, meetings: Meetings) {
+    if let Err(fault) = prolong_all(&state).await {
         tracing::error!(%fault, "leases could not be prolonged");
     }
     let mut clock = tokio::time::interval(Duration::from_secs(1));
@@ -69,7 +79,7 @@ pub async fn work(state: AppState, presence: Presence) {
         let done = tokio::select! {
             () = state.shutdown.cancelled() => return,
             () = state.work.notified() => assign::assign(&state, &presence).await,
-            event = events.recv() => hear(&state, &presence, event.ok()).await,
+            event = events.recv() => hear(&state, &presence, &meetings, event.ok()).await,
             _ = clock.tick() => give_up_expired(&state).await,
         };
         if let Err(fault) = done {
@@ -78,13 +88,27 @@ pub async fn work(state: AppState, presence: Presence) {
     }
 }
 
+async fn prolong_all(state: &AppState) -> Result<()> {
+    leases::prolong_all(&state.db.write, lease_end(state)).await?;
+    Ok(crew::prolong_all(&state.db.write, lease_end(state)).await?)
+}
+
+/// An agent works on this: prolongs what it has of it.
+async fn prolong(state: &AppState, run: &str, agent: &str) -> Result<()> {
+    if !leases::prolong(&state.db.write, run, agent, lease_end(state)).await? {
+        crew::prolong(&state.db.write, run, agent, lease_end(state)).await?;
+    }
+    Ok(())
+}
+
 fn lease_end(state: &AppState) -> i64 {
     now_ms() + i64::try_from(state.config.lease.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A run has changed; or some, if the event was missed.
-async fn hear(state: &AppState, presence: &Presence, event: Option<RunChanged>) -> Result<()> {
+async fn hear(state: &AppState, presence: &Presence, meetings: &Meetings, event: Option<RunChanged>) -> Result<()> {
     watch::forget(state, event).await?;
+    meetings.forget_ended(state, event).await?;
     pass_cancellation_on(state, presence, event).await
 }
 
@@ -105,6 +129,11 @@ async fn give_up_expired(state: &AppState) -> Result<()> {
     for held in leases::expired(&state.db.read, now_ms()).await? {
         let seconds = state.config.lease.as_secs();
         lose(state, &held, &format!("its agent was silent for more than {seconds} s")).await?;
+    }
+    for HeldPart { run, agent } in crew::expired(&state.db.read, now_ms()).await? {
+        let seconds = state.config.lease.as_secs();
+        together::give_up(state, &run, &format!("{agent}, which made load, was silent for more than {seconds} s"))
+            .await?;
     }
     Ok(())
 }

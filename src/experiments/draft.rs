@@ -63,6 +63,8 @@ pub struct Draft {
     pub seed: String,
     /// An agent's name; empty for any that can.
     pub agent: String,
+    /// Names of agents that make the load; none for the target's own.
+    pub load_from: Vec<String>,
 }
 
 /// What is wrong, by field.
@@ -70,7 +72,7 @@ pub struct Draft {
 pub struct Faults(BTreeMap<&'static str, String>);
 
 /// The fields of the form, and what a refusal of the API calls them.
-const FIELDS: [(&str, &str); 13] = [
+const FIELDS: [(&str, &str); 14] = [
     ("target", "target"),
     ("targets", "target"),
     ("size", "size"),
@@ -84,6 +86,7 @@ const FIELDS: [(&str, &str); 13] = [
     ("knee", "knee"),
     ("loads", "load"),
     ("agent", "agent"),
+    ("generators", "load-from"),
 ];
 
 impl Faults {
@@ -147,6 +150,7 @@ impl Default for Draft {
             retries: default_retries().to_string(),
             seed: String::new(),
             agent: String::new(),
+            load_from: Vec::new(),
         }
     }
 }
@@ -179,6 +183,7 @@ impl Draft {
                 "retries" => draft.retries = value,
                 "seed" => draft.seed = value,
                 "agent" => draft.agent = value,
+                "load-from" => draft.load_from.push(value),
                 other => {
                     if let Some(name) = other.strip_prefix("set.") {
                         draft.parameters.insert(name.to_owned(), value);
@@ -204,6 +209,7 @@ impl Draft {
             at_most: plan.until.map_or_else(|| usual.at_most.clone(), |until| until.at_most.to_string()),
             retries: plan.retries.to_string(),
             agent: plan.agent.clone().unwrap_or_default(),
+            load_from: plan.generators.clone(),
             ..match &plan.knee {
                 Some(knee) => usual.with_knee(knee),
                 None => usual.with_loads(&plan.loads),
@@ -239,6 +245,7 @@ impl Draft {
             query.append_pair("until", &self.until).append_pair("at-most", &self.at_most);
         }
         query.append_pair("retries", &self.retries);
+        query.extend_pairs(self.load_from.iter().map(|name| ("load-from", name)));
         let named = [("seed", &self.seed), ("agent", &self.agent), ("name", &self.name)];
         query.extend_pairs(named.into_iter().filter(|(_, value)| !value.is_empty()));
         query.finish()
@@ -281,6 +288,7 @@ impl Draft {
             retries,
             seed,
             agent: text(&self.agent),
+            generators: self.load_from.clone(),
         })
     }
 

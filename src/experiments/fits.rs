@@ -2,6 +2,9 @@
 
 use crate::{catalog::MachineSize, fleet::Connected};
 
+/// The first protocol in which several agents do a run together.
+pub const TOGETHER: u32 = 5;
+
 /// What a plan needs of an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Needs<'a> {
@@ -15,6 +18,8 @@ pub struct Needs<'a> {
     pub scenario_source: Source,
     /// Only this agent.
     pub agent: Option<&'a str>,
+    /// The agents that make the load; none where the target's own does.
+    pub generators: &'a [String],
 }
 
 /// Where a scenario comes from.
@@ -37,7 +42,19 @@ pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<S
             }
         });
     }
-    let willing = |agent: &Connected| needs.scenario_source == Source::Bundled || agent.hello.any_scenario;
+    let Needs { scenario, scenario_source, generators, .. } = needs;
+    let missing = |name: &String| missing_generator(name, scenario, scenario_source, connected);
+    if let Some(sentence) = generators.iter().find_map(missing) {
+        return Some(format!("generators: {sentence}"));
+    }
+    let is_generator = |name: &String| needs.generators.contains(name);
+    let agents: Vec<_> = agents.into_iter().filter(|(name, _)| !is_generator(name)).collect();
+    if agents.is_empty() {
+        return Some("generators: nobody is left to run the target; connect another agent".to_owned());
+    }
+    let takes_user_scripts = |agent: &Connected| needs.scenario_source == Source::Bundled || agent.hello.any_scenario;
+    // Where others make the load, they run the script.
+    let willing = |agent: &Connected| !needs.generators.is_empty() || takes_user_scripts(agent);
     if !agents.iter().any(|(_, agent)| willing(agent)) {
         let name = needs.scenario;
         return Some(format!(
@@ -48,6 +65,11 @@ pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<S
     for target in needs.targets {
         if !agents.iter().any(|(_, agent)| agent.offers(target)) {
             return Some(format!("target: {target:?} is offered by no connected agent; {}", offered(&agents)));
+        }
+        if !needs.generators.is_empty()
+            && let Some(why) = nobody_takes_load(target, &agents)
+        {
+            return Some(why);
         }
         for size in needs.sizes {
             let able = |agent: &Connected| {
@@ -63,6 +85,45 @@ pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<S
         }
     }
     None
+}
+
+/// What keeps an agent from making load for a scenario: a sentence; nothing if nothing does.
+pub fn missing_generator(
+    name: &str,
+    scenario: &str,
+    source: Source,
+    connected: &[(String, Connected)],
+) -> Option<String> {
+    let Some((_, agent)) = connected.iter().find(|(connected, _)| connected == name) else {
+        return Some(format!("{name:?} is not connected"));
+    };
+    if agent.hello.protocol < TOGETHER {
+        return Some(format!("{name} speaks an older protocol: upgrade it"));
+    }
+    let takes = source == Source::Bundled || agent.hello.any_scenario;
+    (!takes).then(|| format!("{name} runs no such scripts as {scenario:?}; start it with --any-scenario"))
+}
+
+/// Why nobody who offers a target lets load come from others; nothing if somebody does.
+fn nobody_takes_load(target: &str, agents: &[&(String, Connected)]) -> Option<String> {
+    let mut told = None;
+    for (name, agent) in agents.iter().filter(|(_, agent)| agent.offers(target)) {
+        let why = takes_no_load(target, agent)?;
+        told.get_or_insert_with(|| format!("target: {target:?} can't be loaded by other agents: {name} {why}"));
+    }
+    told
+}
+
+/// Why load can't come from others to a target of this agent; nothing if it can.
+pub fn takes_no_load(target: &str, agent: &Connected) -> Option<&'static str> {
+    if agent.hello.protocol < TOGETHER {
+        return Some("speaks an older protocol: upgrade it");
+    }
+    if agent.hello.load_address.is_none() {
+        return Some("lets no load come from other agents: start it with --load-address");
+    }
+    let listens = agent.hello.targets.iter().any(|offer| offer.name == target && offer.anywhere);
+    (!listens).then_some("has a manifest of it without {host}, so it can't listen for other machines")
 }
 
 fn offered(agents: &[&(String, Connected)]) -> String {

@@ -4,7 +4,7 @@ use brewbench_agent::scenarios;
 
 use super::{
     draft::Draft,
-    fits::{Needs, Source, obstacle},
+    fits::{Needs, Source, missing_generator, obstacle},
 };
 use crate::{
     catalog::{MachineSize, ScenarioInfo, Target, find_size},
@@ -60,6 +60,8 @@ pub struct Offer {
     pub scenarios: Vec<Choice>,
     /// By name.
     pub agents: Vec<Choice>,
+    /// Agents that may make the load of another one's target, by name.
+    pub generators: Vec<Choice>,
 }
 
 /// What can be chosen beside what a draft says.
@@ -70,6 +72,7 @@ pub fn offer(draft: &Draft, known: &Known, connected: &[(String, Connected)]) ->
         sizes: sizes(&asker, known),
         scenarios: known.scenarios.iter().map(|scenario| asker.scenario(scenario)).collect(),
         agents: agents(&asker, known),
+        generators: generators(&asker, known),
     }
 }
 
@@ -95,7 +98,8 @@ impl Asker<'_> {
     }
 
     fn ask(&self, targets: &[String], sizes: &[MachineSize], agent: Option<&str>) -> Option<String> {
-        let needs = Needs { targets, sizes, scenario: &self.draft.scenario, scenario_source: self.source, agent };
+        let Draft { scenario, load_from, .. } = self.draft;
+        let needs = Needs { targets, sizes, scenario, scenario_source: self.source, agent, generators: load_from };
         obstacle(needs, self.connected)
     }
 
@@ -107,6 +111,7 @@ impl Asker<'_> {
             scenario: &self.draft.scenario,
             scenario_source: Source::Bundled,
             agent: self.agent(),
+            generators: &[],
         };
         let told = obstacle(needs, self.connected)?;
         Some(if told.starts_with("target: ") { "offered by no connected agent".to_owned() } else { short(&told) })
@@ -119,6 +124,7 @@ impl Asker<'_> {
             scenario: &scenario.name,
             scenario_source: origin(scenario),
             agent: self.agent(),
+            generators: &[],
         };
         let told = obstacle(needs, self.connected);
         let told = told.map(|told| if told.starts_with("scenario: ") { UNWELCOME.to_owned() } else { short(&told) });
@@ -208,6 +214,24 @@ fn agents(asker: &Asker<'_>, known: &Known) -> Vec<Choice> {
         obstacle: asker
             .ask(&asker.draft.targets, &meant, Some(&agent.name))
             .map(|told| if told.starts_with("agent: ") { "not connected".to_owned() } else { short(&told) }),
+    };
+    known.agents.iter().filter(|agent| agent.revoked_at_ms.is_none()).map(choice).collect()
+}
+
+fn generators(asker: &Asker<'_>, known: &Known) -> Vec<Choice> {
+    let obstacle = |agent: &Agent| {
+        if asker.agent() == Some(agent.name.as_str()) {
+            return Some("runs the target".to_owned());
+        }
+        let told = missing_generator(&agent.name, &asker.draft.scenario, asker.source, asker.connected)?;
+        Some(if told.ends_with("is not connected") { "not connected".to_owned() } else { told })
+    };
+    let choice = |agent: &Agent| Choice {
+        name: agent.name.clone(),
+        detail: String::new(),
+        mark: None,
+        is_chosen: asker.draft.load_from.contains(&agent.name),
+        obstacle: obstacle(agent),
     };
     known.agents.iter().filter(|agent| agent.revoked_at_ms.is_none()).map(choice).collect()
 }

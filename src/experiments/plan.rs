@@ -54,6 +54,9 @@ pub struct Plan {
     /// Only this agent; any that can, if absent.
     #[serde(default)]
     pub agent: Option<String>,
+    /// The agents that the load comes from, each an equal part of it; the target's own, if absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generators: Vec<String>,
 }
 
 /// Long enough for the caches and the allocator of a small server.

@@ -2,7 +2,12 @@
 
 use brewbench_agent::{
     scenarios,
-    wire::{RunId, job::Scenario, load::Load, now_ms},
+    wire::{
+        RunId,
+        job::Scenario,
+        load::{Load, Shape},
+        now_ms,
+    },
 };
 use sqlx::SqliteConnection;
 use uuid::Uuid;
@@ -27,6 +32,8 @@ use crate::{
 pub const MOST_RUNS: usize = 10_000;
 /// What fails so many times will fail the next time too.
 pub const MOST_RETRIES: u32 = 10;
+/// k6's segments may be finer, but nobody has more machines to make load than this.
+const MOST_GENERATORS: usize = 64;
 const LONGEST_S: f64 = 24.0 * 3_600.0;
 
 /// A plan that makes sense and that somebody connected can do.
@@ -63,6 +70,7 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
         scenario: &plan.scenario,
         scenario_source,
         agent: plan.agent.as_deref(),
+        generators: &plan.generators,
     };
     match obstacle(needs, &presence.list()) {
         Some(obstacle) => Err(Error::Conflict(obstacle)),
@@ -145,7 +153,7 @@ fn checked(mut plan: Plan) -> Result<Plan> {
     if plan.knee.is_none() && plan.loads.is_empty() {
         plan.loads.push(Load::Script);
     }
-    if let Some(sentence) = load_fault(&plan) {
+    if let Some(sentence) = load_fault(&plan).or_else(|| generators_fault(&plan)) {
         return Err(Error::Invalid(sentence));
     }
     let (_, runs) = runs_of(&plan);
@@ -178,6 +186,26 @@ fn load_fault(plan: &Plan) -> Option<String> {
         };
     }
     until.as_ref()?.fault(plan).map(|fault| format!("until: {fault}"))
+}
+
+/// What is wrong with where the load comes from.
+fn generators_fault(plan: &Plan) -> Option<String> {
+    let Plan { generators, agent, loads, knee, .. } = plan;
+    if generators.len() > MOST_GENERATORS {
+        return Some(format!("generators: there are {}; at most {MOST_GENERATORS}", generators.len()));
+    }
+    if generators.iter().enumerate().any(|(index, name)| generators[..index].contains(name)) {
+        return Some("generators: one is named twice".to_owned());
+    }
+    if let Some(both) = agent.as_ref().filter(|agent| generators.contains(agent)) {
+        return Some(format!("generators: {both} runs the target; name others, or leave generators out"));
+    }
+    // Every part needs something to do.
+    let levels =
+        loads.iter().filter_map(|load| load.shape().map(Shape::peak)).chain(knee.as_ref().map(|knee| knee.from));
+    let least = levels.min()?;
+    (u64::from(least) < generators.len() as u64)
+        .then(|| format!("generators: a load of {least} can't be split between {}", generators.len()))
 }
 
 async fn meant_sizes(state: &AppState, plan: &Plan) -> Result<Vec<MachineSize>> {
@@ -235,6 +263,7 @@ pub async fn queue(
             // A search counts by itself what came to nothing, and for it a run that fails may say a lot.
             retries: if plan.knee.is_some() { 0 } else { plan.retries },
             wanted_agent: plan.agent.as_deref(),
+            generators: &plan.generators,
             created_by,
             now,
         };

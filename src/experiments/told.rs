@@ -21,6 +21,9 @@ pub fn asked(plan: &Plan) -> String {
     parts.push(format!("{} warm-up", seconds(plan.warm_up_s)));
     parts.push(cells(plan));
     parts.extend(plan.until.as_ref().map(Until::words));
+    if !plan.generators.is_empty() {
+        parts.push(format!("load from {}", plan.generators.join(", ")));
+    }
     parts.join(" · ")
 }
 
@@ -119,6 +122,7 @@ pub(crate) mod tests {
             retries: 1,
             seed: None,
             agent: None,
+            generators: Vec::new(),
         }
     }
 

@@ -7,6 +7,8 @@ pub mod inspection;
 pub mod presence;
 pub mod queries;
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -152,6 +154,10 @@ pub struct About {
     pub any_scenario: bool,
     /// Its clock minus the server's when it connected, ms.
     pub clock_offset_ms: i64,
+    /// Where its targets listen for load from other agents; null where they don't.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub load_address: Option<IpAddr>,
 }
 
 /// All agents.

@@ -199,6 +199,11 @@ impl Presence {
         self.all().get(name).filter(other).cloned()
     }
 
+    /// What an agent was given and has not reported done.
+    pub fn busy_with(&self, name: &str) -> Option<RunId> {
+        self.all().get(name)?.busy
+    }
+
     /// Says something to an agent; false if it is not connected.
     pub fn send(&self, name: &str, message: ServerMessage) -> bool {
         self.all().get(name).is_some_and(|connected| connected.outbox.send(message).is_ok())

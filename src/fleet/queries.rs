@@ -235,6 +235,7 @@ pub async fn keep_hello(pool: &SqlitePool, name: &str, hello: &Hello, now: i64) 
         targets: hello.targets.iter().map(|offer| offer.name.clone()).collect(),
         any_scenario: hello.any_scenario,
         clock_offset_ms: hello.now_ms - now,
+        load_address: hello.load_address,
     };
     let about = serde_json::to_string(&about).map_err(crate::error::Error::internal)?;
     sqlx::query!("update agent set hello = ?, last_seen_at = ? where name = ?", about, now, name).execute(pool).await?;

@@ -37,5 +37,6 @@ mod shares;
 mod sweeps;
 mod tidy;
 mod tls;
+mod together;
 mod trends;
 mod verdict;

@@ -92,6 +92,7 @@ impl Stage {
             version: "1".to_owned(),
             description: String::new(),
             sha256: "ab".repeat(32),
+            anywhere: false,
         };
         let agent = Agent::start_with(&app, "rack", |hello| {
             hello.targets = vec![offer];

@@ -58,6 +58,19 @@ pub(super) fn machine(options: &Options) -> Vec<Sign> {
     ]
 }
 
+/// Whether targets can listen where the agent's owner lets load come from other machines.
+pub(super) fn load_address(options: &Options) -> Option<Sign> {
+    let address = options.load_address?;
+    let remedy = "name an address of this machine with --load-address (`ip address` lists them), or leave it out";
+    Some(match TcpListener::bind((address, 0)) {
+        Err(fault) => Sign::doubtful("load address", format!("{address} can't be listened on: {fault}"), remedy),
+        Ok(_) if address.is_loopback() => {
+            Sign::doubtful("load address", format!("{address} is reached from this machine only"), remedy)
+        }
+        Ok(_) => Sign::good("load address", format!("targets can listen on {address}")),
+    })
+}
+
 fn control_groups(options: &Options) -> Sign {
     // Another name than that of the agent itself, which may be at work.
     let sandbox = Sandbox::detect(&options.cgroups, &format!("doctor-{}", std::process::id()));

@@ -62,6 +62,7 @@ impl Sign {
 pub async fn examine(options: &Options) -> Vec<Sign> {
     let mut signs = vec![host::k6(options).await, host::targets(options)];
     signs.extend(host::machine(options));
+    signs.extend(host::load_address(options));
     signs.push(home::disk(&options.state));
     signs.extend(home::server(options).await);
     signs

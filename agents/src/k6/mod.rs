@@ -1,6 +1,7 @@
 //! k6, the load generator: an ordinary program on this machine.
 
 mod exit;
+mod paused;
 mod script;
 mod tags;
 mod wrapper;
@@ -13,11 +14,13 @@ use std::time::Duration;
 use tokio::process::Command;
 
 pub use exit::judge;
+pub use paused::Paused;
 pub use script::Script;
 
 use crate::process::{Plan, Process, find_program, is_private, last_lines};
 use crate::sandbox::Group;
 use crate::series::recording::Recording;
+use crate::wire::job::Segment;
 use crate::wire::load::Load;
 
 /// How to get k6, for messages.
@@ -31,6 +34,9 @@ const SERIES_OUTPUT: &str = "experimental-prometheus-rw";
 
 /// By how much, in percent, the heap of a Go program may grow before it is looked through for garbage.
 const COLLECTOR: &str = "GOGC";
+
+/// `--address`: k6's REST interface stays closed.
+const NO_INTERFACE: &str = "";
 
 /// k6 lets iterations that run at the end of the load finish for so long.
 const GRACEFUL_STOP: Duration = Duration::from_secs(30);
@@ -78,6 +84,17 @@ pub enum Round {
     Measure,
 }
 
+/// The load on a target that serves.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadOn<'a> {
+    /// Where.
+    pub base_url: &'a str,
+    /// Which part of the load, if others make the rest.
+    pub segment: Option<Segment>,
+    /// The processors that k6 may use.
+    pub cores: &'a [usize],
+}
+
 impl K6 {
     /// Finds k6: the given file, else in `PATH`, else beside this program.
     pub async fn find(given: Option<&Path>) -> Result<Self, NoK6> {
@@ -107,26 +124,39 @@ impl K6 {
     pub fn start(
         &self,
         script: &Script,
-        base_url: &str,
+        load: &LoadOn<'_>,
         round: Round,
         recording: Option<&Recording>,
         group: &Group,
-        cores: &[usize],
     ) -> io::Result<Process> {
-        let mut arguments = words(&["run", "--no-usage-report", "--quiet", "--no-color"]);
-        match round {
-            Round::WarmUp => arguments.extend(words(&["--no-summary", "--no-thresholds"])),
-            Round::Measure => {
-                arguments.extend(words(&["--summary-trend-stats", TREND_STATS, "--summary-export"]));
-                arguments.push(script.summary_file().display().to_string());
-            }
-        }
-        if recording.is_some() {
-            arguments.extend(words(&["--out", SERIES_OUTPUT]));
-            arguments.extend(script.system_tags().iter().flat_map(|tags| words(&["--system-tags", tags])));
-        }
-        arguments.extend(script.arguments(base_url, script.entry(round)));
-        let mut plan = self.plan(script, arguments, cores);
+        let arguments = round_arguments(script, load, round, recording);
+        self.run(script, load, (arguments, round, NO_INTERFACE), recording, group)
+    }
+
+    /// The same for the measured load, which begins only when it is told to.
+    pub fn start_paused(
+        &self,
+        script: &Script,
+        load: &LoadOn<'_>,
+        paused: &Paused,
+        recording: Option<&Recording>,
+        group: &Group,
+    ) -> io::Result<Process> {
+        let mut arguments = round_arguments(script, load, Round::Measure, recording);
+        arguments.push("--paused".to_owned());
+        self.run(script, load, (arguments, Round::Measure, &paused.address()), recording, group)
+    }
+
+    fn run(
+        &self,
+        script: &Script,
+        load: &LoadOn<'_>,
+        (mut arguments, round, interface): (Vec<String>, Round, &str),
+        recording: Option<&Recording>,
+        group: &Group,
+    ) -> io::Result<Process> {
+        arguments.extend(script.arguments(load.base_url, script.entry(round), interface));
+        let mut plan = self.plan(script, arguments, load.cores);
         plan.environment.extend(recording.into_iter().flat_map(push_to));
         Process::start(&plan, group)
     }
@@ -160,7 +190,7 @@ impl K6 {
         limit: Duration,
     ) -> Result<String, String> {
         let mut arguments = words(&["inspect", "--execution-requirements", "--no-color"]);
-        arguments.extend(script.arguments("http://127.0.0.1", script.entry(Round::Measure)));
+        arguments.extend(script.arguments("http://127.0.0.1", script.entry(Round::Measure), NO_INTERFACE));
         let started = Process::start(&self.plan(script, arguments, cores), group);
         let mut process = started.map_err(|error| format!("can't start {}: {error}", self.path.display()))?;
         let status = match tokio::time::timeout(limit, process.wait()).await {
@@ -182,6 +212,26 @@ impl K6 {
         }
         Plan { program: self.path.clone(), arguments, environment, folder: script.folder(), cores: cores.to_vec() }
     }
+}
+
+fn round_arguments(script: &Script, load: &LoadOn<'_>, round: Round, recording: Option<&Recording>) -> Vec<String> {
+    let mut arguments = words(&["run", "--no-usage-report", "--quiet", "--no-color"]);
+    match round {
+        Round::WarmUp => arguments.extend(words(&["--no-summary", "--no-thresholds"])),
+        Round::Measure => {
+            arguments.extend(words(&["--summary-trend-stats", TREND_STATS, "--summary-export"]));
+            arguments.push(script.summary_file().display().to_string());
+        }
+    }
+    if let Some(segment) = load.segment {
+        let (own, all) = (segment.segment(), segment.sequence());
+        arguments.extend(words(&["--execution-segment", &own, "--execution-segment-sequence", &all]));
+    }
+    if recording.is_some() {
+        arguments.extend(words(&["--out", SERIES_OUTPUT]));
+        arguments.extend(script.system_tags().iter().flat_map(|tags| words(&["--system-tags", tags])));
+    }
+    arguments
 }
 
 /// How the output of the series is told what to do. Stale markers make k6 push its histograms once more at its end: the

@@ -103,11 +103,13 @@ impl Script {
         }
     }
 
-    /// What every command of k6 is given: a script, its parameters, and nothing else of this machine.
-    pub fn arguments(&self, base_url: &str, entry: &str) -> Vec<String> {
+    /// What every command of k6 is given: a script, its parameters, where its REST interface listens (empty: nowhere), and
+    /// nothing else of this machine.
+    pub fn arguments(&self, base_url: &str, entry: &str, interface: &str) -> Vec<String> {
         let config = self.config_file().display().to_string();
-        let mut arguments =
-            ["--address", "", "--config", &config, "--include-system-env-vars=false"].map(str::to_owned).to_vec();
+        let mut arguments = ["--address", interface, "--config", &config, "--include-system-env-vars=false"]
+            .map(str::to_owned)
+            .to_vec();
         let base_url = (BASE_URL.to_owned(), base_url.to_owned());
         for (name, value) in self.parameters.clone().into_iter().chain([base_url]) {
             arguments.extend(["--env".to_owned(), format!("{name}={value}")]);

@@ -62,6 +62,11 @@ impl Collector {
         }
     }
 
+    /// The load begins later than k6 was started.
+    pub fn begin(&mut self, at_ms: i64) {
+        self.begun_ms = at_ms;
+    }
+
     /// Takes the body of a push that came at this time, unix milliseconds.
     pub fn take(&mut self, body: &[u8], at_ms: i64) {
         let Ok(push) = Push::unpack(body) else { return self.miss() };

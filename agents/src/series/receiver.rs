@@ -61,6 +61,12 @@ impl Receiver {
         &self.url
     }
 
+    /// k6 begins only now.
+    pub fn begin(&self) {
+        let now_ms = self.shared.clock.now_ms();
+        self.shared.with(|collector| collector.begin(now_ms));
+    }
+
     /// What has come so far, for as long as somebody wants to know.
     pub fn arrivals(&self) -> Arrivals {
         Arrivals(Arc::clone(&self.shared))

@@ -30,6 +30,11 @@ impl Recording {
         self.receiver.url()
     }
 
+    /// k6 waited until now: nothing before belongs to it.
+    pub fn begin(&self) {
+        self.receiver.begin();
+    }
+
     /// What there is so far, for as long as somebody wants to know.
     pub fn so_far(&self) -> SoFar {
         SoFar { arrivals: self.receiver.arrivals(), samples: self.sampler.samples() }

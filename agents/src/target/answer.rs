@@ -1,5 +1,6 @@
 //! What a target answers before the load, and whether it still does after it.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
@@ -19,7 +20,7 @@ const LONG_ENOUGH: Duration = Duration::from_secs(1);
 /// What a target answered before the load.
 #[derive(Debug)]
 pub struct Known {
-    port: u16,
+    at: SocketAddr,
     question: Verify,
     limit: Duration,
     /// If it answered the same each time so far.
@@ -31,34 +32,34 @@ impl Known {
     /// Asks as the manifest says: what is verified, or else what shows that it is ready. It is asked twice, and a third
     /// time by [`Self::confirm`]: an answer that is not always the same can't be held against a later one. The error says in what an answer is not as the
     /// manifest says.
-    pub async fn learn(port: u16, manifest: &Manifest) -> Result<Self, String> {
+    pub async fn learn(at: SocketAddr, manifest: &Manifest) -> Result<Self, String> {
         let Manifest { ready, verify, .. } = manifest;
         let question =
             verify.clone().unwrap_or_else(|| Verify { path: ready.path.clone(), status: ready.status, contains: None });
         let limit = ready.timeout();
         let begun = Instant::now();
-        let first = Answer::of(&ready::ask(port, &question, limit).await?);
+        let first = Answer::of(&ready::ask(at, &question, limit).await?);
         let constant = if begun.elapsed() <= SECOND_LOOK {
-            let second = Answer::of(&ready::ask(port, &question, limit).await?);
+            let second = Answer::of(&ready::ask(at, &question, limit).await?);
             (first == second).then_some(second)
         } else {
             None
         };
-        Ok(Self { port, question, limit: limit.min(AFTERWARDS), constant, since: begun })
+        Ok(Self { at, question, limit: limit.min(AFTERWARDS), constant, since: begun })
     }
 
     /// Asks once more, right before the measurement: only an answer that stayed the same for a while, warm-up included,
     /// can be held against one after it.
     pub async fn confirm(&mut self) {
         let Some(before) = self.constant.take().filter(|_| self.since.elapsed() >= LONG_ENOUGH) else { return };
-        let now = ready::ask(self.port, &self.question, SECOND_LOOK).await;
+        let now = ready::ask(self.at, &self.question, SECOND_LOOK).await;
         self.constant = now.ok().map(|response| Answer::of(&response)).filter(|now| *now == before);
     }
 
     /// In what the answer is another by now: the end of a sentence; empty if in nothing.
     pub async fn change(&self) -> String {
-        let Self { port, question, limit, constant, since: _ } = self;
-        match ready::ask(*port, question, *limit).await {
+        let Self { at, question, limit, constant, since: _ } = self;
+        match ready::ask(*at, question, *limit).await {
             Ok(response) => {
                 let now = Answer::of(&response);
                 constant.as_ref().and_then(|before| before.difference(&question.path, &now)).unwrap_or_default()

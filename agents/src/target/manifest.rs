@@ -10,6 +10,10 @@ use serde::Deserialize;
 /// Stands for the port wherever the command or the environment needs it.
 pub const PORT: &str = "{port}";
 
+/// Stands for the address to listen on: 127.0.0.1, but where the load comes from other machines. An IPv6 address stands in
+/// brackets.
+pub const HOST: &str = "{host}";
+
 /// How to start one target, and how to know that it serves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
@@ -21,7 +25,7 @@ pub struct Manifest {
     pub revision: Option<String>,
     /// One line for people.
     pub description: String,
-    /// The program and its arguments, with [`PORT`] where the port goes.
+    /// The program and its arguments, with [`PORT`] where the port goes, and [`HOST`] for the address.
     pub command: Vec<String>,
     /// Added to the program's environment, with [`PORT`] as in the command.
     pub env: BTreeMap<String, String>,

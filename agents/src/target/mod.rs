@@ -7,13 +7,13 @@ mod ready;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 pub use answer::Known;
 pub use fingerprint::Fingerprints;
 pub use manifest::{Manifest, ManifestError};
-use ready::Server;
+pub(crate) use ready::{Server, client as direct_client, server_of};
 
 use crate::failure::Failure;
 use crate::process::{Plan, Process, describe, find_program, last_lines};
@@ -28,8 +28,9 @@ pub fn offers(folder: &Path, fingerprints: &Fingerprints) -> (Vec<TargetOffer>, 
     for manifest in manifests {
         match manifest.fingerprint(fingerprints) {
             Ok(sha256) => {
+                let anywhere = manifest.listens_anywhere();
                 let Manifest { name, version, description, .. } = manifest;
-                offers.push(TargetOffer { name, version, description, sha256 });
+                offers.push(TargetOffer { name, version, description, sha256, anywhere });
             }
             Err(message) => errors.push(ManifestError { file: folder.join(manifest.name), message }),
         }
@@ -51,8 +52,24 @@ impl Manifest {
         fingerprints.of(&program).map_err(|error| format!("command: can't read {}: {error}", program.display()))
     }
 
-    fn plan(&self, port: u16, cores: &[usize]) -> Result<Plan, String> {
-        let fill = |text: &String| text.replace(manifest::PORT, &port.to_string());
+    /// Whether it can be told to listen elsewhere than on loopback.
+    pub fn listens_anywhere(&self) -> bool {
+        self.command.iter().chain(self.env.values()).any(|text| text.contains(manifest::HOST))
+    }
+
+    fn plan(&self, at: SocketAddr, cores: &[usize]) -> Result<Plan, String> {
+        if !at.ip().is_loopback() && !self.listens_anywhere() {
+            let host = manifest::HOST;
+            return Err(format!(
+                "command: neither it nor env says {host}, so it can't be told to listen on {}",
+                at.ip()
+            ));
+        }
+        let host = match at.ip() {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        };
+        let fill = |text: &String| text.replace(manifest::PORT, &at.port().to_string()).replace(manifest::HOST, &host);
         let environment: BTreeMap<_, _> = self.env.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
         Ok(Plan {
             program: self.program()?,
@@ -84,21 +101,22 @@ pub struct Serving {
     pub known: Known,
 }
 
-/// Starts a target and awaits that it serves. The process is left in `slot`, also when it failed or this is given up, so
+/// Starts a target on an address of this machine and awaits that it serves. The process is left in `slot`, also when it failed or this is given up, so
 /// that the caller can stop it and read its log.
 pub async fn start(
     manifest: &Manifest,
+    address: IpAddr,
     group: &Group,
     cores: &[usize],
     slot: &mut Option<Process>,
 ) -> Result<Serving, Failure> {
-    let attempt = start_on(free_port(), manifest, group, cores, slot).await;
+    let attempt = start_on(free_port(address), manifest, group, cores, slot).await;
     let attempt = match attempt {
         // Between choosing a port and listening on it somebody else may have been faster.
         Err(Fault::PortTaken(_)) => {
             let killed = group.kill().await.map_err(|error| format!("target {}: {error}", manifest.name));
             killed.map_err(Failure::by(Cause::Other))?;
-            start_on(free_port(), manifest, group, cores, slot).await
+            start_on(free_port(address), manifest, group, cores, slot).await
         }
         attempt => attempt,
     };
@@ -112,14 +130,14 @@ pub async fn start(
 }
 
 async fn start_on(
-    port: io::Result<u16>,
+    at: io::Result<SocketAddr>,
     manifest: &Manifest,
     group: &Group,
     cores: &[usize],
     slot: &mut Option<Process>,
 ) -> Result<Serving, Fault> {
-    let port = port.map_err(|error| Fault::Other(format!("there is no free port: {error}")))?;
-    let plan = manifest.plan(port, cores).map_err(Fault::Other)?;
+    let at = at.map_err(|error| Fault::Other(format!("there is no free port: {error}")))?;
+    let plan = manifest.plan(at, cores).map_err(Fault::Other)?;
     let started = Process::start(&plan, group);
     let started = started.map_err(|error| Fault::Other(format!("can't start {}: {error}", plan.program.display())))?;
     let process = slot.insert(started);
@@ -128,25 +146,25 @@ async fn start_on(
         _ = process.wait() => {
             Err(Fault::Died(format!("it ended before it was ready: {}", obituary(process, group).await)))
         }
-        answered = serves(port, manifest, group) => answered.map_err(Fault::Other),
+        answered = serves(at, manifest, group) => answered.map_err(Fault::Other),
     };
-    let known = answered.map_err(|fault| match (ready::server_of(port, group), fault) {
+    let known = answered.map_err(|fault| match (server_of(at, group), fault) {
         (Server::Stranger, Fault::PortTaken(reason) | Fault::Died(reason) | Fault::Other(reason)) => {
-            Fault::PortTaken(format!("port {port} is served by another process; {reason}"))
+            Fault::PortTaken(format!("port {} is served by another process; {reason}", at.port()))
         }
         (Server::Target | Server::Nobody, fault) => fault,
     })?;
-    Ok(Serving { base_url: format!("http://127.0.0.1:{port}"), known })
+    Ok(Serving { base_url: format!("http://{at}"), known })
 }
 
-async fn serves(port: u16, manifest: &Manifest, group: &Group) -> Result<Known, String> {
-    ready::answer(port, &manifest.ready).await?;
-    match ready::server_of(port, group) {
+async fn serves(at: SocketAddr, manifest: &Manifest, group: &Group) -> Result<Known, String> {
+    ready::answer(at, &manifest.ready).await?;
+    match server_of(at, group) {
         Server::Target => {}
         Server::Stranger => return Err("the answer was not the target's".to_owned()),
-        Server::Nobody => return Err(format!("it answered, but nobody listens on port {port}")),
+        Server::Nobody => return Err(format!("it answered, but nobody listens on port {}", at.port())),
     }
-    Known::learn(port, manifest).await
+    Known::learn(at, manifest).await
 }
 
 /// What it is about when a target has ended.
@@ -169,13 +187,14 @@ pub async fn obituary(process: &mut Process, group: &Group) -> String {
 }
 
 /// A port that nobody listens on now. Somebody may the next moment: see [`start`].
-fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+fn free_port(address: IpAddr) -> io::Result<SocketAddr> {
+    TcpListener::bind((address, 0))?.local_addr()
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader, Write};
+    use std::net::Ipv4Addr;
     use std::sync::mpsc;
 
     use super::*;
@@ -215,13 +234,29 @@ mod tests {
         port
     }
 
+    #[test]
+    fn a_target_listens_elsewhere_only_where_its_manifest_says_how() {
+        let there = SocketAddr::from(([10, 0, 0, 5], 81));
+        let told = manifest("x").plan(there, &[]).expect_err("it can't");
+        assert!(told.contains("{host}"), "{told}");
+        let able = manifest("serve {host}:{port}");
+        assert!(able.listens_anywhere());
+        assert_eq!(able.plan(there, &[]).expect("a plan").arguments[1], "serve 10.0.0.5:81");
+        let home = SocketAddr::from(([127, 0, 0, 1], 82));
+        assert_eq!(able.plan(home, &[]).expect("a plan").arguments[1], "serve 127.0.0.1:82");
+        let six = SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 83));
+        assert_eq!(able.plan(six, &[]).expect("a plan").arguments[1], "serve [::1]:83");
+    }
+
     #[tokio::test]
     async fn an_answer_of_another_process_is_not_the_target_s() {
         let group = Sandbox::none("stranger").open(RunId::now(), Side::Target).expect("a group");
         for script in ["sleep 600", "echo port taken; exit 1"] {
             let port = stranger();
             let mut slot = None;
-            let fault = start_on(Ok(port), &manifest(script), &group, &[], &mut slot).await.expect_err("a fault");
+            let fault = start_on(Ok((Ipv4Addr::LOCALHOST, port).into()), &manifest(script), &group, &[], &mut slot)
+                .await
+                .expect_err("a fault");
             let Fault::PortTaken(reason) = fault else { panic!("{fault:?}") };
             assert!(reason.starts_with(&format!("port {port} is served by another process; ")), "{reason}");
             slot.expect("a process").stop(std::time::Duration::ZERO, &group).await.expect("a stop");

@@ -1,5 +1,6 @@
 //! Knowing that a target serves: asked over HTTP, and checked that it is the target who answers.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use reqwest::Client;
@@ -27,10 +28,10 @@ pub enum Server {
 }
 
 /// Asks until the answer is as wanted; the error says what was seen last.
-pub async fn answer(port: u16, ready: &Ready) -> Result<(), String> {
+pub async fn answer(at: SocketAddr, ready: &Ready) -> Result<(), String> {
     let client = client()?;
     let deadline = Instant::now() + ready.timeout();
-    let url = url(port, &ready.path);
+    let url = url(at, &ready.path);
     let mut seen = None;
     while let Ok(answered) = timeout_at(deadline, client.get(&url).send()).await {
         match answered.map(|response| response.status().as_u16()) {
@@ -44,7 +45,7 @@ pub async fn answer(port: u16, ready: &Ready) -> Result<(), String> {
         }
         sleep(POLL).await;
     }
-    let silence = match procfs::listeners(port).len() {
+    let silence = match procfs::listeners(at).len() {
         0 => "it refuses connections",
         _ => "it accepts connections and does not answer",
     };
@@ -64,10 +65,10 @@ pub struct Response {
 }
 
 /// Asks for one answer and checks it; the error says in what it is not as wanted, or that there was none in time.
-pub async fn ask(port: u16, verify: &Verify, limit: Duration) -> Result<Response, String> {
+pub async fn ask(at: SocketAddr, verify: &Verify, limit: Duration) -> Result<Response, String> {
     let Verify { path, status, contains } = verify;
     let ask = async {
-        let response = client()?.get(url(port, path)).send().await;
+        let response = client()?.get(url(at, path)).send().await;
         let mut response = response.map_err(|error| format!("GET {path} failed: {error}"))?;
         let got = response.status().as_u16();
         if got != *status {
@@ -89,9 +90,9 @@ pub async fn ask(port: u16, verify: &Verify, limit: Duration) -> Result<Response
     tokio::time::timeout(limit, ask).await.unwrap_or_else(late)
 }
 
-/// Finds out who listens on a port of the loopback address.
-pub fn server_of(port: u16, group: &Group) -> Server {
-    let mut listeners = procfs::listeners(port);
+/// Finds out who listens there.
+pub fn server_of(at: SocketAddr, group: &Group) -> Server {
+    let mut listeners = procfs::listeners(at);
     if listeners.is_empty() {
         return Server::Nobody;
     }
@@ -103,9 +104,9 @@ pub fn server_of(port: u16, group: &Group) -> Server {
     if listeners.is_empty() { Server::Target } else { Server::Stranger }
 }
 
-/// A client that talks to loopback only: no proxy, no redirects, and no connection kept open that the target would
+/// A client for programs on this machine: no proxy, no redirects, and no connection kept open that the target would
 /// have to wait for at its end.
-fn client() -> Result<Client, String> {
+pub fn client() -> Result<Client, String> {
     // The HTTP library wants to know its cryptography even where none is used. Another part of the program may have
     // said so before, which is as good. Certificates it must not look for: a machine may have none.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -114,8 +115,8 @@ fn client() -> Result<Client, String> {
     builder.build().map_err(|error| format!("no HTTP client: {error}"))
 }
 
-fn url(port: u16, path: &str) -> String {
-    format!("http://127.0.0.1:{port}{path}")
+fn url(at: SocketAddr, path: &str) -> String {
+    format!("http://{at}{path}")
 }
 
 async fn body(response: &mut reqwest::Response) -> reqwest::Result<Vec<u8>> {

@@ -220,6 +220,9 @@ pub struct TargetOffer {
     pub description: String,
     /// SHA-256 of the executable, in hex.
     pub sha256: String,
+    /// Whether it can be told to listen elsewhere than on loopback.
+    #[serde(default)]
+    pub anywhere: bool,
 }
 
 #[cfg(test)]
@@ -258,6 +261,7 @@ mod tests {
                 version: "1".to_owned(),
                 description: String::new(),
                 sha256: "00".to_owned(),
+                anywhere: true,
             }],
             any_scenario: false,
             running: None,

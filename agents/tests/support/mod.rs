@@ -58,9 +58,14 @@ impl Bench {
 
     /// A manifest for the unruly target; `tables` are appended to it.
     pub fn offer(&self, manner: &str, tables: &str) {
+        self.offer_at(manner, "{port}", tables);
+    }
+
+    /// The same, with what it is told to listen on.
+    pub fn offer_at(&self, manner: &str, listen: &str, tables: &str) {
         let program = unruly();
         let text = format!(
-            "name = \"{manner}\"\nversion = \"1\"\ncommand = [\"{}\", \"{{port}}\", \"{manner}\"]\n\
+            "name = \"{manner}\"\nversion = \"1\"\ncommand = [\"{}\", \"{listen}\", \"{manner}\"]\n\
              [ready]\npath = \"/\"\n{tables}",
             program.display()
         );

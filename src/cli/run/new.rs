@@ -50,6 +50,9 @@ pub struct New {
     /// Only this agent [default: any that can]
     #[arg(long)]
     agent: Option<String>,
+    /// Make the load on this agent, and not on the target's own; repeat for several, each makes an equal part
+    #[arg(long = "load-from", value_name = "AGENT")]
+    generators: Vec<String>,
     /// What to call it
     #[arg(long)]
     name: Option<String>,
@@ -83,6 +86,7 @@ impl New {
             retries: self.retries,
             seed: self.seed,
             agent,
+            generators: self.generators,
         };
         let connection = common.connect()?;
         let made: ExperimentWithRuns = connection.client.post("api/v1/experiments", &plan).await?;

@@ -105,7 +105,7 @@ fn told(
     let waits: Vec<Wait> = pairs
         .iter()
         .zip(&whys)
-        .map(|((_, run), why)| Wait { agents: &why.agents, takes_s: whole_s(run, &[]) })
+        .map(|((_, run), why)| Wait { agents: &why.agents, with: &run.generators, takes_s: whole_s(run, &[]) })
         .collect();
     let starts = starts(&waits, &free_in(connected, working, now_ms));
     let mut list = Vec::new();
@@ -136,6 +136,7 @@ fn needs<'a>(row: &'a WaitingRun, run: &'a Run) -> Result<Needs<'a>> {
         memory_bytes: size.map_or(0, |size| size.memory_bytes),
         source: if is_bundled { Source::Bundled } else { Source::User },
         agent: row.wanted_agent.as_deref(),
+        generators: &run.generators,
     })
 }
 
@@ -184,7 +185,7 @@ pub(crate) mod made_up {
             now_ms: 0,
             machine,
             k6_version: "1.8.1".to_owned(),
-            targets: vec![TargetOffer { name: "fast".to_owned(), version, description, sha256 }],
+            targets: vec![TargetOffer { name: "fast".to_owned(), version, description, sha256, anywhere: true }],
             any_scenario: false,
             running: None,
             holds: Vec::new(),
@@ -222,6 +223,7 @@ pub(crate) mod made_up {
             memory_bytes: 4 << 30,
             source: Source::Bundled,
             agent: None,
+            generators: &[],
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    experiments::fits::Source,
+    experiments::fits::{Source, TOGETHER, takes_no_load},
     fleet::{Agent, Connected, Standing},
 };
 
@@ -28,6 +28,8 @@ pub struct Needs<'a> {
     pub source: Source,
     /// Only this agent, if it was said so.
     pub agent: Option<&'a str>,
+    /// The agents that make the load; empty where the target's own does.
+    pub generators: &'a [String],
 }
 
 /// Where a run may be done.
@@ -62,6 +64,8 @@ pub enum Lack {
     NotOffered,
     /// It can't give the machine size: what it has.
     TooSmall(String),
+    /// The load comes from others, and it takes none: why.
+    NoLoad(&'static str),
     /// It runs only scripts that came with it.
     Script,
     /// It would not take this run while it is connected.
@@ -70,7 +74,8 @@ pub enum Lack {
 
 /// Why an agent can't do a run; nothing if it can.
 pub fn lack(needs: &Needs<'_>, at: &At, name: &str, agent: &Connected) -> Option<Lack> {
-    if !at.admits(name) {
+    // Who makes the load does not run the target, or both would share its cores.
+    if !at.admits(name) || needs.generators.iter().any(|generator| generator == name) {
         return Some(Lack::NotWanted);
     }
     let declined = || agent.declined.contains(&needs.run).then_some(Lack::Declined);
@@ -85,7 +90,45 @@ pub fn hindrance(needs: &Needs<'_>, agent: &Connected) -> Option<Lack> {
     if let Some(has) = agent.lacks(needs.vcpus, needs.memory_bytes) {
         return Some(Lack::TooSmall(has));
     }
+    if !needs.generators.is_empty() {
+        // It needs no script: those who make the load do.
+        return takes_no_load(needs.target, agent).map(Lack::NoLoad);
+    }
     (needs.source == Source::User && !agent.hello.any_scenario).then_some(Lack::Script)
+}
+
+/// What keeps those who are to make a run's load, if anything does; the worst first.
+pub fn generators_lack(needs: &Needs<'_>, connected: &[(String, Connected)], known: &[Agent]) -> Option<Why> {
+    let whys = needs.generators.iter().filter_map(|name| {
+        let agent = connected.iter().find(|(connected, _)| connected == name).map(|(_, agent)| agent);
+        let Some(agent) = agent else {
+            let is_disabled = known.iter().any(|agent| agent.name == *name && agent.state() == "disabled");
+            let (reason, how) =
+                if is_disabled { (Reason::Disabled, "disabled") } else { (Reason::Away, "not connected") };
+            return Some(Why::nobody(reason, format!("its load comes from {name}, which is {how}")));
+        };
+        let (reason, how) = generator_lack(needs, agent)?;
+        Some(Why::nobody(reason, format!("its load comes from {name}, which {how}")))
+    });
+    // What passes by itself is told last.
+    whys.min_by_key(|why| matches!(why.reason, Reason::Busy))
+}
+
+/// Why an agent that is there does not make load for a run now.
+fn generator_lack(needs: &Needs<'_>, agent: &Connected) -> Option<(Reason, &'static str)> {
+    if agent.hello.protocol < TOGETHER {
+        return Some((Reason::Declined, "speaks an older protocol: upgrade it"));
+    }
+    if needs.source == Source::User && !agent.hello.any_scenario {
+        return Some((Reason::ScriptNotTaken, "runs only scenarios that came with it: start it with --any-scenario"));
+    }
+    if agent.declined.contains(&needs.run) {
+        return Some((Reason::Declined, "would not take it; it is asked again when it connects anew"));
+    }
+    if agent.standing != Standing::Enabled {
+        return Some((Reason::Drained, "is drained"));
+    }
+    (!agent.is_free()).then_some((Reason::Busy, "is busy"))
 }
 
 /// What a run waits for.
@@ -102,6 +145,8 @@ pub enum Reason {
     NotOffered,
     /// Nobody who offers the target can give the machine size.
     DoesNotFit,
+    /// Nobody who could do it lets load come from other agents.
+    NoLoadAddress,
     /// Nobody who could do it runs scripts of users.
     ScriptNotTaken,
     /// All who could do it would not take it.
@@ -156,7 +201,14 @@ pub fn why(needs: &Needs<'_>, at: &At, connected: &[(String, Connected)], known:
         let names: Vec<&str> = able.iter().map(|(name, ..)| name.as_str()).collect();
         return Why::nobody(Reason::Drained, format!("{} drained", are(&names)));
     }
+    let generators = generators_lack(needs, connected, known);
+    if let Some(why) = generators.as_ref().filter(|why| why.reason != Reason::Busy) {
+        return why.clone();
+    }
     if taking.iter().any(|(_, agent, _)| agent.is_free()) {
+        if let Some(why) = generators {
+            return Why { agents, ..why };
+        }
         return Why { reason: Reason::Soon, sentence: "it is about to begin".to_owned(), agents };
     }
     let names: Vec<&str> = agents.iter().map(String::as_str).collect();
@@ -201,6 +253,13 @@ fn unable(needs: &Needs<'_>, lacks: &[(&str, &Lack)]) -> Why {
             runs(&script)
         );
         return Why::nobody(Reason::ScriptNotTaken, sentence);
+    }
+    let loadless = lacks.iter().find_map(|(name, lack)| match lack {
+        Lack::NoLoad(how) => Some(format!("{name} {how}")),
+        _ => None,
+    });
+    if let Some(sentence) = loadless {
+        return Why::nobody(Reason::NoLoadAddress, sentence);
     }
     let small: Vec<String> = lacks
         .iter()
@@ -277,6 +336,41 @@ mod tests {
         assert!(sentence.contains("there is no such agent any more"), "{sentence}");
         let why = super::why(&needs("fast"), &At::Home("rack".to_owned()), &[busy], &[]);
         assert!(why.sentence.starts_with("its experiment is measured on rack, which is not connected"), "{why:?}");
+    }
+
+    #[test]
+    fn load_from_others_needs_a_host_that_takes_it_and_all_who_make_it() {
+        let generators = ["one".to_owned(), "two".to_owned()];
+        let needs = Needs { generators: &generators, source: Source::User, ..needs("fast") };
+        let open = |agent: &mut Connected| agent.hello.load_address = Some([10, 0, 0, 5].into());
+        let willing = |agent: &mut Connected| agent.hello.any_scenario = true;
+        let told = |crew: &[(String, Connected)]| {
+            let why = why(&needs, &At::Anywhere, crew, &[]);
+            (why.reason, why.sentence)
+        };
+        let all = [agent("rack", |_| ()), agent("one", willing), agent("two", willing)];
+        let (reason, sentence) = told(&all);
+        assert_eq!(reason, Reason::NoLoadAddress);
+        assert!(sentence.contains("--load-address"), "{sentence}");
+        let old = agent("rack", |agent| agent.hello.protocol = 4);
+        assert!(told(&[old, all[1].clone(), all[2].clone()]).1.contains("older protocol"));
+        let fixed = agent("rack", |agent| {
+            open(agent);
+            agent.hello.targets[0].anywhere = false;
+        });
+        assert!(told(&[fixed, all[1].clone(), all[2].clone()]).1.contains("{host}"));
+        let rack = agent("rack", open);
+        assert_eq!(told(&[rack.clone(), all[1].clone(), all[2].clone()]).0, Reason::Soon);
+        let away = told(&[rack.clone(), all[1].clone()]);
+        assert_eq!(away, (Reason::Away, "its load comes from two, which is not connected".to_owned()));
+        let unwilling = agent("two", |_| ());
+        assert_eq!(told(&[rack.clone(), all[1].clone(), unwilling.clone()]).0, Reason::ScriptNotTaken);
+        let busy = agent("one", |agent| {
+            willing(agent);
+            working(agent);
+        });
+        assert_eq!(told(&[rack.clone(), busy.clone(), all[2].clone()]).0, Reason::Busy);
+        assert_eq!(told(&[rack, busy, unwilling]).0, Reason::ScriptNotTaken, "what does not pass by itself");
     }
 
     #[test]

@@ -15,12 +15,13 @@ fn draft(query: &str) -> Draft {
 #[test]
 fn what_is_typed_becomes_a_plan_and_a_plan_the_same_form() {
     let query = "target=a&target=b+c&size=2%2F4GiB&scenario=single-file&set.PAYLOAD=10k&vus=20&duration=1m30s&\
-                 warm-up=0.5&repeat=5&agent=rack&name=x";
+                 warm-up=0.5&repeat=5&agent=rack&load-from=one&load-from=two&name=x";
     let defaults = BTreeMap::from([("PAYLOAD".to_owned(), "1k".to_owned())]);
     let plan = draft(query).plan(&defaults).expect("a plan");
     assert_eq!((plan.targets.as_slice(), &plan.loads), (&["a".to_owned(), "b c".to_owned()][..], &vec![vus(20, 90.0)]));
     assert_eq!((plan.warm_up_s, plan.repetitions), (0.5, 5));
     assert_eq!(plan.parameters.get("PAYLOAD").map(String::as_str), Some("10k"));
+    assert_eq!(plan.generators, ["one", "two"]);
     let again = draft(&Draft::of(&plan).query());
     assert_eq!(again.plan(&defaults).expect("a plan"), plan);
     let few = LoadBody::Rate { rate: 50, duration_s: 1.5, max_vus: Some(7) }.try_into().expect("a load");

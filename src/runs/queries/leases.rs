@@ -2,7 +2,7 @@
 
 use sqlx::{SqliteConnection, SqlitePool};
 
-use super::enter;
+use super::{crew, enter};
 use crate::auth::audit::{self, Act};
 
 /// A queued run with what an agent needs to do it.
@@ -32,6 +32,8 @@ pub struct QueuedRun {
     pub warm_up_ms: i64,
     /// Only this agent may do it.
     pub wanted_agent: Option<String>,
+    /// Who makes the load, as JSON.
+    pub generators: String,
     /// Who did the first of its experiment that was not lost; none where that one may do nothing any more.
     pub home: Option<String>,
 }
@@ -42,7 +44,7 @@ pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
         QueuedRun,
         r#"select id, experiment_id, target, size_name as "size_name!", vcpus as "vcpus!",
                   memory_bytes as "memory_bytes!", scenario as "scenario!", scenario_sha256 as "scenario_sha256!",
-                  parameters, load as "load!", warm_up_ms as "warm_up_ms!", wanted_agent,
+                  parameters, load as "load!", warm_up_ms as "warm_up_ms!", wanted_agent, generators,
                   (select agent.name from run earlier cross join agent on agent.name = earlier.agent
                    where earlier.experiment_id = run.experiment_id and earlier.phase <> 'lost'
                        and agent.standing <> 'disabled' and agent.revoked_at is null
@@ -143,7 +145,10 @@ pub async fn rename_agent(connection: &mut SqliteConnection, name: &str, new: &s
 /// Whether an agent holds a run by our books.
 pub async fn holds_any(connection: &mut SqliteConnection, agent: &str) -> sqlx::Result<bool> {
     let row = sqlx::query!(
-        "select id from run indexed by run_leased where agent = ? and lease_expires_at is not null limit 1",
+        "select id from run indexed by run_leased where agent = ?1 and lease_expires_at is not null
+         union all
+         select run_id as id from run_part indexed by run_part_leased where agent = ?1 and lease_expires_at is not null
+         limit 1",
         agent
     )
     .fetch_optional(connection)
@@ -151,8 +156,15 @@ pub async fn holds_any(connection: &mut SqliteConnection, agent: &str) -> sqlx::
     Ok(row.is_some())
 }
 
-/// Gives a queued run to an agent; false if somebody was faster, also to pause its experiment.
-pub async fn lease(pool: &SqlitePool, id: &str, agent: &str, now: i64, expires: i64) -> sqlx::Result<bool> {
+/// Gives a queued run to an agent, and to those who make its load, if others do; false if somebody was faster, also to pause
+/// its experiment.
+pub async fn lease(
+    pool: &SqlitePool,
+    id: &str,
+    agent: &str,
+    generators: &[String],
+    (now, expires): (i64, i64),
+) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update run set phase = 'leased', agent = ?2, phase_at = ?3, started_at = ?3, lease_expires_at = ?4
@@ -169,6 +181,9 @@ pub async fn lease(pool: &SqlitePool, id: &str, agent: &str, now: i64, expires: 
         > 0;
     if done {
         enter(&mut transaction, id, "leased", now).await?;
+        if !generators.is_empty() {
+            crew::begin(&mut transaction, id, agent, generators, expires).await?;
+        }
     }
     transaction.commit().await?;
     Ok(done)
@@ -210,9 +225,9 @@ pub async fn advance(pool: &SqlitePool, id: &str, agent: &str, phase: &str, now:
     Ok(done)
 }
 
-/// Prolongs the lease of what an agent still holds.
-pub async fn prolong(pool: &SqlitePool, id: &str, agent: &str, expires: i64) -> sqlx::Result<()> {
-    sqlx::query!(
+/// Prolongs the lease of what an agent still holds; false if it holds no such run.
+pub async fn prolong(pool: &SqlitePool, id: &str, agent: &str, expires: i64) -> sqlx::Result<bool> {
+    let done = sqlx::query!(
         "update run set lease_expires_at = ?3 where id = ?1 and agent = ?2 and lease_expires_at is not null",
         id,
         agent,
@@ -220,7 +235,7 @@ pub async fn prolong(pool: &SqlitePool, id: &str, agent: &str, expires: i64) -> 
     )
     .execute(pool)
     .await?;
-    Ok(())
+    Ok(done.rows_affected() > 0)
 }
 
 /// Prolongs every lease: a server that was away itself can't blame its agents for silence.

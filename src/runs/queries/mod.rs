@@ -2,6 +2,7 @@
 
 pub mod cells;
 pub mod costs;
+pub mod crew;
 pub mod endings;
 mod figures;
 mod history;
@@ -411,6 +412,8 @@ pub struct NewRun<'a> {
     pub retries: u32,
     /// Only this agent may do it.
     pub wanted_agent: Option<&'a str>,
+    /// Who makes the load, if others do.
+    pub generators: &'a [String],
     /// Who submitted it.
     pub created_by: &'a str,
     /// When, unix ms.
@@ -424,11 +427,13 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
         size.map_or((None, None, None), |(name, vcpus, memory)| (Some(name), Some(vcpus), Some(memory)));
     let (vus, duration_ms) = (load::constant_vus(run.load), load::duration_ms(run.load));
     let load = load::written(run.load);
+    let generators = serde_json::to_string(run.generators).map_err(decode)?;
     sqlx::query!(
         "insert into run (id, experiment_id, origin, target, size_name, vcpus, memory_bytes, scenario, scenario_sha256,
              parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at, phase_at,
-             load, retries)
-         values (?1, ?2, 'agent', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'queued', ?16, ?16, ?17, ?18)",
+             load, retries, generators)
+         values (?1, ?2, 'agent', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'queued', ?16, ?16, ?17, ?18,
+             ?19)",
         run.id,
         run.experiment,
         run.target,
@@ -446,7 +451,8 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
         run.created_by,
         run.now,
         load,
-        run.retries
+        run.retries,
+        generators
     )
     .execute(&mut *connection)
     .await?;

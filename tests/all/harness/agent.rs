@@ -133,6 +133,7 @@ pub fn hello() -> Hello {
         version: "1.0".to_owned(),
         description: format!("the {name} one"),
         sha256: "ab".repeat(32),
+        anywhere: true,
     };
     Hello {
         protocol: PROTOCOL,

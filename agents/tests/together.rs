@@ -1,0 +1,181 @@
+//! One run that several agents do, each with a real k6: they begin together, their parts are the whole, nothing is left.
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use brewbench_agent::gates::{Gates, Opening};
+use brewbench_agent::wire::job::{Job, Role, Segment};
+use brewbench_agent::wire::messages::Gate;
+use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
+use brewbench_agent::wire::{Phase, now_ms};
+use brewbench_agent::work::{self, Workbench};
+use support::{Bench, job, vus};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+/// Where the target listens: loopback, and not where it listens for a run of one agent.
+const ADDRESS: [u8; 4] = [127, 0, 0, 2];
+
+/// What each of the crew says at its gates.
+type Said = (usize, Gate, Option<String>);
+
+/// Does what the server does: opens a gate when all are there, as long as `opens` says so.
+async fn keep_gates(
+    mut said: mpsc::UnboundedReceiver<Said>,
+    crew: Vec<watch::Sender<Option<Opening>>>,
+    opens: impl Fn(Gate) -> bool,
+) {
+    let mut at: Vec<Option<Gate>> = vec![None; crew.len()];
+    let mut serves = None;
+    while let Some((who, gate, base_url)) = said.recv().await {
+        at[who] = Some(gate);
+        serves = base_url.or(serves);
+        if at.iter().all(|place| *place == Some(gate)) && opens(gate) {
+            let base_url = serves.clone().expect("the target serves before anybody loads it");
+            let opening = Opening { gate, at_ms: now_ms() + 100, base_url };
+            crew.iter().for_each(|member| drop(member.send_replace(Some(opening.clone()))));
+        }
+    }
+}
+
+/// One bench for each part of a run of a job: the target's and the generators'.
+async fn benches(name: &str, generators: usize) -> Option<Vec<Bench>> {
+    let mut all = Vec::new();
+    for number in 0..=generators {
+        let mut bench = Bench::new(&format!("{name} {number}")).await?;
+        bench.work = Workbench { load_address: Some(ADDRESS.into()), ..bench.work };
+        all.push(bench);
+    }
+    all[0].offer_at("good", "{host}:{port}", "");
+    Some(all)
+}
+
+/// Does a run with all of them; the phases are those that the target's agent tells.
+async fn together(
+    benches: &[Bench],
+    job: &Job,
+    opens: impl Fn(Gate) -> bool,
+    cancel: &CancellationToken,
+) -> (Vec<Outcome>, Vec<Phase>) {
+    let (say, said) = mpsc::unbounded_channel::<Said>();
+    let phases = Arc::new(Mutex::new(Vec::new()));
+    let (mut parts, mut crew) = (Vec::new(), Vec::new());
+    for (place, bench) in benches.iter().enumerate() {
+        let of = u32::try_from(benches.len() - 1).expect("few");
+        let role = match u32::try_from(place).expect("few").checked_sub(1) {
+            None => Role::Host,
+            Some(index) => Role::Generator(Segment { index, of }),
+        };
+        let (open, opened) = watch::channel(None);
+        crew.push(open);
+        let (say, phases) = (say.clone(), Arc::clone(&phases));
+        let gates = Gates::new(move |gate, base_url| drop(say.send((place, gate, base_url))), opened);
+        let job = Job { role, ..job.clone() };
+        parts.push(async move {
+            let on_phase = |phase| phases.lock().expect("whole").push(phase);
+            let outcome = work::run_part(&job, &bench.work, gates, cancel, on_phase).await;
+            if outcome.ended != Ended::Finished {
+                // As the server does: nobody waits for one who has fallen out.
+                cancel.cancel();
+            }
+            outcome
+        });
+    }
+    drop(say);
+    let (outcomes, ()) = tokio::join!(futures_util::future::join_all(parts), keep_gates(said, crew, opens));
+    for bench in benches {
+        bench.assert_clean(job.run);
+    }
+    let phases = phases.lock().expect("whole").clone();
+    (outcomes, phases)
+}
+
+fn metric(outcome: &Outcome, metric: &str, value: &str) -> f64 {
+    let summary = outcome.summary.as_deref().expect("a summary");
+    let summary: serde_json::Value = serde_json::from_str(summary).expect("JSON");
+    summary["metrics"][metric][value].as_f64().unwrap_or_else(|| panic!("{metric} {value}: {summary}"))
+}
+
+fn began(outcome: &Outcome) -> i64 {
+    outcome.times.iter().find(|time| time.phase == Phase::Measuring).expect("measured").at_ms
+}
+
+#[tokio::test]
+async fn two_generators_load_one_target_together_and_each_makes_its_segment() {
+    let Some(benches) = benches("together", 2).await else { return };
+    let job = Job { load: vus(3, 2_000), ..job("good") };
+    let (outcomes, phases) = together(&benches, &job, |_| true, &CancellationToken::new()).await;
+    assert_eq!(phases, [Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting]);
+    for outcome in &outcomes {
+        assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    }
+    let [host, generators @ ..] = &outcomes[..] else { panic!("parts") };
+    assert!(host.summary.is_none() && host.k6_log.is_empty() && host.target_log.starts_with("unruly is good"));
+    assert_eq!(host.environment["target.command"].matches("{host}").count(), 1);
+    let usage = host.series.as_ref().expect("a series").unpack().expect("ours").measured.expect("a stretch").usage;
+    assert!(usage.iter().any(|sample| sample.target.memory_bytes > Some(0)), "{usage:?}");
+    // Three virtual users: one here, two there, and never more in all.
+    let mut users: Vec<f64> = generators.iter().map(|part| metric(part, "vus_max", "max")).collect();
+    users.sort_by(f64::total_cmp);
+    assert_eq!(users, [1.0, 2.0]);
+    for part in generators {
+        let (count, rate) = (metric(part, "http_reqs", "count"), metric(part, "http_reqs", "rate"));
+        // What it waited for the others is no part of its time.
+        let seconds = count / rate;
+        assert!((1.9..2.9).contains(&seconds), "{seconds} s");
+        let stretch = part.series.as_ref().expect("a series").unpack().expect("ours").measured.expect("a stretch");
+        let told: u64 = stretch.seconds.iter().map(brewbench_agent::wire::series::Second::requests).sum();
+        assert!((told as f64 - count).abs() < 0.5, "{told} of {count}");
+        assert!(stretch.start_ms >= began(part) - 50, "the series begins when the load does");
+        assert!(part.target_sha256.is_none() && part.cores.target.is_empty() && !part.cores.generator.is_empty());
+    }
+    let apart = (began(&generators[0]) - began(&generators[1])).abs();
+    println!("the generators began {apart} ms apart");
+}
+
+#[tokio::test]
+async fn a_run_that_is_cancelled_at_a_gate_or_under_load_leaves_nothing_anywhere() {
+    let Some(benches) = benches("cancelled", 2).await else { return };
+    for last in [None, Some(Gate::Load), Some(Gate::Measure)] {
+        let cancel = CancellationToken::new();
+        let job = Job { load: vus(2, 600_000), ..job("good") };
+        let stop = cancel.clone();
+        // The gate after the last one that opens is where all wait, or k6 is at work.
+        let opens = move |gate| {
+            let open = last.is_some_and(|last| gate <= last);
+            let is_end = gate == Gate::Measure || !open;
+            if is_end {
+                let stop = stop.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                    stop.cancel();
+                });
+            }
+            open
+        };
+        let (outcomes, _) = together(&benches, &job, opens, &cancel).await;
+        assert!(outcomes.iter().all(|outcome| outcome.ended == Ended::Cancelled), "{last:?}: {outcomes:?}");
+    }
+}
+
+#[tokio::test]
+async fn load_from_elsewhere_is_taken_only_where_the_owner_says_so() {
+    let Some(mut benches) = benches("owner", 1).await else { return };
+    benches[0].work.load_address = None;
+    let cancel = CancellationToken::new();
+    let gates = Gates::new(|_, _| (), watch::channel(None).1);
+    let host = Job { role: Role::Host, ..job("good") };
+    let outcome = work::run_part(&host, &benches[0].work, gates, &cancel, |_| {}).await;
+    let Ended::Failed { reason, .. } = outcome.ended else { panic!("{outcome:?}") };
+    assert!(reason.contains("--load-address"), "{reason}");
+
+    // A server that wants somebody's machine loaded is not obeyed.
+    let opening = Opening { gate: Gate::Load, at_ms: 0, base_url: "http://8.8.8.8:80".to_owned() };
+    let gates = Gates::new(|_, _| (), watch::channel(Some(opening)).1);
+    let generator = Job { role: Role::Generator(Segment { index: 0, of: 1 }), ..job("good") };
+    let outcome = work::run_part(&generator, &benches[1].work, gates, &cancel, |_| {}).await;
+    let Ended::Failed { reason, cause: Cause::Generator } = outcome.ended else { panic!("{outcome:?}") };
+    assert!(reason.contains("8.8.8.8 is no private address"), "{reason}");
+}
