@@ -7,7 +7,6 @@ use brewbench_agent::{
     wire::{
         RunId,
         job::{Job, Scenario, Size},
-        messages::ServerMessage,
         now_ms,
     },
 };
@@ -51,10 +50,12 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
         if tried.insert(run.id.clone())
             && leases::lease(&state.db.write, &run.id, &name, now_ms(), lease_end(state)).await?
         {
-            homes.begin(experiment, &name);
-            presence.set_busy(&name, agent.connection, Some(job.run));
-            // If the socket has just closed, the agent's leaving gives the run back.
-            let _ = agent.outbox.send(ServerMessage::Start(Box::new(job)));
+            if presence.start(&name, agent.connection, job) {
+                homes.begin(experiment, &name);
+            } else {
+                // Its next connection may have begun before the lease, and would never hear of it.
+                leases::give_back(&state.db.write, &run.id, &name, now_ms()).await?;
+            }
             tell(state, &HeldRun { id: run.id.clone(), experiment_id: run.experiment_id.clone() });
         }
         connected = presence.list();

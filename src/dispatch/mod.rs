@@ -30,9 +30,6 @@ use crate::{
     state::{AppState, RunChanged},
 };
 
-/// How often both sides of the agents' channel say that they are alive.
-pub const HEARTBEAT: Duration = Duration::from_secs(2);
-
 /// The agents' channel and the way home of results.
 pub fn api(presence: Presence, max_summary_bytes: usize) -> OpenApiRouter<AppState> {
     // A result carries a summary as a JSON string, and logs beside it.
@@ -76,6 +73,11 @@ pub async fn work(state: AppState, presence: Presence) {
             tracing::error!(%fault, "dispatch");
         }
     }
+}
+
+/// How often both sides of the agents' channel say that they are alive: three missed ones are silence.
+fn heartbeat(state: &AppState) -> Duration {
+    state.config.silence / 3
 }
 
 fn lease_end(state: &AppState) -> i64 {
