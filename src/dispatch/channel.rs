@@ -4,7 +4,7 @@
 //! belongs to one process at a time: if another one comes with it, and the one that is connected gives a sign of life,
 //! the other is refused, with a sentence, and nothing that the first does is touched.
 
-use std::{collections::HashSet, str::FromStr, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
 use axum::{
     Extension,
@@ -222,7 +222,7 @@ impl<'a> Visit<'a> {
         let silence = self.state.config.silence;
         let mut silent_at = Instant::now() + silence;
         loop {
-            tokio::select! {
+            let message = tokio::select! {
                 () = close.cancelled() => {
                     while let Ok(message) = inbox.try_recv() {
                         say(&mut socket, &message).await;
@@ -237,11 +237,16 @@ impl<'a> Visit<'a> {
                         silent_at = Instant::now() + silence;
                         self.heard.send_replace(());
                         self.take(message).await?;
+                        continue;
                     }
                     Ok(None) | Err(_) => return Ok(()),
                 },
-                Some(message) = inbox.recv() => say(&mut socket, &message).await,
-                _ = clock.tick() => say(&mut socket, &ServerMessage::Heartbeat).await,
+                Some(message) = inbox.recv() => message,
+                _ = clock.tick() => ServerMessage::Heartbeat,
+            };
+            // Who takes nothing is as gone as who says nothing.
+            if timeout(silence, say(&mut socket, &message)).await.is_err() {
+                return Ok(());
             }
         }
     }

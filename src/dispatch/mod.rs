@@ -13,6 +13,7 @@ pub mod channel;
 pub mod homes;
 pub mod queue;
 pub mod rename;
+mod silence;
 pub mod watch;
 
 use std::time::Duration;
@@ -61,13 +62,13 @@ pub async fn work(state: AppState, presence: Presence) {
     }
     let mut clock = tokio::time::interval(Duration::from_secs(1));
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut events = state.events.listen();
+    let (mut events, mut look) = (state.events.listen(), silence::Look::now());
     loop {
         let done = tokio::select! {
             () = state.shutdown.cancelled() => return,
             () = state.work.notified() => assign::assign(&state, &presence).await,
             event = events.recv() => hear(&state, &presence, event.ok()).await,
-            _ = clock.tick() => give_up_expired(&state).await,
+            _ = clock.tick() => look.again(&state).await,
         };
         if let Err(fault) = done {
             tracing::error!(%fault, "dispatch");
