@@ -17,6 +17,8 @@ pub struct Config {
     pub public_url: Option<Url>,
     /// The largest summary that is taken, in bytes.
     pub max_summary_bytes: usize,
+    /// An agent's silence after which it counts as gone.
+    pub silence: Duration,
     /// An agent's silence after which its run is given up.
     pub lease: Duration,
     /// Where proxies stand that add each caller's address to `X-Forwarded-For`; what others say there is not believed.
@@ -72,6 +74,7 @@ impl Config {
             data: data.into(),
             public_url: None,
             max_summary_bytes: 16 * 1024 * 1024,
+            silence: Duration::from_secs(5),
             lease: Duration::from_secs(15),
             proxies: Networks::default(),
             tls: None,

@@ -6,11 +6,14 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, exit};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 static REQUESTS: AtomicU64 = AtomicU64::new(0);
+
+/// Whether k6 has asked for something: who is exhausted by it answers nobody else any more.
+static LOADED: AtomicBool = AtomicBool::new(false);
 
 /// A master that restarts it has one.
 static WORKER: Mutex<Option<Child>> = Mutex::new(None);
@@ -57,9 +60,19 @@ fn serve(mut stream: TcpStream, manner: &str) {
     let Ok(copy) = stream.try_clone() else { return };
     let mut lines = BufReader::new(copy).lines().map_while(Result::ok);
     while lines.next().is_some() {
+        let mut by_k6 = false;
         // The head ends with an empty line.
-        if lines.by_ref().find(String::is_empty).is_none() {
-            return;
+        loop {
+            let Some(line) = lines.next() else { return };
+            by_k6 |= line.to_lowercase().starts_with("user-agent:") && line.contains("k6");
+            if line.is_empty() {
+                break;
+            }
+        }
+        if by_k6 {
+            LOADED.store(true, Ordering::Relaxed);
+        } else if manner == "exhausted" && LOADED.load(Ordering::Relaxed) {
+            sleep_forever();
         }
         let count = REQUESTS.fetch_add(1, Ordering::Relaxed);
         if count == 100 {

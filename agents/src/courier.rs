@@ -21,12 +21,13 @@ pub struct Courier {
     client: Client,
     spool: Spool,
     work: Arc<Notify>,
+    hurry: Arc<Notify>,
 }
 
 impl Courier {
     /// From a spool to a server.
     pub fn new(client: Client, spool: Spool) -> Self {
-        Self { client, spool, work: Arc::default() }
+        Self { client, spool, work: Arc::default(), hurry: Arc::default() }
     }
 
     /// There is something new in the spool.
@@ -34,11 +35,20 @@ impl Courier {
         self.work.notify_one();
     }
 
+    /// There is a server, perhaps for the first time in a while: what still waits for an answer is asked anew, because a
+    /// line that was cut may take a minute to notice.
+    pub fn hurry(&self) {
+        self.hurry.notify_one();
+    }
+
     /// Sends what there is and what comes, until told to end and the spool is empty or can't be emptied now.
     pub async fn run(self, end: CancellationToken) {
         let mut pause = FIRST_PAUSE;
         loop {
-            let emptied = self.empty().await;
+            let emptied = tokio::select! {
+                emptied = self.empty() => emptied,
+                () = self.hurry.notified() => continue,
+            };
             pause = if emptied { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
             if end.is_cancelled() {
                 return;
@@ -46,6 +56,7 @@ impl Courier {
             tokio::select! {
                 () = end.cancelled() => {}
                 () = self.work.notified() => {}
+                () = self.hurry.notified() => {}
                 () = sleep(pause), if !emptied => {}
             }
         }
@@ -53,6 +64,7 @@ impl Courier {
 
     /// Whether nothing is left to send.
     async fn empty(&self) -> bool {
+        self.spool.write_what_was_not();
         let waiting = match self.spool.waiting() {
             Ok(waiting) => waiting,
             Err(fault) => {
@@ -87,8 +99,7 @@ impl Courier {
         }
     }
 
-    /// Sends one outcome that may not be in the spool.
-    pub async fn send(&self, outcome: Outcome) -> Result<(), Fault> {
+    async fn send(&self, outcome: Outcome) -> Result<(), Fault> {
         let path = format!("api/v1/agent/runs/{}/result", outcome.run);
         let outcome = Outcome { sent_at_ms: now_ms(), ..outcome };
         let request = self.client.request(Method::PUT, &path).timeout(Duration::from_mins(1)).json(&outcome);

@@ -15,9 +15,9 @@ use std::{
 use anyhow::{Context, bail};
 use sha2::{Digest, Sha256};
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{mpsc, oneshot, watch},
     task::JoinHandle,
-    time::{MissedTickBehavior, interval, timeout},
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -32,7 +32,7 @@ use crate::{
     k6::K6,
     key::Keys,
     leftovers,
-    link::{Heard, Link},
+    link::{self, Heard, Link},
     lock, machine,
     reach::Reach,
     sandbox::Sandbox,
@@ -50,8 +50,6 @@ use crate::{
     work::{self, Workbench},
 };
 
-/// A little more often than the server expects it.
-const HEARTBEAT: Duration = Duration::from_millis(1_500);
 /// How long an ending agent tries to bring its last results home; they are on its disk in any case.
 const LAST_DELIVERY: Duration = Duration::from_secs(5);
 
@@ -112,12 +110,14 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     }
     let courier = Courier::new(client.clone(), spool.clone());
     let (running, watched) = watch::channel(None);
-    let link = Link { client: client.clone(), hello, spool: spool.clone(), running: watched, live: bench.live.clone() };
+    let (client_of_link, courier_of_link, live) = (client.clone(), courier.clone(), bench.live.clone());
+    let link = Link { client: client_of_link, hello, courier: courier_of_link, running: watched, live };
 
     let end = CancellationToken::new();
-    let (outbox, to_send) = mpsc::unbounded_channel();
+    // Until the first connection there is nobody to say anything to.
+    let outbox = mpsc::unbounded_channel().0;
     let (hear, heard) = mpsc::unbounded_channel();
-    let linked = tokio::spawn(link.keep(to_send, hear, end.clone()));
+    let linked = link.keep_apart(hear, end.clone()).context("there can be no thread for the connection")?;
     let delivered = tokio::spawn(courier.clone().run(end.clone()));
     let (report, reports) = mpsc::unbounded_channel();
     let daemon = Daemon {
@@ -236,14 +236,15 @@ impl Daemon {
         mut reports: mpsc::UnboundedReceiver<Report>,
         shutdown: CancellationToken,
     ) -> anyhow::Result<()> {
-        let mut clock = interval(HEARTBEAT);
-        clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut unwanted = None;
         let mut asked_to_end = false;
         while !self.session.is_over() {
             let (input, outcome) = tokio::select! {
                 Some(message) = heard.recv() => match message {
-                    Heard::Connected => (Input::Connected, None),
+                    Heard::Dialled(asks) => {
+                        self.introduce(asks);
+                        (Input::Connected, None)
+                    }
                     Heard::Said(message) => (Input::Server(message), None),
                     Heard::Unwanted(reason) => {
                         unwanted = Some(reason);
@@ -256,15 +257,14 @@ impl Daemon {
                     Report::Inspected(id, finding) => (Input::Inspected(id, finding), None),
                     Report::Over(outcome) => (Input::Over(outcome.run), Some(outcome)),
                 },
-                _ = clock.tick() => (Input::Beat, None),
                 () = shutdown.cancelled(), if !asked_to_end => {
                     asked_to_end = true;
                     (Input::Shutdown, None)
                 }
             };
             let effects = self.session.step(input);
-            self.running.send_replace(self.session.running());
             self.carry_out(effects, outcome).await;
+            self.running.send_replace(self.session.running());
         }
         unwanted.map_or(Ok(()), |reason| Err(anyhow::anyhow!(reason)))
     }
@@ -284,7 +284,7 @@ impl Daemon {
                 }
                 Effect::Keep(run) => {
                     if let Some(outcome) = outcome.take() {
-                        self.keep(&outcome).await;
+                        self.keep(*outcome);
                     }
                     self.forget_job().await;
                     self.say(AgentMessage::Done { run });
@@ -295,6 +295,15 @@ impl Daemon {
                 Effect::ChangeKey => self.change_key(),
             }
         }
+    }
+
+    /// Says where it stands. What it says from now on goes to who asked, and to nobody before.
+    fn introduce(&mut self, asks: oneshot::Sender<link::Standing>) {
+        let (running, (outbox, to_send)) = (self.session.running(), mpsc::unbounded_channel());
+        let mut holds = self.spool.waiting().unwrap_or_default();
+        holds.extend(running);
+        self.outbox = outbox;
+        let _ = asks.send(link::Standing { running, holds, outbox: to_send });
     }
 
     /// The connection may be gone; the next introduction says the same.
@@ -357,17 +366,12 @@ impl Daemon {
         }
     }
 
-    /// Onto the disk, and only if that fails straight home: a full disk must not cost the result.
-    async fn keep(&self, outcome: &Outcome) {
-        match self.spool.keep(outcome) {
-            Ok(()) => self.courier.wake(),
-            Err(fault) => {
-                let (run, spool) = (outcome.run, self.spool.folder().display());
-                tracing::error!(%run, %spool, %fault, "an outcome can't be spooled; sending it at once");
-                if let Err(fault) = self.courier.send(outcome.clone()).await {
-                    tracing::error!(%run, %fault, "an outcome is lost");
-                }
-            }
+    /// Onto the disk; where that can't be, it is kept in memory and sent from there: a full disk must not cost the result.
+    fn keep(&self, outcome: Outcome) {
+        let (run, spool) = (outcome.run, self.spool.folder().display());
+        if let Err(fault) = self.spool.keep(outcome) {
+            tracing::error!(%run, %spool, %fault, "an outcome can't be spooled; it is kept in memory until it can");
         }
+        self.courier.wake();
     }
 }

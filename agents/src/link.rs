@@ -1,12 +1,15 @@
 //! The connection to the server: dialled, kept, dialled again. Nothing listens on the agent.
+//!
+//! It lives on a thread of its own, and its signs of life come from there: whatever the agent's work does to the other
+//! threads, waiting for a disk say, it does not make the agent look dead.
 
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use tokio::{
     net::TcpStream,
-    sync::{mpsc, watch},
-    time::{Instant, sleep, timeout, timeout_at},
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, MissedTickBehavior, interval_at, sleep, timeout, timeout_at},
 };
 use tokio_tungstenite::{
     Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
@@ -20,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     client::{Client, with_way_out},
+    courier::Courier,
     series::live::{Live, Told},
-    spool::Spool,
     wire::{
         RunId,
         messages::{AgentMessage, Hello, ServerMessage},
@@ -33,14 +36,29 @@ type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// How long a server may take to answer an introduction.
 const ANSWER: Duration = Duration::from_secs(10);
+/// How long it may take until a server's machine answers at all. What is asked of a line that is cut is asked again ever
+/// more rarely, so it is better to dial anew.
+const DIALLING: Duration = Duration::from_secs(4);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Where an agent stands when it introduces itself: everything that it was told before is in it, and what it says after
+/// that comes through the outbox. So nothing is said twice, and nothing is left unsaid.
+#[derive(Debug)]
+pub struct Standing {
+    /// The run in work.
+    pub running: Option<RunId>,
+    /// That one, and those whose outcomes wait to be sent.
+    pub holds: Vec<RunId>,
+    /// What is said from now on.
+    pub outbox: mpsc::UnboundedReceiver<AgentMessage>,
+}
 
 /// What the daemon hears of its connection.
 #[derive(Debug)]
 pub enum Heard {
-    /// There is a new connection; what was said before it may not have been heard.
-    Connected,
+    /// A server is there: who are we?
+    Dialled(oneshot::Sender<Standing>),
     /// The server said something.
     Said(ServerMessage),
     /// The server does not want this agent; dialling again is no use.
@@ -54,8 +72,8 @@ pub struct Link {
     pub client: Client,
     /// What the agent is; what it holds is filled in at each connection.
     pub hello: Hello,
-    /// What waits to be sent home.
-    pub spool: Spool,
+    /// Brings outcomes home as soon as there is a server.
+    pub courier: Courier,
     /// The run in work.
     pub running: watch::Receiver<Option<RunId>>,
     /// What the run in work comes to.
@@ -63,29 +81,38 @@ pub struct Link {
 }
 
 impl Link {
-    /// Keeps connected until told to end. What is said while there is no connection is dropped: the next introduction
-    /// says where the agent stands.
-    pub async fn keep(
+    /// Keeps connected until told to end, on a thread of its own; the end of that is told. Fails where there can be no
+    /// more threads.
+    pub fn keep_apart(
         self,
-        mut outbox: mpsc::UnboundedReceiver<AgentMessage>,
         heard: mpsc::UnboundedSender<Heard>,
         end: CancellationToken,
-    ) {
+    ) -> std::io::Result<oneshot::Receiver<()>> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (over, ended) = oneshot::channel();
+        let live = move || {
+            runtime.block_on(self.keep(&heard, &end));
+            let _ = over.send(());
+        };
+        std::thread::Builder::new().name("link".to_owned()).spawn(live)?;
+        Ok(ended)
+    }
+
+    async fn keep(&self, heard: &mpsc::UnboundedSender<Heard>, end: &CancellationToken) {
         let mut pause = FIRST_PAUSE;
         let mut told = false;
         loop {
             let connected = tokio::select! {
                 () = end.cancelled() => return,
-                connected = self.dial() => connected,
+                connected = self.dial(heard) => connected,
             };
             match connected {
-                Ok((socket, heartbeat)) => {
+                Ok((socket, heartbeat, mut outbox)) => {
                     tracing::info!(server = %self.server(), "connected");
                     (pause, told) = (FIRST_PAUSE, false);
-                    while outbox.try_recv().is_ok() {}
-                    let _ = heard.send(Heard::Connected);
-                    let silence = heartbeat * 3;
-                    match converse(socket, silence, &mut outbox, &heard, &self.live, &end).await {
+                    self.courier.hurry();
+                    let own = (&self.running, &self.live);
+                    match converse(socket, heartbeat * 3, &mut outbox, heard, own, end).await {
                         Parting::Ours => return,
                         Parting::Theirs => tracing::info!(server = %self.server(), "the server ended the connection"),
                         Parting::Lost => tracing::warn!(server = %self.server(), "connection lost"),
@@ -112,17 +139,25 @@ impl Link {
         self.client.base()
     }
 
-    async fn dial(&self) -> Result<(Socket, Duration), NoLink> {
+    /// A connection, how often the server wants to hear, and what is to be said from now on.
+    async fn dial(
+        &self,
+        heard: &mpsc::UnboundedSender<Heard>,
+    ) -> Result<(Socket, Duration, mpsc::UnboundedReceiver<AgentMessage>), NoLink> {
         let request = self.request().map_err(|fault| NoLink::Unwanted(fault.to_string()))?;
         let connector = self.client.tls().map_or(Connector::Plain, Connector::Rustls);
         let dialled = connect_async_tls_with_config(request, None, true, Some(connector));
-        let dialled = timeout(ANSWER, dialled).await.map_err(|_| NoLink::Later("no answer".to_owned()))?;
+        let dialled = timeout(DIALLING, dialled).await.map_err(|_| NoLink::Later("no answer".to_owned()))?;
         let (mut socket, _) = dialled.map_err(|fault| self.no_link(&fault))?;
-        let hello = self.introduction();
+        let (asks, answer) = oneshot::channel();
+        let _ = heard.send(Heard::Dialled(asks));
+        let gone = |_| NoLink::Later("the agent ends".to_owned());
+        let Standing { running, holds, outbox } = answer.await.map_err(gone)?;
+        let hello = Hello { now_ms: now_ms(), running, holds, ..self.hello.clone() };
         say(&mut socket, &AgentMessage::Hello(Box::new(hello))).await.map_err(|fault| self.no_link(&fault))?;
         match timeout(ANSWER, hear(&mut socket)).await {
             Ok(Ok(ServerMessage::Welcome { heartbeat_ms, .. })) => {
-                Ok((socket, Duration::from_millis(heartbeat_ms.clamp(100, 60_000))))
+                Ok((socket, Duration::from_millis(heartbeat_ms.clamp(100, 60_000)), outbox))
             }
             Ok(Ok(ServerMessage::Refused { reason })) => Err(NoLink::Unwanted(reason)),
             _ => Err(NoLink::Later("the server closed the connection".to_owned())),
@@ -139,13 +174,6 @@ impl Link {
         key.set_sensitive(true);
         request.headers_mut().insert(header::AUTHORIZATION, key);
         Ok(request)
-    }
-
-    fn introduction(&self) -> Hello {
-        let running = *self.running.borrow();
-        let mut holds = self.spool.waiting().unwrap_or_default();
-        holds.extend(running);
-        Hello { now_ms: now_ms(), running, holds, ..self.hello.clone() }
     }
 
     fn no_link(&self, fault: &tungstenite::Error) -> NoLink {
@@ -186,15 +214,20 @@ async fn converse(
     silence: Duration,
     outbox: &mut mpsc::UnboundedReceiver<AgentMessage>,
     heard: &mpsc::UnboundedSender<Heard>,
-    live: &Live,
+    (running, live): (&watch::Receiver<Option<RunId>>, &Live),
     end: &CancellationToken,
 ) -> Parting {
+    // A little more often than the server expects it.
+    let beat = silence / 4;
+    let mut clock = interval_at(Instant::now() + beat, beat);
+    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // A server that was started anew knows nothing of what went before.
     let (mut told, mut news) = (Told::default(), live.listen());
     let mut silent_at = Instant::now() + silence;
     loop {
         let message = tokio::select! {
             biased;
+            _ = clock.tick() => AgentMessage::Heartbeat { running: *running.borrow() },
             // The daemon is gone before it says that it is: nobody has anything to say any more.
             said = outbox.recv() => match said {
                 Some(message) => message,
@@ -269,7 +302,8 @@ mod tests {
 
     async fn parting(socket: Socket, silence: Duration, end: &CancellationToken) -> Parting {
         let (_kept, mut outbox) = mpsc::unbounded_channel();
-        converse(socket, silence, &mut outbox, &mpsc::unbounded_channel().0, &Live::default(), end).await
+        let (own, heard) = ((&watch::channel(None).1, &Live::default()), mpsc::unbounded_channel().0);
+        converse(socket, silence, &mut outbox, &heard, own, end).await
     }
 
     #[tokio::test]
@@ -279,8 +313,8 @@ mod tests {
         // As the daemon does: it drops its end before it tells the link to end.
         drop(outbox);
         let end = CancellationToken::new();
-        let heard = mpsc::unbounded_channel().0;
-        assert_eq!(converse(ours, LONG, &mut to_send, &heard, &Live::default(), &end).await, Parting::Ours);
+        let (own, heard) = ((&watch::channel(None).1, &Live::default()), mpsc::unbounded_channel().0);
+        assert_eq!(converse(ours, LONG, &mut to_send, &heard, own, &end).await, Parting::Ours);
         assert!(matches!(theirs.next().await, Some(Ok(Message::Close(_)))));
 
         let (ours, mut theirs) = connection().await;
@@ -317,11 +351,82 @@ mod tests {
                 end.cancel();
                 serde_json::from_str::<AgentMessage>(&text).expect("a message")
             };
-            let (_, told) = tokio::join!(converse(ours, LONG, &mut outbox, &heard, &live, &end), told);
+            let own = (&watch::channel(None).1, &live);
+            let (_, told) = tokio::join!(converse(ours, LONG, &mut outbox, &heard, own, &end), told);
             let AgentMessage::Series(portion) = told else { panic!("{told:?}") };
             assert_eq!((portion.seconds_after_ms, portion.usage_after_ms), (0, i32::MAX));
             let seconds = portion.points.unpack().expect("our own").measured.expect("a stretch").seconds;
             assert_eq!(seconds.iter().map(|second| second.iterations).collect::<Vec<_>>(), [7]);
         }
+    }
+
+    /// A server on a thread of its own, which says when it has heard signs of life, and how many it wants a second.
+    fn listening(heartbeat: Duration) -> (reqwest::Url, std::sync::mpsc::Receiver<Instant>) {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let url = format!("http://{}/", listener.local_addr().expect("bound")).parse().expect("an address");
+        let (heard, signs) = std::sync::mpsc::channel();
+        let serve = async move {
+            listener.set_nonblocking(true).expect("set");
+            let (stream, _) = TcpListener::from_std(listener).expect("a listener").accept().await.expect("a guest");
+            let mut socket = accept_async(stream).await.expect("a handshake");
+            socket.next().await.expect("a hello").expect("a message");
+            let heartbeat_ms = heartbeat.as_millis().try_into().expect("small");
+            let welcome = ServerMessage::Welcome { protocol: 4, name: "rack".to_owned(), heartbeat_ms };
+            let mut clock = tokio::time::interval(heartbeat);
+            let mut text = serde_json::to_string(&welcome).expect("JSON");
+            loop {
+                socket.send(Message::text(text)).await.expect("said");
+                text = serde_json::to_string(&ServerMessage::Heartbeat).expect("JSON");
+                while let Ok(Some(Ok(_))) = timeout_at(clock.tick().await + heartbeat, socket.next()).await {
+                    if heard.send(Instant::now()).is_err() {
+                        return;
+                    }
+                }
+            }
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        std::thread::spawn(move || runtime.block_on(serve));
+        (url, signs)
+    }
+
+    #[test]
+    fn signs_of_life_do_not_wait_for_the_agents_work_nor_for_a_core() {
+        const LONGEST: Duration = Duration::from_secs(5);
+        let heartbeat = Duration::from_millis(200);
+        let (url, signs) = listening(heartbeat);
+        let folder = tempfile::tempdir().expect("a folder");
+        let client = Client::new(&url, Some("bba_key".to_owned())).expect("a client");
+        let spool = crate::spool::Spool::open(folder.path()).expect("a spool");
+        let (courier, running) = (Courier::new(client.clone(), spool), watch::channel(None).1);
+        let link = Link { client, hello: crate::wire::messages::tests::hello(), courier, running, live: Live::default() };
+        let (hear, mut heard) = mpsc::unbounded_channel();
+        let end = CancellationToken::new();
+        link.keep_apart(hear, end.clone()).expect("a thread");
+        let Some(Heard::Dialled(asks)) = heard.blocking_recv() else { panic!("it dials first") };
+        // From now on the agent itself does nothing any more: its work has taken all threads and all cores.
+        let (_kept, outbox) = mpsc::unbounded_channel();
+        asks.send(Standing { running: None, holds: Vec::new(), outbox }).expect("it waits");
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        let busy = end.clone();
+        let burners: Vec<_> = (0..cores * 4)
+            .map(|_| (busy.clone(), 0_u64))
+            .map(|(busy, mut count)| {
+                std::thread::spawn(move || {
+                    while !busy.is_cancelled() {
+                        count = std::hint::black_box(count.wrapping_mul(31).wrapping_add(7));
+                    }
+                })
+            })
+            .collect();
+        let begun = Instant::now();
+        let (mut last, mut longest, mut count) = (begun, Duration::ZERO, 0);
+        while begun.elapsed() < Duration::from_secs(3) {
+            let at = signs.recv_timeout(LONGEST).expect("a sign of life within the silence that is allowed");
+            (longest, last, count) = (longest.max(at - last), at, count + 1);
+        }
+        end.cancel();
+        burners.into_iter().for_each(|burner| burner.join().expect("an end"));
+        println!("{} busy threads on {cores} cores: {count} signs of life in 3 s, the longest silence {longest:?}", cores * 4);
+        assert!(longest < LONGEST);
     }
 }

@@ -37,8 +37,6 @@ pub enum Input {
     Over(RunId),
     /// The script that was looked at has been, and nothing of that is left behind.
     Inspected(Uuid, Finding),
-    /// It is time for a sign of life.
-    Beat,
     /// The agent is asked to end.
     Shutdown,
 }
@@ -135,7 +133,6 @@ impl Session {
             Input::Server(ServerMessage::ChangeKey) => vec![Effect::ChangeKey],
             Input::Server(_) | Input::Phase(..) | Input::At(..) | Input::Inspected(..) => Vec::new(),
             Input::Over(run) => self.over(run),
-            Input::Beat => vec![Effect::Send(AgentMessage::Heartbeat { running: self.running() })],
             Input::Shutdown => self.shutdown(),
         }
     }

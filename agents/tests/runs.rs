@@ -480,9 +480,16 @@ async fn cancelling_ends_a_run_in_every_phase() {
     bench.offer("good", "");
     bench.offer("stubborn", "");
     bench.offer("deaf", "timeout_s = 600");
-    let cases = [("deaf", Phase::Preparing), ("stubborn", Phase::WarmingUp), ("good", Phase::Measuring)];
+    bench.offer("exhausted", "");
+    let cases = [
+        ("deaf", Phase::Preparing),
+        ("stubborn", Phase::WarmingUp),
+        ("good", Phase::Measuring),
+        ("exhausted", Phase::Collecting),
+    ];
     for (target, at) in cases {
-        let mut job = Job { load: vus(1, 600_000), ..job(target) };
+        let length_ms = if at == Phase::Collecting { 1_000 } else { 600_000 };
+        let mut job = Job { load: vus(1, length_ms), ..job(target) };
         if at == Phase::WarmingUp {
             job.warm_up_ms = 600_000;
         }

@@ -2,11 +2,12 @@
 //! machine under them is never the same twice. Prints the rows of the README's table.
 //!
 //! usage: brewbench-bench FOLDER-OF-MANIFESTS | brewbench-bench history | brewbench-bench live FOLDER-OF-MANIFESTS |
-//! brewbench-bench aa FOLDER-OF-MANIFESTS
+//! brewbench-bench aa FOLDER-OF-MANIFESTS | brewbench-bench chaos FOLDER-OF-MANIFESTS
 
 mod aa;
 mod agent;
 mod apart;
+mod chaos;
 mod history;
 mod ingest;
 mod live;
@@ -37,6 +38,12 @@ async fn main() -> anyhow::Result<()> {
     }
     if manifests.as_os_str() == agent::APART {
         return agent::work_apart(std::env::args_os().skip(2)).await;
+    }
+    if manifests.as_os_str() == chaos::ASKED {
+        return chaos::asked(std::env::args_os().skip(2)).await;
+    }
+    if manifests.as_os_str() == chaos::CUTS {
+        return chaos::cuts_apart(std::env::args_os().skip(2)).await;
     }
     if manifests.as_os_str() == aa::ASKED {
         return aa::asked(std::env::args_os().skip(2)).await;

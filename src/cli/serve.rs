@@ -1,13 +1,13 @@
 //! `brewbench serve`
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use brewbench_agent::daemon;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::agent::Tools;
+use super::{agent::Tools, duration};
 use crate::{config::Config, logs::Log, networks::Networks, owner, server::Server, signal, tls::CertificateFiles};
 
 /// Starts the server.
@@ -39,11 +39,25 @@ pub struct Serve {
     /// The largest summary that is taken, in bytes
     #[arg(long, default_value_t = 16 * 1024 * 1024)]
     max_summary_bytes: usize,
+    /// An agent that has said nothing for so long counts as gone
+    #[arg(long, value_name = "DURATION", env = "BREWBENCH_AGENT_SILENCE", default_value = "5s", value_parser = silence)]
+    agent_silence: Duration,
+    /// The run of an agent that has said nothing for so long is given up, and done again if its plan allows
+    #[arg(long, value_name = "DURATION", env = "BREWBENCH_LEASE", default_value = "15s", value_parser = silence)]
+    lease: Duration,
     /// Run an agent in the same process, called `local`
     #[arg(long)]
     local_agent: bool,
     #[command(flatten)]
     tools: Tools,
+}
+
+/// How long somebody may be silent: less than a second would be taken for granted by nobody's network.
+fn silence(text: &str) -> Result<Duration, String> {
+    let seconds = duration::seconds(text)?;
+    let silence = Duration::try_from_secs_f64(seconds).map_err(|_| "write it as 5s or 2m".to_owned())?;
+    let allowed = Duration::from_secs(1)..=Duration::from_hours(24);
+    if allowed.contains(&silence) { Ok(silence) } else { Err("it must be from 1s to 24h".to_owned()) }
 }
 
 impl Serve {
@@ -63,11 +77,13 @@ impl Serve {
             tls_key,
             log: _,
             max_summary_bytes,
+            agent_silence: silence,
+            lease,
             local_agent,
             tools,
         } = self;
         let tls = tls_cert.zip(tls_key).map(|(chain, key)| CertificateFiles { chain, key });
-        let config = Config { public_url, max_summary_bytes, proxies, tls, ..Config::new(listen, data) };
+        let config = Config { public_url, max_summary_bytes, silence, lease, proxies, tls, ..Config::new(listen, data) };
         let end = signal::end();
         let server = Server::start(config, CancellationToken::new()).await?;
         eprintln!("brewbench listens on {}, open {}", server.address, server.state.public_url);

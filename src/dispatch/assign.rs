@@ -7,7 +7,6 @@ use brewbench_agent::{
     wire::{
         RunId,
         job::{Job, Role, Scenario, Segment, Size},
-        messages::ServerMessage,
         now_ms,
     },
 };
@@ -15,6 +14,7 @@ use brewbench_agent::{
 use super::{
     homes::Homes,
     lease_end,
+    together::give_up,
     queue::why::{At, Needs, Reason, generators_lack, lack},
     tell,
 };
@@ -103,7 +103,7 @@ struct Crew {
 }
 
 impl Crew {
-    /// Gives the run to all of them; false if somebody was faster.
+    /// Gives the run to all of them; false if somebody was faster, or one of them has gone meanwhile.
     async fn begin(&self, state: &AppState, presence: &Presence, run: &QueuedRun) -> Result<bool> {
         let Self { host: (name, agent), generators } = self;
         let names: Vec<String> = generators.iter().map(|(name, _)| name.clone()).collect();
@@ -113,18 +113,27 @@ impl Crew {
             return Ok(false);
         }
         let of = u32::try_from(names.len()).unwrap_or(u32::MAX);
-        let part = |role| Job { role, ..job.clone() };
-        let begin = |name: &str, agent: &Connected, role| {
-            presence.set_busy(name, agent.connection, Some(job.run));
-            // If the socket has just closed, the agent's leaving gives the run back.
-            let _ = agent.outbox.send(ServerMessage::Start(Box::new(part(role))));
+        let begin = |(name, agent): &(String, Connected), role| {
+            presence.start(name, agent.connection, Job { role, ..job.clone() })
         };
-        begin(name, agent, if names.is_empty() { Role::Alone } else { Role::Host });
-        for (index, (name, agent)) in (0..).zip(generators) {
-            begin(name, agent, Role::Generator(Segment { index, of }));
-        }
+        let parts = (0..).zip(generators);
+        let has_begun = if generators.is_empty() {
+            let has_begun = presence.start(name, agent.connection, job.clone());
+            if !has_begun {
+                // Its next connection may have begun before the lease, and would never hear of it.
+                leases::give_back(&state.db.write, &run.id, name, now_ms()).await?;
+            }
+            has_begun
+        } else {
+            let has_begun = begin(&self.host, Role::Host)
+                && parts.into_iter().all(|(index, part)| begin(part, Role::Generator(Segment { index, of })));
+            if !has_begun {
+                give_up(state, &run.id, "one of its agents has gone just as it began").await?;
+            }
+            has_begun
+        };
         tell(state, &HeldRun { id: run.id.clone(), experiment_id: run.experiment_id.clone() });
-        Ok(true)
+        Ok(has_begun)
     }
 }
 

@@ -4,7 +4,7 @@
 //! belongs to one process at a time: if another one comes with it, and the one that is connected gives a sign of life,
 //! the other is refused, with a sentence, and nothing that the first does is touched.
 
-use std::{collections::HashSet, str::FromStr, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
 use axum::{
     Extension,
@@ -21,13 +21,13 @@ use brewbench_agent::wire::{
 };
 use tokio::{
     sync::{mpsc, watch as signs},
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, MissedTickBehavior, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    HEARTBEAT, lease_end, lose, prolong, tell,
+    heartbeat, lease_end, lose, prolong, tell,
     together::{Meetings, Together, give_up},
     watch,
 };
@@ -37,10 +37,13 @@ use crate::{
     fleet::{self, Connected, Presence, Standing, api::AgentCaller},
     runs::queries::{
         crew::{self, HeldPart},
-        leases::{self, HeldRun},
+        leases::{self, Advance, HeldRun},
     },
     state::AppState,
 };
+
+#[cfg(test)]
+mod simulation;
 
 /// How long an agent may take to introduce itself.
 const INTRODUCTION: Duration = Duration::from_secs(10);
@@ -78,7 +81,7 @@ async fn converse(
         return Ok(());
     }
     if let Some(other) = presence.rival(name, hello.life)
-        && is_alive(&other).await
+        && is_alive(&other, state.config.silence).await
     {
         let reason = format!(
             "another process is connected with this agent's key, on {}: end one of them, or give this one a key of its \
@@ -89,44 +92,18 @@ async fn converse(
         say(&mut socket, &ServerMessage::Refused { reason }).await;
         return Ok(());
     }
-    let now = now_ms();
-    fleet::queries::keep_hello(&state.db.write, name, &hello, now).await?;
-    catalog::queries::keep_targets(&state.db.write, &hello.targets, now).await?;
-    let (outbox, inbox) = mpsc::unbounded_channel();
-    let (connection, close) = (Uuid::new_v4(), state.shutdown.child_token());
-    let busy = take_stock(state, name, &hello, &outbox).await?;
-    let (heard, ears) = signs::channel(());
-    let agent = Connected {
-        // Unknown or revoked since it proved who it is: it gets nothing, and will be told.
-        standing: fleet::queries::standing(&state.db.read, name).await?.unwrap_or(Standing::Disabled),
-        ears,
-        connection,
-        clock_offset_ms: hello.now_ms - now,
-        hello: *hello,
-        busy,
-        inspecting: None,
-        declined: HashSet::new(),
-        outbox,
-        close: close.clone(),
-    };
-    tracing::info!(agent = name, k6 = agent.hello.k6_version, "agent connected");
-    presence.enter(name, agent);
-    let visit = Visit { name, connection, state, presence, meetings, heard };
+    let (visit, inbox, close) = Visit::enter(name, *hello, state, presence, meetings).await?;
     let done = visit.stay(socket, inbox, close).await;
-    presence.leave(name, connection);
-    state.events.agents_changed();
-    fleet::queries::seen(&state.db.write, name, now_ms()).await?;
-    tracing::info!(agent = name, "agent gone");
-    give_up_of_who_was_cut_off(state, name).await?;
+    visit.leave().await?;
     done
 }
 
 /// Whether a connection's other side says something before it counts as silent.
-async fn is_alive(other: &Connected) -> bool {
+async fn is_alive(other: &Connected, silence: Duration) -> bool {
     let mut ears = other.ears.clone();
     ears.mark_unchanged();
     // An error: the connection has just ended.
-    matches!(timeout(HEARTBEAT * 3, ears.changed()).await, Ok(Ok(())))
+    matches!(timeout(silence, ears.changed()).await, Ok(Ok(())))
 }
 
 /// Nobody waits for an agent that was disabled, revoked or forgotten.
@@ -145,18 +122,24 @@ async fn give_up_of_who_was_cut_off(state: &AppState, name: &str) -> Result<()> 
     Ok(())
 }
 
-/// Compares our books with what an agent says that it holds: what it no longer holds is lost at once, and what we have
-/// given up meanwhile is stopped there.
+/// Compares our books with what an agent says that it holds: what it no longer holds is lost at once; what was given up
+/// meanwhile is its own again as long as nobody has begun to measure it anew, and else is stopped there.
 async fn take_stock(
     state: &AppState,
     name: &str,
     hello: &Hello,
     outbox: &mpsc::UnboundedSender<ServerMessage>,
 ) -> Result<Option<RunId>> {
+    let holds: HashSet<String> = hello.holds.iter().map(RunId::to_string).collect();
+    for run in leases::lost_by(&state.db.read, name, &holds).await? {
+        if leases::revive(&state.db.write, &run.id, name, now_ms(), lease_end(state)).await? {
+            tracing::info!(run = run.id, agent = name, "a lost run is there again");
+            tell(state, &run);
+        }
+    }
     let held = leases::held_by(&state.db.read, name).await?;
     for run in &held {
-        let still = RunId::from_str(&run.id).is_ok_and(|id| hello.holds.contains(&id));
-        if still {
+        if holds.contains(&run.id) {
             leases::prolong(&state.db.write, &run.id, name, lease_end(state)).await?;
         } else {
             lose(state, run, "its agent was started anew and no longer holds it").await?;
@@ -164,7 +147,7 @@ async fn take_stock(
     }
     let parts = crew::held_by(&state.db.read, name).await?;
     for HeldPart { run, agent } in &parts {
-        if RunId::from_str(run).is_ok_and(|id| hello.holds.contains(&id)) {
+        if holds.contains(run) {
             crew::prolong(&state.db.write, run, name, lease_end(state)).await?;
         } else {
             give_up(state, run, &format!("{agent}, which made load, was started anew")).await?;
@@ -189,7 +172,50 @@ struct Visit<'a> {
     heard: signs::Sender<()>,
 }
 
-impl Visit<'_> {
+impl<'a> Visit<'a> {
+    /// From now on it is connected: what it is told goes through the inbox, and it goes when it is told to close.
+    async fn enter(
+        name: &'a str,
+        hello: Hello,
+        state: &'a AppState,
+        presence: &'a Presence,
+        meetings: &'a Meetings,
+    ) -> Result<(Self, mpsc::UnboundedReceiver<ServerMessage>, CancellationToken)> {
+        let now = now_ms();
+        fleet::queries::keep_hello(&state.db.write, name, &hello, now).await?;
+        catalog::queries::keep_targets(&state.db.write, &hello.targets, now).await?;
+        let (outbox, inbox) = mpsc::unbounded_channel();
+        let (connection, close) = (Uuid::new_v4(), state.shutdown.child_token());
+        let busy = take_stock(state, name, &hello, &outbox).await?;
+        let (heard, ears) = signs::channel(());
+        let agent = Connected {
+            // Unknown or revoked since it proved who it is: it gets nothing, and will be told.
+            standing: fleet::queries::standing(&state.db.read, name).await?.unwrap_or(Standing::Disabled),
+            ears,
+            connection,
+            clock_offset_ms: hello.now_ms - now,
+            hello,
+            busy,
+            inspecting: None,
+            declined: HashSet::new(),
+            outbox,
+            close: close.clone(),
+        };
+        tracing::info!(agent = name, k6 = agent.hello.k6_version, "agent connected");
+        presence.enter(name, agent);
+        Ok((Self { name, connection, state, presence, meetings, heard }, inbox, close))
+    }
+
+    /// It is gone, unless it has connected anew meanwhile.
+    async fn leave(&self) -> Result<()> {
+        let Self { name, connection, state, presence, .. } = *self;
+        presence.leave(name, connection);
+        state.events.agents_changed();
+        fleet::queries::seen(&state.db.write, name, now_ms()).await?;
+        tracing::info!(agent = name, "agent gone");
+        give_up_of_who_was_cut_off(state, name).await
+    }
+
     async fn stay(
         &self,
         mut socket: WebSocket,
@@ -205,7 +231,7 @@ impl Visit<'_> {
         state.events.agents_changed();
         state.work.notify_one();
         // Only now, so that who was welcomed is on every page. Jobs wait in the inbox meanwhile.
-        let heartbeat_ms = u64::try_from(HEARTBEAT.as_millis()).unwrap_or(u64::MAX);
+        let heartbeat_ms = u64::try_from(heartbeat(state).as_millis()).unwrap_or(u64::MAX);
         say(&mut socket, &ServerMessage::Welcome { protocol: PROTOCOL, name: name.to_owned(), heartbeat_ms }).await;
         if fleet::queries::wants_key_change(&state.db.read, name).await? {
             say(&mut socket, &ServerMessage::ChangeKey).await;
@@ -219,10 +245,12 @@ impl Visit<'_> {
         mut inbox: mpsc::UnboundedReceiver<ServerMessage>,
         close: CancellationToken,
     ) -> Result<()> {
-        let mut clock = tokio::time::interval(HEARTBEAT);
-        let mut silent_at = Instant::now() + HEARTBEAT * 3;
+        let mut clock = tokio::time::interval(heartbeat(self.state));
+        clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let silence = self.state.config.silence;
+        let mut silent_at = Instant::now() + silence;
         loop {
-            tokio::select! {
+            let message = tokio::select! {
                 () = close.cancelled() => {
                     while let Ok(message) = inbox.try_recv() {
                         say(&mut socket, &message).await;
@@ -234,14 +262,19 @@ impl Visit<'_> {
                 }
                 message = timeout_at(silent_at, hear(&mut socket)) => match message {
                     Ok(Some(message)) => {
-                        silent_at = Instant::now() + HEARTBEAT * 3;
+                        silent_at = Instant::now() + silence;
                         self.heard.send_replace(());
                         self.take(message).await?;
+                        continue;
                     }
                     Ok(None) | Err(_) => return Ok(()),
                 },
-                Some(message) = inbox.recv() => say(&mut socket, &message).await,
-                _ = clock.tick() => say(&mut socket, &ServerMessage::Heartbeat).await,
+                Some(message) = inbox.recv() => message,
+                _ = clock.tick() => ServerMessage::Heartbeat,
+            };
+            // Who takes nothing is as gone as who says nothing.
+            if timeout(silence, say(&mut socket, &message)).await.is_err() {
+                return Ok(());
             }
         }
     }
@@ -251,8 +284,11 @@ impl Visit<'_> {
             AgentMessage::Hello(_) => {}
             AgentMessage::Heartbeat { running } => {
                 // What it holds apart from its work are results on their way: those are its own until they arrive.
-                if let Some(run) = running {
-                    prolong(self.state, &run.to_string(), self.name).await?;
+                if let Some(run) = running
+                    && !prolong(self.state, &run.to_string(), self.name).await?
+                {
+                    // It ended here while nobody could tell the agent, or is none of its own.
+                    self.presence.send(self.name, ServerMessage::Cancel { run });
                 }
             }
             AgentMessage::Phase { run, phase } => {
@@ -263,7 +299,7 @@ impl Visit<'_> {
             AgentMessage::Series(portion) => watch::take(self.state, self.name, &portion).await?,
             AgentMessage::Done { run } => {
                 prolong(self.state, &run.to_string(), self.name).await?;
-                self.presence.set_busy(self.name, self.connection, None);
+                self.presence.done(self.name, self.connection, run);
                 self.state.work.notify_one();
             }
             AgentMessage::At { run, gate, base_url } => self.together().arrive(self.name, run, gate, base_url).await?,
@@ -281,11 +317,11 @@ impl Visit<'_> {
 
     async fn advance(&self, run: RunId, phase: Phase) -> Result<()> {
         let id = run.to_string();
-        let moved = leases::advance(&self.state.db.write, &id, self.name, phase.as_str(), now_ms()).await?;
-        if moved {
-            self.tell(&id).await?;
-        } else {
-            self.presence.send(self.name, ServerMessage::Cancel { run });
+        match leases::advance(&self.state.db.write, &id, self.name, phase, now_ms()).await? {
+            Advance::Moved => self.tell(&id).await?,
+            // Said in an earlier connection, and heard after what was said in this one.
+            Advance::Behind => {}
+            Advance::NotHeld => drop(self.presence.send(self.name, ServerMessage::Cancel { run })),
         }
         Ok(())
     }

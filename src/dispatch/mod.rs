@@ -15,6 +15,7 @@ pub mod homes;
 pub mod meeting;
 pub mod queue;
 pub mod rename;
+mod silence;
 pub mod together;
 pub mod watch;
 
@@ -37,9 +38,6 @@ use crate::{
     },
     state::{AppState, RunChanged},
 };
-
-/// How often both sides of the agents' channel say that they are alive.
-pub const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// The agents' channel and the way home of results.
 pub fn api(presence: Presence, meetings: Meetings, max_summary_bytes: usize) -> OpenApiRouter<AppState> {
@@ -74,13 +72,13 @@ pub async fn work(state: AppState, presence: Presence, meetings: Meetings) {
     }
     let mut clock = tokio::time::interval(Duration::from_secs(1));
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut events = state.events.listen();
+    let (mut events, mut look) = (state.events.listen(), silence::Look::now());
     loop {
         let done = tokio::select! {
             () = state.shutdown.cancelled() => return,
             () = state.work.notified() => assign::assign(&state, &presence).await,
             event = events.recv() => hear(&state, &presence, &meetings, event.ok()).await,
-            _ = clock.tick() => give_up_expired(&state).await,
+            _ = clock.tick() => look.again(&state).await,
         };
         if let Err(fault) = done {
             tracing::error!(%fault, "dispatch");
@@ -88,17 +86,22 @@ pub async fn work(state: AppState, presence: Presence, meetings: Meetings) {
     }
 }
 
+/// How often both sides of the agents' channel say that they are alive: three missed ones are silence.
+fn heartbeat(state: &AppState) -> Duration {
+    state.config.silence / 3
+}
+
+/// Nobody can be blamed for silence until now.
 async fn prolong_all(state: &AppState) -> Result<()> {
     leases::prolong_all(&state.db.write, lease_end(state)).await?;
     Ok(crew::prolong_all(&state.db.write, lease_end(state)).await?)
 }
 
-/// An agent works on this: prolongs what it has of it.
-async fn prolong(state: &AppState, run: &str, agent: &str) -> Result<()> {
-    if !leases::prolong(&state.db.write, run, agent, lease_end(state)).await? {
-        crew::prolong(&state.db.write, run, agent, lease_end(state)).await?;
-    }
-    Ok(())
+/// An agent works on this: prolongs what it has of it; false if it has nothing of it by our books.
+async fn prolong(state: &AppState, run: &str, agent: &str) -> Result<bool> {
+    let expires = lease_end(state);
+    Ok(leases::prolong(&state.db.write, run, agent, expires).await?
+        || crew::prolong(&state.db.write, run, agent, expires).await?)
 }
 
 fn lease_end(state: &AppState) -> i64 {

@@ -7,7 +7,7 @@ use std::{
 
 use brewbench_agent::wire::{
     RunId,
-    job::Scenario,
+    job::{Job, Scenario},
     messages::{Finding, Hello, ServerMessage},
 };
 use tokio::sync::{mpsc, oneshot, watch};
@@ -154,17 +154,31 @@ impl Presence {
         self.waiting().retain(|(_, of, _)| *of != connection);
     }
 
-    /// Notes what an agent works on, unless it has connected anew meanwhile.
-    pub fn set_busy(&self, name: &str, connection: Uuid, busy: Option<RunId>) {
-        if let Some(connected) = self.all().get_mut(name).filter(|connected| connected.connection == connection) {
-            connected.busy = busy;
+    /// Gives a run to an agent, which is busy from now on; false if it has gone or connected anew meanwhile.
+    pub fn start(&self, name: &str, connection: Uuid, job: Job) -> bool {
+        let mut all = self.all();
+        let Some(connected) = all.get_mut(name).filter(|connected| connected.connection == connection) else {
+            return false;
+        };
+        connected.busy = Some(job.run);
+        // If the socket has just closed, the agent will say at its next connection that it does not hold the run.
+        let _ = connected.outbox.send(ServerMessage::Start(Box::new(job)));
+        true
+    }
+
+    /// Notes that an agent is done with a run: it is free for others, unless it works on another one already.
+    pub fn done(&self, name: &str, connection: Uuid, run: RunId) {
+        if let Some(connected) = self.all().get_mut(name).filter(|connected| connected.connection == connection)
+            && connected.busy == Some(run)
+        {
+            connected.busy = None;
         }
     }
 
-    /// Notes that an agent would not take a run; it is free for others.
+    /// Notes that an agent would not take a run; it gets others, and this one not in this connection.
     pub fn decline(&self, name: &str, connection: Uuid, run: RunId) {
+        self.done(name, connection, run);
         if let Some(connected) = self.all().get_mut(name).filter(|connected| connected.connection == connection) {
-            connected.busy = None;
             connected.declined.insert(run);
         }
     }

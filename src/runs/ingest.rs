@@ -3,7 +3,8 @@
 //! **The rule for results.** A run takes the first whole result that arrives for it from the agent that it was given to.
 //! A result that comes twice, or after the run was cancelled, is acknowledged (so that the agent can forget it) and
 //! changes nothing. A result for a run that was given up as lost still counts as long as nobody has begun to measure the
-//! cell again: the run then takes it and its place-holder leaves the queue. Otherwise the new measurement counts.
+//! cell again: the run then takes it and its place-holder leaves the queue. Otherwise the new measurement counts. What an
+//! agent stopped is no result: where nobody cancelled the run, it is lost.
 
 use std::{collections::BTreeMap, str::FromStr};
 
@@ -90,6 +91,9 @@ pub async fn settle(db: &Db, agent: &str, outcome: &Outcome) -> Result<Settled> 
         Phase::Finished | Phase::Failed => return Ok(Settled::dropped("there is a result already")),
         Phase::Cancelled => return Ok(Settled::dropped("the run was cancelled")),
         Phase::Queued => return Ok(Settled::dropped("the run was given back to the queue")),
+        Phase::Lost if outcome.ended == Ended::Cancelled => {
+            return Ok(Settled::dropped("the run was given up, and its agent stopped it"));
+        }
         Phase::Lost => match leases::retry_of(&mut transaction, &id).await? {
             None => {}
             Some((retry, phase)) if phase == Phase::Queued.as_str() => {
@@ -172,7 +176,8 @@ impl End {
         match &outcome.ended {
             Ended::Finished => Self::finished(outcome, asked, evidence, series),
             Ended::Failed { reason, .. } => Self::without_figures(Phase::Failed, reason.clone()),
-            Ended::Cancelled => Self::without_figures(Phase::Cancelled, "cancelled on the agent".to_owned()),
+            // Nobody cancelled it here, or the run would have ended: it was given up meanwhile, and then taken up again.
+            Ended::Cancelled => Self::without_figures(Phase::Lost, "its agent stopped it".to_owned()),
         }
     }
 

@@ -34,6 +34,7 @@ mod routes;
 mod runs;
 mod series;
 mod shares;
+mod survive;
 mod sweeps;
 mod tidy;
 mod tls;

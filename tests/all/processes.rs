@@ -239,13 +239,13 @@ pub async fn until<T>(program: &Running, what: &str, mut look: impl AsyncFnMut()
 }
 
 /// The mark of the agent with a state folder.
-fn agent_of(state: &Path) -> String {
+pub fn agent_of(state: &Path) -> String {
     let state = state.canonicalize().expect("a state folder");
     hex(&Sha256::digest(state.as_os_str().as_encoded_bytes())[..6])
 }
 
 /// Processes that an agent started and that are still there.
-fn processes_of(agent: &str) -> Vec<String> {
+pub fn processes_of(agent: &str) -> Vec<String> {
     let mark = format!("{AGENT_MARK}={agent}");
     let marked = |folder: &PathBuf| {
         let environment = fs::read(folder.join("environ")).unwrap_or_default();
@@ -278,7 +278,7 @@ fn groups_of(agent: &str) -> Vec<PathBuf> {
 
 /// Nothing of the agent with a state folder is left: no process, no group, no folder of a run.
 #[track_caller]
-fn assert_clean(state: &Path) {
+pub fn assert_clean(state: &Path) {
     let agent = agent_of(state);
     assert_eq!(processes_of(&agent), Vec::<String>::new());
     assert_eq!(groups_of(&agent), Vec::<PathBuf>::new());
@@ -343,7 +343,7 @@ async fn agent(app: &App, key: &str, state: &Path, tools: &Tools) -> Running {
 }
 
 /// The same with more arguments.
-async fn agent_told(app: &App, key: &str, state: &Path, tools: &Tools, more: &[&OsStr]) -> Running {
+pub async fn agent_told(app: &App, key: &str, state: &Path, tools: &Tools, more: &[&OsStr]) -> Running {
     let mut command = brewbench(&["agent", "--server", app.url.as_str(), "--key", key]);
     command.arg("--state").arg(state).arg("--k6").arg(&tools.k6).args(more);
     let agent = Running::start(command);

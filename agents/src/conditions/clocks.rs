@@ -17,6 +17,12 @@ impl Clocks {
         Self { unix_ms: now_ms(), counted: Instant::now() }
     }
 
+    /// The same moment on a clock that was set by so much.
+    #[must_use]
+    pub fn set_by(self, ms: i64) -> Self {
+        Self { unix_ms: self.unix_ms.saturating_add(ms), ..self }
+    }
+
     /// By how much the clock was set since an earlier moment, milliseconds; negative if back. A machine that slept
     /// meanwhile counts as one whose clock was set forward: its time went on and nothing was measured. One more or less
     /// is rounding.

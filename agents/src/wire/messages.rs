@@ -226,7 +226,7 @@ pub struct TargetOffer {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(&serde_json::from_str::<T>(&text).expect("read"), message, "{text}");
     }
 
-    fn hello() -> Hello {
+    pub(crate) fn hello() -> Hello {
         Hello {
             protocol: super::super::PROTOCOL,
             version: "0.1.0".to_owned(),

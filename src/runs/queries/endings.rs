@@ -9,7 +9,7 @@ use crate::runs::{Reason, Verdict, verdict::Limits};
 /// What a result says of a run, besides blobs.
 #[derive(Clone, Debug)]
 pub struct Ending<'a> {
-    /// `finished` or `failed` (or `cancelled` by the agent's owner).
+    /// `finished`, `failed` or, where its agent stopped it, `lost`.
     pub phase: Phase,
     /// Why it failed.
     pub error: Option<&'a str>,

@@ -1,5 +1,8 @@
 //! SQL of handing runs out and of what becomes of them when their agent falls silent.
 
+use std::collections::HashSet;
+
+use brewbench_agent::wire::Phase;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use super::{crew, enter};
@@ -203,29 +206,40 @@ pub async fn give_back(pool: &SqlitePool, id: &str, agent: &str, now: i64) -> sq
     Ok(done.rows_affected() > 0)
 }
 
-/// Moves a run on to a later phase of its work; false if it is not this agent's or has ended.
-pub async fn advance(pool: &SqlitePool, id: &str, agent: &str, phase: &str, now: i64) -> sqlx::Result<bool> {
-    let mut transaction = pool.begin().await?;
-    let done = sqlx::query!(
-        "update run set phase = ?3, phase_at = ?4
-         where id = ?1 and agent = ?2 and phase in ('leased', 'preparing', 'warming_up', 'measuring', 'collecting')",
-        id,
-        agent,
-        phase,
-        now
-    )
-    .execute(&mut *transaction)
-    .await?
-    .rows_affected()
-        > 0;
-    if done {
-        enter(&mut transaction, id, phase, now).await?;
-    }
-    transaction.commit().await?;
-    Ok(done)
+/// What became of a run's next phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advance {
+    /// It is in it.
+    Moved,
+    /// It is in a later one: phases only go forward.
+    Behind,
+    /// It is not this agent's, or has ended.
+    NotHeld,
 }
 
-/// Prolongs the lease of what an agent still holds; false if it holds no such run.
+/// The phases of a run in somebody's hands, in their order.
+const WORK: [Phase; 5] =
+    [Phase::Leased, Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting];
+
+/// Moves a run on to a later phase of its work.
+pub async fn advance(pool: &SqlitePool, id: &str, agent: &str, phase: Phase, now: i64) -> sqlx::Result<Advance> {
+    let mut transaction = pool.begin().await?;
+    let standing = standing(&mut transaction, id).await?.filter(|(_, holder)| holder.as_deref() == Some(agent));
+    let rank = |name: &str| WORK.iter().position(|phase| phase.as_str() == name);
+    let Some(stands) = standing.and_then(|(stands, _)| rank(&stands)) else { return Ok(Advance::NotHeld) };
+    if rank(phase.as_str()).is_none_or(|next| next <= stands) {
+        return Ok(Advance::Behind);
+    }
+    let phase = phase.as_str();
+    sqlx::query!("update run set phase = ?2, phase_at = ?3 where id = ?1", id, phase, now)
+        .execute(&mut *transaction)
+        .await?;
+    enter(&mut transaction, id, phase, now).await?;
+    transaction.commit().await?;
+    Ok(Advance::Moved)
+}
+
+/// Prolongs the lease of what an agent still holds; false if it does not hold it by our books.
 pub async fn prolong(pool: &SqlitePool, id: &str, agent: &str, expires: i64) -> sqlx::Result<bool> {
     let done = sqlx::query!(
         "update run set lease_expires_at = ?3 where id = ?1 and agent = ?2 and lease_expires_at is not null",
@@ -323,6 +337,56 @@ pub async fn repeat(connection: &mut SqliteConnection, id: &str, new_id: &str, n
     }
     enter(connection, new_id, "queued", now).await?;
     Ok(true)
+}
+
+/// Those of these runs that were given up in the hands of an agent, but for those that others do too: they were stopped.
+pub async fn lost_by(pool: &SqlitePool, agent: &str, ids: &HashSet<String>) -> sqlx::Result<Vec<HeldRun>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = serde_json::to_string(ids).map_err(super::decode)?;
+    sqlx::query_as!(
+        HeldRun,
+        r#"select run.id as "id!", run.experiment_id from json_each(?) named cross join run on run.id = named.value
+           where run.agent = ? and run.phase = 'lost' and run.generators = '[]' order by run.seq"#,
+        ids,
+        agent
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// Takes a run that was given up back into the hands of its agent, which holds it after all, as long as nobody has begun
+/// to measure its cell again: its place-holder then leaves the queue. False if somebody has, or it was not given up.
+pub async fn revive(pool: &SqlitePool, id: &str, agent: &str, now: i64, expires: i64) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    match retry_of(&mut transaction, id).await? {
+        Some((_, phase)) if phase != Phase::Queued.as_str() => return Ok(false),
+        Some((retry, _)) => withdraw(&mut transaction, &retry).await?,
+        None => {}
+    }
+    let done = sqlx::query!(
+        "update run set finished_at = null, error = null, phase_at = ?3, lease_expires_at = ?4, phase = coalesce(
+             (select phase from run_phase where run_id = ?1
+                  and phase in ('leased', 'preparing', 'warming_up', 'measuring', 'collecting')
+              order by case phase when 'leased' then 0 when 'preparing' then 1 when 'warming_up' then 2
+                  when 'measuring' then 3 else 4 end desc limit 1), 'leased')
+         where id = ?1 and agent = ?2 and phase = 'lost'",
+        id,
+        agent,
+        now,
+        expires
+    )
+    .execute(&mut *transaction)
+    .await?
+    .rows_affected()
+        > 0;
+    if done {
+        // It was not its end.
+        sqlx::query!("delete from run_phase where run_id = ? and phase = 'lost'", id).execute(&mut *transaction).await?;
+        transaction.commit().await?;
+    }
+    Ok(done)
 }
 
 /// The run that was queued in place of a lost one.

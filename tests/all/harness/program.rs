@@ -148,6 +148,8 @@ impl Running {
 pub struct Tools {
     /// k6.
     pub k6: PathBuf,
+    /// The folder of the bundled targets' manifests.
+    pub targets: PathBuf,
 }
 
 impl Tools {
@@ -163,6 +165,6 @@ impl Tools {
         if k6.is_none() {
             println!("skipped: no k6 in PATH; `make k6` gets it");
         }
-        Some(Self { k6: k6? })
+        Some(Self { k6: k6?, targets })
     }
 }

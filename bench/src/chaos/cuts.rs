@@ -1,0 +1,127 @@
+//! The line between agent and server: cut for a while in every phase of a run, flapping, slow, lossy.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::ensure;
+use rand::{Rng, SeedableRng, rngs::StdRng};
+
+use super::{
+    Row,
+    kills::{settle, tidy},
+    ledger::Ledger,
+    left::Marked,
+    tell_all,
+    wire::{SERVER, Wire},
+    world::{Place, Programs, World},
+};
+
+/// The word that makes this program do it, within a namespace of its own.
+pub const APART: &str = "chaos-cuts";
+
+const CUTS_S: [u64; 3] = [1, 10, 60];
+const WARM_UP_S: f64 = 2.0;
+const DURATION_S: f64 = 3.0;
+
+/// When the line is cut: in which phase, and how long after its beginning, so that the last ones are hit while the run
+/// is collected, spooled and sent.
+const MOMENTS: [(&str, u64); 6] =
+    [("leased", 0), ("preparing", 100), ("warming_up", 500), ("measuring", 500), ("measuring", 2_900), ("measuring", 3_400)];
+
+/// Does it: the rows of the table that are about the line.
+pub async fn apart(manifests: &Path, seed: u64) -> anyhow::Result<()> {
+    let mut dice = StdRng::seed_from_u64(seed);
+    let wire = Wire::lay().await?;
+    let programs = Programs::beside(manifests)?;
+    let world = World::start(&programs, Place::Apart(SERVER, wire.holder()?)).await?;
+    let mut rows = Vec::new();
+    for seconds in CUTS_S {
+        let mut row = Row::new(format!("the line cut for {seconds} s, in every phase"));
+        for (phase, after_ms) in MOMENTS {
+            let after = Duration::from_millis(after_ms + dice.random_range(0..200));
+            cut(&world, &wire, (phase, after), Duration::from_secs(seconds), &mut row).await?;
+        }
+        row.tell();
+        rows.push(row);
+    }
+    rows.push(flap(&world, &wire, &mut dice).await?);
+    wire.slow_down(64_000).await?;
+    rows.push(several(&world, "64 kbit/s, and what can't wait 0.3 s dropped").await?);
+    wire.speed_up().await?;
+    match wire.lose(20).await {
+        Ok(()) => rows.push(several(&world, "a fifth of all packets lost").await?),
+        Err(reason) => eprintln!("skipped: lost packets: {reason:#}"),
+    }
+    tell_all(&rows)
+}
+
+/// One run, and the line cut at a moment of it.
+async fn cut(
+    world: &World,
+    wire: &Wire,
+    (phase, after): (&str, Duration),
+    length: Duration,
+    row: &mut Row,
+) -> anyhow::Result<()> {
+    world.until_connected().await?;
+    let experiment = world.submit(1, WARM_UP_S, DURATION_S).await?;
+    until_in(world, &experiment, phase).await?;
+    tokio::time::sleep(after).await;
+    wire.cut().await?;
+    tokio::time::sleep(length).await;
+    wire.join().await?;
+    let back = Instant::now();
+    let took = end(world, &experiment, back, row).await?.as_secs_f64();
+    eprintln!("  cut for {} s, {after:?} into {phase}: settled in {took:.1} s", length.as_secs());
+    Ok(())
+}
+
+/// Waits for the end of an experiment and adds it to the row; gives how long that took.
+async fn end(world: &World, experiment: &str, since: Instant, row: &mut Row) -> anyhow::Result<Duration> {
+    let mut ledger = Ledger::default();
+    settle(world, experiment, &mut ledger).await?;
+    let took = since.elapsed();
+    tidy(&Marked::of(&world.state())?, row).await;
+    row.add(ledger.audit(world, experiment).await?, took);
+    Ok(took)
+}
+
+/// Waits until a run of an experiment is at least in a phase.
+async fn until_in(world: &World, experiment: &str, phase: &str) -> anyhow::Result<()> {
+    const ORDER: [&str; 6] = ["queued", "leased", "preparing", "warming_up", "measuring", "collecting"];
+    let rank = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
+    let begun = Instant::now();
+    while world.look(experiment).await?.runs.iter().all(|run| rank(&run.phase) < rank(phase)) {
+        ensure!(begun.elapsed() < Duration::from_mins(1), "no run gets into {phase}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
+}
+
+/// A line that breaks and is back again and again while runs go on.
+async fn flap(world: &World, wire: &Wire, dice: &mut StdRng) -> anyhow::Result<Row> {
+    let mut row = Row::new("a line that breaks for up to 2 s and holds for up to 2 s, again and again".to_owned());
+    let experiment = world.submit(5, 0.5, 1.0).await?;
+    for _ in 0..10 {
+        tokio::time::sleep(Duration::from_millis(dice.random_range(0..2_000))).await;
+        wire.cut().await?;
+        tokio::time::sleep(Duration::from_millis(dice.random_range(0..2_000))).await;
+        wire.join().await?;
+    }
+    let back = Instant::now();
+    end(world, &experiment, back, &mut row).await?;
+    row.tell();
+    Ok(row)
+}
+
+/// Some runs over a line as it is now.
+async fn several(world: &World, what: &str) -> anyhow::Result<Row> {
+    let mut row = Row::new(what.to_owned());
+    let experiment = world.submit(5, 0.5, 1.0).await?;
+    let begun = Instant::now();
+    end(world, &experiment, begun, &mut row).await?;
+    row.tell();
+    Ok(row)
+}

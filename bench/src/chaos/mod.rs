@@ -1,0 +1,117 @@
+//! Breaks what can break, again and again, around real runs: a real server, a real agent, real k6, a bundled target.
+//! After each blow whoever would be started anew is, and then no result that was acknowledged may be gone, no cell may
+//! count twice, nothing may be left on the machine and everything must have ended. Prints a table for the README.
+//!
+//! usage: `brewbench-bench chaos FOLDER-OF-MANIFESTS [TIMES [SEED]]`; the program lies beside that folder.
+
+mod backup;
+mod cuts;
+mod kills;
+mod ledger;
+mod left;
+mod wire;
+mod world;
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use anyhow::{Context, ensure};
+use rand::{SeedableRng, rngs::StdRng};
+
+use kills::Victim;
+use ledger::Audit;
+use world::{Place, Programs, World};
+
+/// The word that makes this program do so.
+pub const ASKED: &str = "chaos";
+
+/// The word for the part of it that is about the line, within a namespace of its own.
+pub const CUTS: &str = cuts::APART;
+
+/// How often each is killed.
+const TIMES: u32 = 50;
+/// How often the server is killed while it is copied, at most.
+const BACKUPS: u32 = 10;
+
+/// One line of the table.
+#[derive(Debug, Default)]
+pub struct Row {
+    what: String,
+    times: u32,
+    runs: usize,
+    lost: usize,
+    doubled: usize,
+    unmeasured: usize,
+    left: usize,
+    slowest: Duration,
+}
+
+impl Row {
+    fn new(what: String) -> Self {
+        Self { what, ..Self::default() }
+    }
+
+    fn add(&mut self, audit: Audit, took: Duration) {
+        let Audit { runs, lost, doubled, unmeasured } = audit;
+        self.times += 1;
+        self.runs += runs;
+        self.lost += lost;
+        self.doubled += doubled;
+        self.unmeasured += unmeasured;
+        self.slowest = self.slowest.max(took);
+    }
+
+    fn tell(&self) {
+        let Self { what, times, runs, lost, doubled, unmeasured, left, slowest } = self;
+        let slowest = slowest.as_secs_f64();
+        println!("| {what} | {times} | {runs} | {lost} | {doubled} | {left} | {unmeasured} | {slowest:.1} |");
+    }
+
+    fn is_good(&self) -> bool {
+        self.lost == 0 && self.doubled == 0 && self.left == 0
+    }
+}
+
+/// Does it by its word: the folder of the manifests follows, and then how often and the seed.
+pub async fn asked(mut rest: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
+    let manifests = rest.next().map(PathBuf::from).context("name the folder of the manifests")?;
+    let times = number(&mut rest)?.map_or(Ok(TIMES), u32::try_from).context("how often?")?;
+    let seed = number(&mut rest)?.unwrap_or_else(rand::random);
+    eprintln!("chaos: each {times} times, seed {seed}");
+    let programs = Programs::beside(&manifests)?;
+    let mut dice = StdRng::seed_from_u64(seed);
+    println!("| what | times | runs | acknowledged and lost | counted twice | left behind | not measured | all ended after, s |");
+    println!("|---|---|---|---|---|---|---|---|");
+    let mut rows = Vec::new();
+    if times > 0 {
+        let mut world = World::start(&programs, Place::Here).await?;
+        for victim in Victim::ALL {
+            let row = kills::kill_often(&mut world, victim, times, &mut dice).await?;
+            row.tell();
+            rows.push(row);
+        }
+        let row = backup::kill_while_copying(&mut world, times.min(BACKUPS), &mut dice).await?;
+        row.tell();
+        rows.push(row);
+    }
+    let line = wire::in_a_namespace(cuts::APART, &manifests, &[seed.to_string()]).await?;
+    tell_all(&rows)?;
+    ensure!(line, "the line between agent and server: see above");
+    Ok(())
+}
+
+/// What is about the line, within a namespace of its own: the folder of the manifests follows, and the seed.
+pub async fn cuts_apart(mut rest: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
+    let manifests = rest.next().map(PathBuf::from).context("name the folder of the manifests")?;
+    cuts::apart(&manifests, number(&mut rest)?.context("name the seed")?).await
+}
+
+fn number(words: &mut impl Iterator<Item = OsString>) -> anyhow::Result<Option<u64>> {
+    words.next().map(|word| word.to_string_lossy().parse()).transpose().context("a number")
+}
+
+/// Whether all went well.
+fn tell_all(rows: &[Row]) -> anyhow::Result<()> {
+    let bad: Vec<&str> = rows.iter().filter(|row| !row.is_good()).map(|row| row.what.as_str()).collect();
+    ensure!(bad.is_empty(), "something was lost, counted twice or left behind: {}", bad.join("; "));
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! A line between agent and server that can be cut and slowed: two hosts as network namespaces, a bridge between them.
+//!
+//! This program enters a namespace of its own first, and the agent's hangs on a process that ends with it; so nothing of
+//! it is seen on the machine, and nothing stays.
+
+use std::{
+    net::Ipv4Addr,
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail, ensure};
+use tokio::process::{Child, Command};
+
+/// Where the server listens.
+pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+
+const BRIDGE: &str = "line";
+const OUR_END: &str = "line-s";
+const THEIR_END: &str = "line-a";
+
+/// The line, and what holds the agent's namespace.
+#[derive(Debug)]
+pub struct Wire {
+    holder: Child,
+}
+
+impl Wire {
+    /// Lays it. This process must be in a network namespace of its own.
+    pub async fn lay() -> anyhow::Result<Self> {
+        let own = std::fs::read_link("/proc/self/ns/net")?;
+        ensure!(own != std::fs::read_link("/proc/1/ns/net")?, "this would be the machine's own network");
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sleep", "infinity"]).stdin(Stdio::null()).kill_on_drop(true);
+        let wire = Self { holder: command.spawn().context("unshare, of util-linux")? };
+        let holder = wire.holder()?;
+        let begun = Instant::now();
+        while std::fs::read_link(format!("/proc/{holder}/ns/net"))? == own {
+            ensure!(begun.elapsed() < Duration::from_secs(10), "there is no second namespace");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        ip(&format!("link add {BRIDGE} type bridge")).await?;
+        ip(&format!("address add {SERVER}/24 dev {BRIDGE}")).await?;
+        ip(&format!("link add {OUR_END} type veth peer name {THEIR_END} netns {holder}")).await?;
+        for device in ["lo", BRIDGE, OUR_END] {
+            ip(&format!("link set {device} up")).await?;
+        }
+        wire.there(&format!("ip address add 10.77.0.2/24 dev {THEIR_END}")).await?;
+        for device in ["lo", THEIR_END] {
+            wire.there(&format!("ip link set {device} up")).await?;
+        }
+        wire.join().await?;
+        Ok(wire)
+    }
+
+    /// The process whose namespace is the agent's.
+    pub fn holder(&self) -> anyhow::Result<u32> {
+        self.holder.id().context("it runs")
+    }
+
+    /// Cuts it: both ends still look connected, and nothing arrives.
+    pub async fn cut(&self) -> anyhow::Result<()> {
+        ip(&format!("link set {OUR_END} nomaster")).await
+    }
+
+    /// Joins it again.
+    pub async fn join(&self) -> anyhow::Result<()> {
+        ip(&format!("link set {OUR_END} master {BRIDGE}")).await
+    }
+
+    /// Lets so many bits through in a second and drops what can't wait that long.
+    pub async fn slow_down(&self, bits_per_s: u32) -> anyhow::Result<()> {
+        let rule = format!("root tbf rate {bits_per_s}bit burst 3000 latency 300ms");
+        run("tc", &format!("qdisc add dev {OUR_END} {rule}")).await?;
+        self.there(&format!("tc qdisc add dev {THEIR_END} {rule}")).await
+    }
+
+    /// Lets everything through again.
+    pub async fn speed_up(&self) -> anyhow::Result<()> {
+        run("tc", &format!("qdisc del dev {OUR_END} root")).await?;
+        self.there(&format!("tc qdisc del dev {THEIR_END} root")).await
+    }
+
+    /// Drops so many packets of a hundred; says why not where the kernel can't.
+    pub async fn lose(&self, percent: u32) -> anyhow::Result<()> {
+        run("tc", &format!("qdisc add dev {OUR_END} root netem loss {percent}%")).await?;
+        self.there(&format!("tc qdisc add dev {THEIR_END} root netem loss {percent}%")).await
+    }
+
+    async fn there(&self, command: &str) -> anyhow::Result<()> {
+        run("nsenter", &format!("--net=/proc/{}/ns/net -- {command}", self.holder()?)).await
+    }
+}
+
+/// This program once more, in a network namespace of its own; gives whether it went well.
+pub async fn in_a_namespace(word: &str, manifests: &Path, rest: &[String]) -> anyhow::Result<bool> {
+    let mut command = Command::new("unshare");
+    command.arg("--net").arg(std::env::current_exe()?).arg(word).arg(manifests).args(rest).kill_on_drop(true);
+    Ok(command.status().await.context("unshare, of util-linux")?.success())
+}
+
+async fn ip(words: &str) -> anyhow::Result<()> {
+    run("ip", words).await
+}
+
+async fn run(program: &str, words: &str) -> anyhow::Result<()> {
+    let output = Command::new(program).args(words.split(' ')).output().await.with_context(|| program.to_owned())?;
+    if !output.status.success() {
+        bail!("{program} {words}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}

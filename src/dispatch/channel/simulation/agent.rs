@@ -1,0 +1,216 @@
+//! An agent without its machine: the real session, its disk, its work, and its ends of the lines.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use brewbench_agent::{
+    session::{Accepts, Effect, Input, Session},
+    wire::{
+        PROTOCOL, Phase, RunId,
+        job::Job,
+        messages::{AgentMessage, Hello, Machine, ServerMessage, TargetOffer},
+        now_ms,
+        outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
+    },
+};
+use tokio::sync::{mpsc, watch};
+use uuid::Uuid;
+
+const SUMMARY: &str = include_str!("../../../../tests/fixtures/k6/summary-export-hash-v1.8.1.json");
+
+/// One connection, as both sides see it.
+pub struct Line {
+    pub connection: Uuid,
+    /// Here until the server finds it dead.
+    pub heard: Option<watch::Sender<()>>,
+    pub to_server: VecDeque<AgentMessage>,
+    pub from_server: mpsc::UnboundedReceiver<ServerMessage>,
+}
+
+/// What it works on.
+struct Work {
+    job: Job,
+    phase: usize,
+    stopped: bool,
+}
+
+const PHASES: [Phase; 4] = [Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting];
+
+pub struct SimulatedAgent {
+    pub name: String,
+    pub life: Uuid,
+    session: Session,
+    /// What survives its end.
+    pub spool: BTreeMap<RunId, Outcome>,
+    work: Option<Work>,
+    /// The newest last; the agent uses that one, if it believes that it lives.
+    pub lines: Vec<Line>,
+    pub is_connected: bool,
+}
+
+impl SimulatedAgent {
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            life: Uuid::new_v4(),
+            session: Session::new(Accepts::AnyScenario),
+            spool: BTreeMap::new(),
+            work: None,
+            lines: Vec::new(),
+            is_connected: false,
+        }
+    }
+
+    /// Its introduction, as the daemon makes it: where it stands when it dials.
+    pub fn hello(&self) -> Hello {
+        let offer = TargetOffer {
+            name: "fast".to_owned(),
+            version: "1".to_owned(),
+            description: String::new(),
+            sha256: "ab".repeat(32),
+        };
+        let running = self.session.running();
+        let mut holds: Vec<RunId> = self.spool.keys().copied().collect();
+        holds.extend(running);
+        Hello {
+            protocol: PROTOCOL,
+            version: "1".to_owned(),
+            now_ms: now_ms(),
+            machine: Machine {
+                hostname: "rack".to_owned(),
+                cores: 8,
+                memory_bytes: 32 << 30,
+                kernel: String::new(),
+                cpu_model: String::new(),
+                cpu: Mechanism::Cgroup2,
+                memory: Mechanism::Cgroup2,
+            },
+            k6_version: "1.8.1".to_owned(),
+            targets: vec![offer],
+            any_scenario: true,
+            running,
+            holds,
+            life: Some(self.life),
+        }
+    }
+
+    /// What it works on, by its own account.
+    pub fn running(&self) -> Option<RunId> {
+        self.session.running()
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.work.is_none() && self.session.running().is_none()
+    }
+
+    /// Is killed: what it said last may still be on its way, and its disk stays.
+    pub fn die(&mut self) {
+        self.is_connected = false;
+        self.life = Uuid::new_v4();
+        self.session = Session::new(Accepts::AnyScenario);
+        self.work = None;
+    }
+
+    pub fn hear(&mut self, message: ServerMessage) {
+        self.step(Input::Server(message), None);
+    }
+
+    pub fn beat(&mut self) {
+        let running = self.session.running();
+        self.say(AgentMessage::Heartbeat { running });
+    }
+
+    pub fn end(&mut self) {
+        self.step(Input::Shutdown, None);
+        self.end_if_over();
+    }
+
+    /// Its job goes a step further.
+    pub fn work(&mut self) {
+        let Some(work) = &mut self.work else { return };
+        if work.stopped {
+            return self.over(Ended::Cancelled);
+        }
+        match PHASES.get(work.phase) {
+            Some(phase) => {
+                work.phase += 1;
+                let input = Input::Phase(work.job.run, *phase);
+                self.step(input, None);
+            }
+            None => self.over(Ended::Finished),
+        }
+    }
+
+    pub fn fail(&mut self) {
+        let reason = "the target died".to_owned();
+        let ended = match &self.work {
+            Some(work) if work.stopped => Ended::Cancelled,
+            _ => Ended::Failed { reason, cause: Cause::Other },
+        };
+        self.over(ended);
+    }
+
+    fn over(&mut self, ended: Ended) {
+        let Some(Work { job, .. }) = self.work.take() else { return };
+        let outcome = outcome(&job, ended);
+        self.step(Input::Over(job.run), Some(outcome));
+        self.end_if_over();
+    }
+
+    /// Somebody starts it anew.
+    fn end_if_over(&mut self) {
+        if self.session.is_over() {
+            self.die();
+        }
+    }
+
+    fn step(&mut self, input: Input, outcome: Option<Outcome>) {
+        let mut outcome = outcome;
+        for effect in self.session.step(input) {
+            match effect {
+                Effect::Send(message) => self.say(message),
+                Effect::Start(job) => {
+                    assert!(self.work.is_none(), "two jobs at once");
+                    self.work = Some(Work { job: *job, phase: 0, stopped: false });
+                }
+                Effect::Stop => self.work.iter_mut().for_each(|work| work.stopped = true),
+                Effect::Keep(run) => {
+                    self.spool.extend(outcome.take().map(|outcome| (run, outcome)));
+                    self.say(AgentMessage::Done { run });
+                }
+                Effect::Forget | Effect::Inspect(..) | Effect::StopInspecting | Effect::ChangeKey => {}
+            }
+        }
+    }
+
+    fn say(&mut self, message: AgentMessage) {
+        if let Some(line) = self.lines.last_mut().filter(|_| self.is_connected) {
+            line.to_server.push_back(message);
+        }
+    }
+
+    /// The runs that it knows anything of.
+    pub fn knows(&self) -> BTreeSet<RunId> {
+        self.spool.keys().copied().chain(self.work.as_ref().map(|work| work.job.run)).collect()
+    }
+}
+
+fn outcome(job: &Job, ended: Ended) -> Outcome {
+    Outcome {
+        run: job.run,
+        summary: (ended == Ended::Finished).then(|| SUMMARY.to_owned()),
+        ended,
+        times: Vec::new(),
+        sent_at_ms: now_ms(),
+        series: None,
+        target_log: String::new(),
+        k6_log: String::new(),
+        enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },
+        observed: None,
+        cores: Cores::default(),
+        k6_version: "1.8.1".to_owned(),
+        target_sha256: None,
+        target_version: String::new(),
+        environment: BTreeMap::new(),
+        conditions: Conditions::default(),
+    }
+}

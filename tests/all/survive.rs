@@ -1,0 +1,192 @@
+//! What an agent and a server go through: silence, connections that break in the wrong moment, full disks, cancelling a
+//! real run in each phase, agents that lie.
+
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use brewbench::runs::ingest::Settled;
+use brewbench_agent::wire::{Phase, RunId, messages::AgentMessage, outcome::Ended};
+use nix::sys::signal::Signal;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::{
+    harness::{
+        Agent, App,
+        agent::outcome,
+        program::Tools,
+        submit::{plan_with, reaches, retry_of, submit, submit_one, text, vus},
+        summaries::good,
+    },
+    processes::{agent_of, agent_told, assert_clean, processes_of},
+};
+
+/// A server whose agents may be silent for a moment only.
+async fn impatient() -> App {
+    App::with(|config| config.lease = Duration::from_millis(300)).await
+}
+
+#[tokio::test]
+async fn an_agent_that_says_nothing_is_noticed_within_the_silence_that_is_allowed() {
+    // The agent of these tests says something every second.
+    let app = App::with(|config| config.silence = Duration::from_millis(300)).await;
+    let reader = app.reader().await;
+    let agent = Agent::start(&app, "rack").await;
+    app.until("that it counts as gone", async || {
+        let list = reader.get("/api/v1/agents").await.ok().json();
+        (list["agents"][0]["connected"] == false).then_some(())
+    })
+    .await;
+    drop(agent);
+}
+
+#[tokio::test]
+async fn an_agent_that_comes_back_with_a_lost_run_has_it_again_while_nobody_measures_the_cell_anew() {
+    let app = impatient().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    agent.enter(job.run, Phase::Preparing);
+    agent.enter(job.run, Phase::Measuring);
+    reaches(&app, &user, &id, "measuring").await;
+    agent.hang_up();
+    reaches(&app, &user, &id, "lost").await;
+    let place_holder = text(&retry_of(&user, &id).await.expect("a retry")["id"]);
+    (agent.hello.running, agent.hello.holds) = (Some(job.run), vec![job.run]);
+    agent.dial(&app).await.expect("welcome");
+    // Long enough for a result, whatever the lease.
+    agent.say(&AgentMessage::Heartbeat { running: Some(job.run) });
+    assert_eq!(agent.settle(&outcome(&job, &good())).await, Settled { kept: true, why: None });
+    let run = user.run(&id).await;
+    assert_eq!((&run["phase"], &run["error"]), (&json!("finished"), &Value::Null));
+    user.get(&format!("/api/v1/runs/{place_holder}")).await.refused(404);
+    assert_eq!(user.count_runs().await, 1);
+}
+
+#[tokio::test]
+async fn what_was_stopped_because_it_was_given_up_does_not_take_the_place_of_its_repetition() {
+    let app = impatient().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    reaches(&app, &user, &id, "lost").await;
+    assert_eq!(agent.cancelled().await, job.run);
+    let stopped = agent.settle(&brewbench_agent::wire::outcome::Outcome {
+        ended: Ended::Cancelled,
+        summary: None,
+        ..outcome(&job, &good())
+    });
+    assert!(!stopped.await.kept);
+    assert_eq!(user.run(&id).await["phase"], "lost");
+    let again = retry_of(&user, &id).await.expect("it is still to be measured");
+    assert!(again["phase"] == "queued" || again["phase"] == "leased", "{again}");
+}
+
+#[tokio::test]
+async fn what_an_agent_says_of_an_earlier_run_does_not_free_it_from_the_next() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let first = submit_one(&user).await;
+    let job = agent.job().await;
+    agent.finish(&job, &good()).await;
+    reaches(&app, &user, &first, "finished").await;
+    let second = submit_one(&user).await;
+    let next = agent.job().await;
+    assert_eq!(next.run.to_string(), second);
+    let third = submit_one(&user).await;
+    agent.say(&AgentMessage::Done { run: job.run });
+    agent.say(&AgentMessage::Declined { run: RunId::now(), reason: "none of these".to_owned() });
+    // Phases are heard in order: what came before has been heard.
+    agent.enter(next.run, Phase::Measuring);
+    reaches(&app, &user, &second, "measuring").await;
+    agent.enter(next.run, Phase::Preparing);
+    agent.enter(next.run, Phase::Collecting);
+    reaches(&app, &user, &second, "collecting").await;
+    assert_eq!(user.run(&third).await["phase"], "queued", "it is not free");
+}
+
+#[tokio::test]
+async fn a_sign_of_life_of_a_run_that_was_cancelled_is_answered_by_its_end() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    user.post(&format!("/api/v1/runs/{id}/cancel"), &()).await.ok();
+    assert_eq!(agent.cancelled().await, job.run);
+    agent.say(&AgentMessage::Heartbeat { running: Some(job.run) });
+    assert_eq!(agent.cancelled().await, job.run, "once more, should the first have been lost");
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_not_taken_and_hurts_nobody_else() {
+    let app = App::with(|config| config.max_summary_bytes = 100_000).await;
+    let user = app.user().await;
+    let mut honest = Agent::start(&app, "honest").await;
+    let mut liar = Agent::start_with(&app, "liar", |hello| hello.targets.clear()).await;
+    liar.say_raw(&format!("{{\"type\":\"heartbeat\",\"running\":\"{}\"}}", "x".repeat(2 << 20)));
+    assert_eq!(liar.goodbye().await, None, "it is cut off");
+    let id = submit_one(&user).await;
+    let job = honest.job().await;
+    let large = outcome(&job, &" ".repeat(4 << 20));
+    assert_eq!(honest.send(&large).await.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(user.run(&id).await["phase"], "leased");
+    honest.finish(&job, &good()).await;
+    reaches(&app, &user, &id, "finished").await;
+}
+
+/// Three targets made of one: as it is, never ready, and one that hears no SIGTERM.
+fn manifests(folder: &Path, program: &Path) {
+    let of = |name: &str, command: &str, wait_s: u32| {
+        let text = format!("name = \"{name}\"\nversion = \"1\"\ncommand = {command}\n[ready]\npath = \"/health\"\ntimeout_s = {wait_s}\n");
+        fs::write(folder.join(format!("{name}.toml")), text).expect("a manifest");
+    };
+    let program = program.display();
+    of("plain", &format!("[\"{program}\", \"--listen\", \"127.0.0.1:{{port}}\"]"), 30);
+    of("deaf", "[\"/bin/sleep\", \"600\"]", 600);
+    let script = format!("trap '' TERM; {program} --listen 127.0.0.1:{{port}} & while :; do wait; done");
+    of("stubborn", &format!("[\"/bin/sh\", \"-c\", \"{script}\"]"), 30);
+}
+
+#[tokio::test]
+async fn cancelling_ends_all_processes_of_a_real_run_in_each_phase() {
+    let Some(tools) = Tools::find() else { return };
+    let app = App::start().await;
+    let (user, key) = (app.user().await, app.key("rack").await);
+    let (state, folder) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    manifests(folder.path(), &tools.targets.join("bin/rust-hyper"));
+    let more = ["--manifests".as_ref(), folder.path().as_os_str(), "--quiet-wait".as_ref(), "0s".as_ref()];
+    let mut agent = agent_told(&app, &key, state.path(), &tools, &more).await;
+    let mark = agent_of(state.path());
+    let cases = [
+        ("deaf", "preparing"),
+        ("plain", "warming_up"),
+        ("plain", "measuring"),
+        ("stubborn", "warming_up"),
+        ("stubborn", "measuring"),
+    ];
+    for (target, phase) in cases {
+        let warm_up_s = if phase == "warming_up" { 60.0 } else { 0.0 };
+        let plan = plan_with(&json!({"targets": [target], "load": vus(2, 60.0), "warm_up_s": warm_up_s}));
+        let run = submit(&user, &plan).await.1.remove(0);
+        reaches(&app, &user, &run, phase).await;
+        app.until("its processes", async || (!processes_of(&mark).is_empty()).then_some(())).await;
+        user.post(&format!("/api/v1/runs/{run}/cancel"), &()).await.ok();
+        let answered = Instant::now();
+        while !processes_of(&mark).is_empty() {
+            assert!(answered.elapsed() < Duration::from_secs(30), "{:?} go on", processes_of(&mark));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        println!("{target}, {phase}: nothing runs {} ms after the answer", answered.elapsed().as_millis());
+        assert_eq!(user.run(&run).await["phase"], "cancelled");
+    }
+    agent.signal(Signal::SIGTERM);
+    assert!(agent.ended(Duration::from_secs(30)).await.success(), "{}", agent.said());
+    assert_clean(state.path());
+}
