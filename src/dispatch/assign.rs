@@ -32,12 +32,15 @@ use crate::{
 
 /// Gives each free agent the first queued run that it can do.
 pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
-    if !presence.list().iter().any(|(_, agent)| agent.is_free()) {
+    if !presence.any_free() {
         return Ok(());
     }
     // A run that one agent just declined would come straight back to it.
     let mut tried = HashSet::new();
     let queued = leases::queued(&state.db.read).await?;
+    if queued.is_empty() {
+        return Ok(());
+    }
     let all: Vec<Needs> = queued.iter().map(needs).collect::<Result<_>>()?;
     let waiting = queued.iter().map(|run| run.experiment_id.as_deref()).zip(all.iter().copied());
     let mut connected = presence.list();
