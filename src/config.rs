@@ -23,6 +23,8 @@ pub struct Config {
     pub lease: Duration,
     /// Where proxies stand that add each caller's address to `X-Forwarded-For`; what others say there is not believed.
     pub proxies: Networks,
+    /// Where webhooks may go besides the public internet, also without TLS.
+    pub webhooks_to: Networks,
     /// The certificate of a server that speaks TLS itself.
     pub tls: Option<CertificateFiles>,
     /// How often an address may try.
@@ -77,6 +79,7 @@ impl Config {
             silence: Duration::from_secs(5),
             lease: Duration::from_secs(15),
             proxies: Networks::default(),
+            webhooks_to: Networks::default(),
             tls: None,
             rates: Rates::default(),
         }

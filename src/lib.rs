@@ -1,7 +1,7 @@
 //! A dashboard that benchmarks HTTP server implementations: the server, its pages, its API and its commands.
 //!
 //! In reading order, each on top of the ones before:
-//! - [`config`], [`networks`], [`error`], [`db`], [`limits`], [`meters`], [`underway`], [`state`]: what everybody shares;
+//! - [`config`], [`networks`], [`error`], [`db`], [`limits`], [`meters`], [`notices`], [`underway`], [`state`]: what everybody shares;
 //!   [`web`]: what every page shares.
 //! - [`auth`]: who may do what.
 //! - [`catalog`]: targets, machine sizes, scenarios; [`fleet`]: agents.
@@ -9,6 +9,7 @@
 //! - [`experiments`]: submissions; [`dispatch`]: who does which run.
 //! - [`compare`]: runs side by side; [`trends`]: a cell over versions and time; [`gate`]: whether that is a regression; [`reports`] and [`shares`]: comparisons for
 //!   people elsewhere; [`dashboard`]: the pages that look at all of it.
+//! - [`alerts`]: what somebody should look at, on pages and by webhook.
 //! - [`keeping`]: backups, looking for damage, how the server does, how long series are kept.
 //! - [`server`] puts the slices together, [`tls`] is its door where it has a certificate; [`owner`] acts on a data folder
 //!   without it.
@@ -17,6 +18,7 @@
 //! What always holds: a run ends in one phase and keeps it; acknowledged means committed; a figure that is not known is
 //! null; an invalid run enters no comparison; whoever may call a handler stands in its signature.
 
+pub mod alerts;
 pub mod auth;
 pub mod baselines;
 pub mod catalog;
@@ -36,6 +38,7 @@ pub mod limits;
 pub mod logs;
 pub mod meters;
 pub mod networks;
+pub mod notices;
 pub mod owner;
 pub mod reports;
 pub mod runs;

@@ -17,6 +17,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
+    alerts,
     auth::{self, Passkeys, Read},
     baselines, catalog, compare,
     config::Config,
@@ -28,6 +29,7 @@ use crate::{
     gate, keeping,
     limits::Limits,
     meters::{self, Meters},
+    notices::Notices,
     owner, reports, runs, shares,
     state::{AppState, Events},
     tls::{Certificate, CertificateError},
@@ -105,8 +107,11 @@ impl Server {
             meters: Arc::new(Meters::default()),
             events: Events::default(),
             underway: Underway::default(),
+            notices: Notices::default(),
             work: Arc::new(Notify::new()),
             rejudge: Arc::new(Notify::new()),
+            outbox: Arc::new(Notify::new()),
+            look_again: Arc::new(Notify::new()),
             shutdown,
             tasks: TaskTracker::new(),
         };
@@ -142,6 +147,9 @@ impl Server {
         state.tasks.spawn(experiments::conduct::work(state.clone()));
         state.tasks.spawn(runs::api::trash::sweep(state.clone()));
         state.tasks.spawn(runs::rejudge::work(state.clone()));
+        state.tasks.spawn(alerts::watch::work(state.clone(), presence.clone()));
+        state.tasks.spawn(alerts::finished::work(state.clone()));
+        state.tasks.spawn(alerts::deliver::work(state.clone()));
         let app = router(&state, presence, meetings, &passkeys);
         match certificate {
             None => serve_until(listener, app, &state.shutdown).await?,
@@ -227,6 +235,7 @@ fn api(
         .merge(shares::api())
         .merge(trends::api())
         .merge(keeping::api())
+        .merge(alerts::api())
         .merge(dispatch::api(presence.clone(), meetings, state.config.max_summary_bytes))
         .split_for_parts()
 }
@@ -248,6 +257,7 @@ pub fn router(state: &AppState, presence: Presence, meetings: Meetings, passkeys
         .merge(gate::pages())
         .merge(shares::pages())
         .merge(trends::pages())
+        .merge(alerts::pages())
         .merge(dashboard::pages(presence.clone()))
         .merge(dispatch::pages(presence.clone()))
         .merge(dispatch::channel(presence, meetings))

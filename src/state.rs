@@ -7,7 +7,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 use uuid::Uuid;
 
-use crate::{config::Config, db::Db, limits::Limits, meters::Meters, underway::Underway};
+use crate::{config::Config, db::Db, limits::Limits, meters::Meters, notices::Notices, underway::Underway};
 
 /// Cheap to clone: the pools and handles of one server.
 #[derive(Clone, Debug)]
@@ -26,10 +26,16 @@ pub struct AppState {
     pub events: Events,
     /// The runs that agents work on, as they go.
     pub underway: Underway,
+    /// What somebody should look at.
+    pub notices: Notices,
     /// Rung when there may be something to hand out: a new run, a free agent.
     pub work: Arc<Notify>,
     /// Rung when limits were changed: old runs are to be judged anew.
     pub rejudge: Arc<Notify>,
+    /// Rung when something was written down for webhooks.
+    pub outbox: Arc<Notify>,
+    /// Rung when it was changed from when on something is an alert.
+    pub look_again: Arc<Notify>,
     /// Cancelled when the server ends.
     pub shutdown: CancellationToken,
     /// Everything that goes on behind the requests; awaited at the end.

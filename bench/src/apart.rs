@@ -42,13 +42,27 @@ impl Apart {
 
     /// The most memory that it has held, MiB.
     pub fn peak_mib(&self) -> anyhow::Result<f64> {
+        self.status_mib("VmHWM:")
+    }
+
+    /// The memory that it holds, MiB.
+    pub fn memory_mib(&self) -> anyhow::Result<f64> {
+        self.status_mib("VmRSS:")
+    }
+
+    fn status_mib(&self, what: &str) -> anyhow::Result<f64> {
         let status = std::fs::read_to_string(self.proc("status")?)?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("a peak")?;
+        let line = status.lines().find_map(|line| line.strip_prefix(what)).context("a line about memory")?;
         Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1_024.0)
     }
 
     fn proc(&self, file: &str) -> anyhow::Result<PathBuf> {
         Ok(format!("/proc/{}/{file}", self.process.id().context("it runs")?).into())
+    }
+
+    /// Ends it as a failing machine would.
+    pub async fn kill(&mut self) -> anyhow::Result<()> {
+        Ok(self.process.kill().await?)
     }
 
     /// Ends it as its owner would.

@@ -2,12 +2,13 @@
 //! machine under them is never the same twice. Prints the rows of the README's table.
 //!
 //! usage: brewbench-bench FOLDER-OF-MANIFESTS | brewbench-bench history | brewbench-bench live FOLDER-OF-MANIFESTS |
-//! brewbench-bench aa FOLDER-OF-MANIFESTS | brewbench-bench chaos FOLDER-OF-MANIFESTS
+//! brewbench-bench aa FOLDER-OF-MANIFESTS | brewbench-bench chaos FOLDER-OF-MANIFESTS | brewbench-bench fleet
 
 mod aa;
 mod agent;
 mod apart;
 mod chaos;
+mod fleet;
 mod history;
 mod ingest;
 mod live;
@@ -27,6 +28,9 @@ async fn main() -> anyhow::Result<()> {
     if manifests.as_os_str() == "history" {
         return tell_history().await;
     }
+    if manifests.as_os_str() == "fleet" {
+        return tell_fleet().await;
+    }
     if manifests.as_os_str() == "live" {
         let manifests = std::env::args_os().nth(2).map(PathBuf::from).context("name the folder of the manifests")?;
         println!("| what | goal | median | least … greatest |\n|---|---|---|---|");
@@ -34,7 +38,8 @@ async fn main() -> anyhow::Result<()> {
     }
     if manifests.as_os_str() == site::APART {
         let data = std::env::args_os().nth(2).map(PathBuf::from).context("name the data folder")?;
-        return site::serve_apart(&data).await;
+        let port = std::env::args().nth(3).map_or(Ok(0), |port| port.parse())?;
+        return site::serve_apart(&data, port).await;
     }
     if manifests.as_os_str() == agent::APART {
         return agent::work_apart(std::env::args_os().skip(2)).await;
@@ -67,7 +72,36 @@ async fn main() -> anyhow::Result<()> {
     tell_live(&manifests).await?;
     eprintln!("(ingest alone: {:.0} summaries/s of {} bytes)", ingested.per_second, ingested.bytes);
     println!();
+    tell_fleet().await?;
+    println!();
     tell_history().await
+}
+
+/// What many agents cost.
+async fn tell_fleet() -> anyhow::Result<()> {
+    let (agents, submissions) = (fleet::AGENTS, fleet::SUBMISSIONS);
+    eprintln!(
+        "fleet: {agents} agents, {} s of nothing, {submissions} submissions, a killed server",
+        fleet::IDLE.as_secs()
+    );
+    let fleet::Fleet { idle_cores, idle_mib, dispatch_ms, first_s, back_s, peak_mib } = fleet::measure().await?;
+    let at = |percent: usize| dispatch_ms[(dispatch_ms.len() - 1) * percent / 100];
+    println!("| {agents} agents on one server | goal | figure |\n|---|---|---|");
+    println!("| CPU of the server while nothing happens, % of a core | ≤ 10 | {:.1} |", idle_cores * 100.0);
+    println!("| memory of the server then, MiB | ≤ 80 | {idle_mib:.0} |");
+    println!(
+        "| from a submission to the agent's answer, ms: p50, p99 of {submissions} at {} a second | p99 ≤ 100 | {:.1}, {:.1} |",
+        fleet::RATE,
+        at(50),
+        at(99)
+    );
+    println!("| until all are connected that dial at once, s | – | {first_s:.1} |");
+    println!(
+        "| the same after {} s without a server, which was killed, s | ≤ 10 | {back_s:.1} |",
+        fleet::AWAY.as_secs()
+    );
+    println!("| the most memory that the server held, MiB | – | {peak_mib:.0} |");
+    Ok(())
 }
 
 /// The rows about runs that are watched.

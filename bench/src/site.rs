@@ -9,7 +9,7 @@ use brewbench::{
     owner,
     server::Server,
 };
-use brewbench_agent::client::Client;
+use brewbench_agent::{client::Client, wire::RunId};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -17,16 +17,16 @@ use crate::apart::{self, Apart};
 
 /// Starts a server on a folder; it is not served yet.
 pub async fn start(data: &Path) -> anyhow::Result<(Server, Client)> {
-    let (server, token) = begin(data).await?;
+    let (server, token) = begin(data, 0).await?;
     let client = Client::new(&server.local_url(), Some(token))?;
     Ok((server, client))
 }
 
 /// A server and a token with which everything may be done.
-async fn begin(data: &Path) -> anyhow::Result<(Server, String)> {
-    let listen = ([127, 0, 0, 1], 0).into();
+async fn begin(data: &Path, port: u16) -> anyhow::Result<(Server, String)> {
+    let listen = ([127, 0, 0, 1], port).into();
     let server = Server::start(Config::new(listen, data), CancellationToken::new()).await?;
-    let asked = NewToken { name: "bench".to_owned(), scope: Scope::Admin, expires_in_days: None };
+    let asked = NewToken { name: format!("bench {}", RunId::now()), scope: Scope::Admin, expires_in_days: None };
     Ok((server, owner::token(data, &asked).await?.secret))
 }
 
@@ -59,11 +59,18 @@ impl Site {
         let _: MachineSize = client.post("api/v1/sizes", &roomy).await?;
         Ok(Self { process, url, token, client })
     }
+
+    /// Starts it once more, on the folder and the port of one that was killed.
+    pub async fn again(data: &Path, port: u16) -> anyhow::Result<Apart> {
+        let mut process = Apart::start(&[APART.as_ref(), data.as_os_str(), port.to_string().as_ref()])?;
+        process.line().await?;
+        Ok(process)
+    }
 }
 
 /// Serves a folder, says where and with which token, and ends with its standard input.
-pub async fn serve_apart(data: &Path) -> anyhow::Result<()> {
-    let (server, token) = begin(data).await?;
+pub async fn serve_apart(data: &Path, port: u16) -> anyhow::Result<()> {
+    let (server, token) = begin(data, port).await?;
     println!("{}\n{token}", server.local_url());
     let shutdown = server.state.shutdown.clone();
     apart::at_the_end(move || shutdown.cancel());

@@ -141,11 +141,17 @@ pub enum Deed {
     SeriesRuleSet,
     /// Series were thinned or deleted by that rule.
     SeriesReduced,
+    /// From when on something is an alert.
+    AlertRuleSet,
+    /// Where events are sent.
+    WebhookAdded,
+    /// With what was to be sent to it.
+    WebhookRemoved,
 }
 
 impl Deed {
     /// All of them, for lists.
-    pub const ALL: [Self; 48] = [
+    pub const ALL: [Self; 51] = [
         Self::LoggedIn,
         Self::LoginRefused,
         Self::LoggedOut,
@@ -194,6 +200,9 @@ impl Deed {
         Self::Restored,
         Self::SeriesRuleSet,
         Self::SeriesReduced,
+        Self::AlertRuleSet,
+        Self::WebhookAdded,
+        Self::WebhookRemoved,
     ];
 
     /// The words for columns, JSON and pages.
@@ -247,6 +256,9 @@ impl Deed {
             Self::Restored => "database restored",
             Self::SeriesRuleSet => "rule for series set",
             Self::SeriesReduced => "series reduced",
+            Self::AlertRuleSet => "rule for alerts set",
+            Self::WebhookAdded => "webhook added",
+            Self::WebhookRemoved => "webhook removed",
         }
     }
 }

@@ -17,8 +17,7 @@ use crate::{
 };
 
 /// Remembers what an agent offers.
-pub async fn keep_targets(pool: &SqlitePool, offers: &[TargetOffer], now: i64) -> sqlx::Result<()> {
-    let mut transaction = pool.begin().await?;
+pub async fn keep_targets(connection: &mut SqliteConnection, offers: &[TargetOffer], now: i64) -> sqlx::Result<()> {
     for TargetOffer { name, version, description, sha256, anywhere: _ } in offers {
         sqlx::query!(
             "insert into target (name, version, sha256, description, first_seen_at, last_seen_at)
@@ -30,10 +29,10 @@ pub async fn keep_targets(pool: &SqlitePool, offers: &[TargetOffer], now: i64) -
             description,
             now
         )
-        .execute(&mut *transaction)
+        .execute(&mut *connection)
         .await?;
     }
-    transaction.commit().await
+    Ok(())
 }
 
 /// All targets, by name, what was seen last first.

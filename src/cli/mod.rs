@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod agent_key;
 pub mod agent_restore;
+pub mod alert;
 pub mod audit;
 pub mod backup;
 pub mod baseline;
@@ -34,6 +35,7 @@ pub mod token;
 pub mod trend;
 pub mod user;
 mod view;
+pub mod webhook;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -116,6 +118,11 @@ enum Command {
     Fleet(fleet::Fleet),
     /// What waits, for which agent and why; `queue next`: what goes first
     Queue(queue::Queue),
+    /// What somebody should look at; `alert rule`: from when on
+    Alert(alert::Alert),
+    /// Who is told elsewhere of alerts and of experiments that are over
+    #[command(subcommand)]
+    Webhook(webhook::Webhook),
     /// API tokens
     #[command(subcommand)]
     Token(token::Token),
@@ -224,6 +231,8 @@ impl Cli {
             Command::AgentKey(key) => key.run().await?,
             Command::Fleet(fleet) => fleet.run().await?,
             Command::Queue(queue) => queue.run().await?,
+            Command::Alert(alert) => alert.run().await?,
+            Command::Webhook(webhook) => webhook.run().await?,
             Command::Token(token) => token.run().await?,
             Command::User(user) => user.run().await?,
             Command::Audit(audit) => audit.run().await?,

@@ -27,6 +27,9 @@ pub struct Serve {
     #[arg(long, env = "BREWBENCH_BEHIND_PROXY", value_name = "NETWORKS", num_args = 0..=1, require_equals = true,
         default_value = "", default_missing_value = "loopback", hide_default_value = true)]
     behind_proxy: Networks,
+    /// Networks that webhooks may go to besides the public internet, also by plain http, separated by commas
+    #[arg(long, env = "BREWBENCH_WEBHOOKS_TO", value_name = "NETWORKS", default_value = "", hide_default_value = true)]
+    webhooks_to: Networks,
     /// Speak TLS with this certificate, PEM, with those between it and its CA; read anew when it changes
     #[arg(long, env = "BREWBENCH_TLS_CERT", value_name = "FILE", requires = "tls_key", conflicts_with = "local_agent")]
     tls_cert: Option<PathBuf>,
@@ -73,6 +76,7 @@ impl Serve {
             data,
             public_url,
             behind_proxy: proxies,
+            webhooks_to,
             tls_cert,
             tls_key,
             log: _,
@@ -83,7 +87,8 @@ impl Serve {
             tools,
         } = self;
         let tls = tls_cert.zip(tls_key).map(|(chain, key)| CertificateFiles { chain, key });
-        let config = Config { public_url, max_summary_bytes, silence, lease, proxies, tls, ..Config::new(listen, data) };
+        let usual = Config::new(listen, data);
+        let config = Config { public_url, max_summary_bytes, silence, lease, proxies, webhooks_to, tls, ..usual };
         let end = signal::end();
         let server = Server::start(config, CancellationToken::new()).await?;
         eprintln!("brewbench listens on {}, open {}", server.address, server.state.public_url);

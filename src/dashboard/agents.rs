@@ -1,5 +1,7 @@
 //! `/agents`: the machines that measure, and how to add one; `/agents/{name}`: one of them.
 
+use std::sync::Arc;
+
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
@@ -17,6 +19,7 @@ use crate::{
     catalog,
     error::{Asked, Error, Result},
     fleet::{self, About, Agent, Presence, Standing, api::make_key},
+    notices::Notice,
     runs::{self, pages::line::Line},
     state::AppState,
     web::{
@@ -41,6 +44,8 @@ const CLOCK_TOLERANCE_MS: i64 = 2_000;
 #[template(path = "dashboard/agents.html")]
 struct AgentsPage {
     shell: Shell,
+    /// What somebody should look at.
+    notices: Arc<[Notice]>,
     agents: Vec<View>,
     /// Only agents with this label are shown.
     label: Option<String>,
@@ -216,7 +221,7 @@ impl View {
 async fn views(state: &AppState, presence: &Presence) -> Result<Vec<View>> {
     let agents = fleet::api::all(&state.db, presence).await?;
     let busy: Vec<(String, String)> =
-        presence.list().into_iter().filter_map(|(name, agent)| agent.busy.map(|run| (name, run.to_string()))).collect();
+        presence.working().into_iter().map(|(name, run)| (name, run.to_string())).collect();
     let ids: Vec<String> = busy.iter().map(|(_, run)| run.clone()).collect();
     let lines = lines(state, &ids).await?;
     let doing = |agent: &Agent| {
@@ -239,6 +244,7 @@ async fn page(state: &AppState, presence: &Presence, caller: &Caller, label: Opt
     agents.retain(|view| label.as_ref().is_none_or(|label| view.agent.labels.contains(label)));
     Ok(AgentsPage {
         shell: Shell::signed_in("Agents", Section::Agents, &caller.name),
+        notices: state.notices.now(),
         agents,
         label,
         scope: caller.scope,

@@ -1,6 +1,9 @@
 //! `/`: what happened since somebody last looked, what runs, what is broken.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -15,6 +18,7 @@ use axum_extra::extract::{
 };
 use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
+use tokio::sync::watch;
 
 use super::{agents, disk::Disk, queries};
 use crate::{
@@ -23,6 +27,7 @@ use crate::{
     error::{Asked, Result},
     experiments::list::{self, Which},
     fleet::{self, Agent, Presence},
+    notices::Notice,
     runs::{
         self,
         pages::{
@@ -70,6 +75,8 @@ struct HomePart<'a> {
 #[derive(Debug)]
 struct Home {
     since_ms: i64,
+    /// What somebody should look at.
+    notices: Arc<[Notice]>,
     doing: Vec<Doing>,
     running: usize,
     queued: usize,
@@ -96,6 +103,10 @@ impl Home {
         let now = now_ms();
         let all = fleet::api::all(&state.db, presence).await?;
         let connected = all.iter().filter(|agent| agent.state() == "connected").count();
+        let notices = state.notices.now();
+        // Who is told above is not told once more.
+        let is_told = |agent: &Agent| notices.iter().any(|notice| notice.subject == agent.name);
+        let away = all.into_iter().filter(|agent| agent.state() == "away" && !is_told(agent)).collect();
         let doing = |run: runs::Run| {
             let rate = rate(state, &run);
             let mut doing = Doing::new(run, &marks, &[], now);
@@ -109,7 +120,8 @@ impl Home {
             queued,
             ended: queries::ended(pool, since_ms).await?,
             broken: agents::lines(state, &broken).await?,
-            away: all.into_iter().filter(|agent| agent.state() == "away").collect(),
+            away,
+            notices,
             connected,
             experiments: list::lines(state, Which { before: None, label: None, limit: MOST }, known).await?,
             low: Disk::of(&state.config.data).await.ok().filter(Disk::is_low),
@@ -205,13 +217,17 @@ pub async fn live(
     Extension(presence): Extension<Presence>,
     Asked(Since { since }): Asked<Since>,
 ) -> impl IntoResponse {
-    live::follow(&state, Concerns::Everything, LiveHome { state: state.clone(), presence, since, home: None })
+    let notices = state.notices.listen();
+    let view = LiveHome { state: state.clone(), presence, since, notices, home: None };
+    live::follow(&state, Concerns::Everything, view)
 }
 
 struct LiveHome {
     state: AppState,
     presence: Presence,
     since: i64,
+    /// Alerts are shown at once.
+    notices: watch::Receiver<Arc<[Notice]>>,
     /// As it was sent last.
     home: Option<Home>,
 }
@@ -232,6 +248,12 @@ impl View for LiveHome {
         let patch = live::patch(&HomePart { home: &home })?;
         self.home = Some(home);
         Ok(Frame { patches: vec![patch], pace })
+    }
+
+    async fn news(&mut self) {
+        if self.notices.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 }
 

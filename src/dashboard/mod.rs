@@ -2,6 +2,7 @@
 
 pub mod agent_acts;
 pub mod agents;
+pub mod alerts;
 pub mod differences;
 pub mod disk;
 pub mod home;
@@ -46,6 +47,7 @@ pub fn pages(presence: Presence) -> Router<AppState> {
         .route("/scenarios/{name}/differences", get(scenarios::compare))
         .route("/settings", get(settings::index))
         .route("/settings/series", post(keeping::set_series))
+        .route("/settings/alerts", post(alerts::set_rule))
         .route("/settings/scheme", post(settings::choose_scheme))
         .layer(Extension(presence))
 }

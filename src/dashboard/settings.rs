@@ -11,7 +11,7 @@ use axum::{
 };
 use axum_extra::extract::CookieJar;
 
-use super::{disk::Disk, keeping::KeepingPart, queries};
+use super::{alerts::AlertsPart, disk::Disk, keeping::KeepingPart, queries};
 use crate::{
     auth::{Read, Scope, api::INVITE_LIFE_MS},
     error::{Error, Result},
@@ -38,6 +38,7 @@ struct SettingsPage {
     /// None where the folder can't be read.
     disk: Option<Disk>,
     keeping: KeepingPart,
+    alerts: AlertsPart,
     /// Only for administrators.
     folder: Option<String>,
 }
@@ -107,6 +108,7 @@ pub async fn index(
         versions: versions(&state, &presence).await?,
         disk: Disk::of(folder).await.inspect_err(|fault| tracing::warn!(%fault, "the data folder can't be read")).ok(),
         keeping: KeepingPart::read(&state, &caller).await?,
+        alerts: AlertsPart::read(&state, &caller).await?,
         folder: Some(shown).filter(|_| caller.scope >= Scope::Admin),
     };
     Ok(page.into_response())

@@ -33,12 +33,15 @@ use crate::{
 /// Gives each free agent the first queued run that it can do. A run that several do is given to all of them or to nobody;
 /// those of them who are free wait for the others, or runs of one agent would keep it from ever beginning.
 pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
-    if !presence.list().iter().any(|(_, agent)| agent.is_free()) {
+    if !presence.any_free() {
         return Ok(());
     }
     // A run that one agent just declined would come straight back to it.
     let mut tried = HashSet::new();
     let queued = leases::queued(&state.db.read).await?;
+    if queued.is_empty() {
+        return Ok(());
+    }
     let generators: Vec<Vec<String>> = queued.iter().map(generators).collect::<Result<_>>()?;
     let all: Vec<Needs> =
         queued.iter().zip(&generators).map(|(run, generators)| needs(run, generators)).collect::<Result<_>>()?;

@@ -4,7 +4,7 @@
 //! belongs to one process at a time: if another one comes with it, and the one that is connected gives a sign of life,
 //! the other is refused, with a sentence, and nothing that the first does is touched.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use axum::{
     Extension,
@@ -49,6 +49,8 @@ mod simulation;
 const INTRODUCTION: Duration = Duration::from_secs(10);
 /// An introduction with many targets stays far below this.
 const LARGEST_MESSAGE: usize = 1024 * 1024;
+/// Most of what is said is a few bytes, and every connection has such a buffer.
+const BUFFER: usize = 4 * 1024;
 
 /// Opens an agent's channel.
 pub async fn open(
@@ -58,7 +60,7 @@ pub async fn open(
     Extension(meetings): Extension<Meetings>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    upgrade.max_message_size(LARGEST_MESSAGE).on_upgrade(move |socket| {
+    upgrade.max_message_size(LARGEST_MESSAGE).read_buffer_size(BUFFER).on_upgrade(move |socket| {
         let tasks = state.tasks.clone();
         tasks.track_future(async move {
             if let Err(fault) = converse(socket, &caller.name, &state, &presence, &meetings).await {
@@ -92,7 +94,7 @@ async fn converse(
         say(&mut socket, &ServerMessage::Refused { reason }).await;
         return Ok(());
     }
-    let (visit, inbox, close) = Visit::enter(name, *hello, state, presence, meetings).await?;
+    let (visit, inbox, close) = Visit::enter(name, hello, state, presence, meetings).await?;
     let done = visit.stay(socket, inbox, close).await;
     visit.leave().await?;
     done
@@ -176,14 +178,17 @@ impl<'a> Visit<'a> {
     /// From now on it is connected: what it is told goes through the inbox, and it goes when it is told to close.
     async fn enter(
         name: &'a str,
-        hello: Hello,
+        hello: Box<Hello>,
         state: &'a AppState,
         presence: &'a Presence,
         meetings: &'a Meetings,
     ) -> Result<(Self, mpsc::UnboundedReceiver<ServerMessage>, CancellationToken)> {
         let now = now_ms();
-        fleet::queries::keep_hello(&state.db.write, name, &hello, now).await?;
-        catalog::queries::keep_targets(&state.db.write, &hello.targets, now).await?;
+        // At once: many come together after the server was away, and each waits for the disk.
+        let mut transaction = state.db.write.begin().await?;
+        fleet::queries::keep_hello(&mut transaction, name, &hello, now).await?;
+        catalog::queries::keep_targets(&mut transaction, &hello.targets, now).await?;
+        transaction.commit().await?;
         let (outbox, inbox) = mpsc::unbounded_channel();
         let (connection, close) = (Uuid::new_v4(), state.shutdown.child_token());
         let busy = take_stock(state, name, &hello, &outbox).await?;
@@ -194,7 +199,7 @@ impl<'a> Visit<'a> {
             ears,
             connection,
             clock_offset_ms: hello.now_ms - now,
-            hello,
+            hello: Arc::from(hello),
             busy,
             inspecting: None,
             declined: HashSet::new(),

@@ -84,9 +84,10 @@ mod tests {
     #[test]
     fn an_experiment_begins_where_all_of_it_can_be_done_and_stays_there() {
         let both = agent("both", |agent| {
-            let mut slow = agent.hello.targets[0].clone();
+            let hello = Arc::make_mut(&mut agent.hello);
+            let mut slow = hello.targets[0].clone();
             slow.name = "slow".to_owned();
-            agent.hello.targets.push(slow);
+            hello.targets.push(slow);
         });
         let connected = [agent("fast-only", |_| ()), both];
         let waiting = [needs("fast"), needs("slow")];

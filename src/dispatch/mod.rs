@@ -117,7 +117,7 @@ async fn hear(state: &AppState, presence: &Presence, meetings: &Meetings, event:
 
 /// A run that ended on the server's side while its agent works on it is stopped there.
 async fn pass_cancellation_on(state: &AppState, presence: &Presence, event: Option<RunChanged>) -> Result<()> {
-    let working = presence.list().into_iter().filter_map(|(name, agent)| Some((name, agent.busy?)));
+    let working = presence.working().into_iter();
     // A missed event may have been any: then all are looked at.
     for (name, run) in working.filter(|(_, run)| event.is_none_or(|event| event.run == run.0)) {
         let standing = leases::standing(&mut *state.db.read.acquire().await?, &run.to_string()).await?;

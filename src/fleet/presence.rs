@@ -21,8 +21,8 @@ use super::Standing;
 pub struct Connected {
     /// Tells one connection of an agent from the next.
     pub connection: Uuid,
-    /// What it said of itself.
-    pub hello: Hello,
+    /// What it said of itself; shared, as all agents are looked through for every run.
+    pub hello: Arc<Hello>,
     /// What it may take.
     pub standing: Standing,
     /// What it was given and has not reported done.
@@ -131,6 +131,16 @@ impl Presence {
     /// Everybody who is connected, by name.
     pub fn list(&self) -> Vec<(String, Connected)> {
         self.all().iter().map(|(name, connected)| (name.clone(), connected.clone())).collect()
+    }
+
+    /// Whether anybody may be given something.
+    pub fn any_free(&self) -> bool {
+        self.all().values().any(Connected::is_free)
+    }
+
+    /// Who works on what, by name.
+    pub fn working(&self) -> Vec<(String, RunId)> {
+        self.all().iter().filter_map(|(name, connected)| Some((name.clone(), connected.busy?))).collect()
     }
 
     /// Whether this agent is connected.

@@ -222,7 +222,7 @@ pub async fn agent_by_key(pool: &SqlitePool, key_hash: &[u8]) -> sqlx::Result<Op
 }
 
 /// Keeps an agent's introduction.
-pub async fn keep_hello(pool: &SqlitePool, name: &str, hello: &Hello, now: i64) -> Result<()> {
+pub async fn keep_hello(connection: &mut SqliteConnection, name: &str, hello: &Hello, now: i64) -> Result<()> {
     let about = About {
         hostname: hello.machine.hostname.clone(),
         cores: hello.machine.cores,
@@ -238,7 +238,9 @@ pub async fn keep_hello(pool: &SqlitePool, name: &str, hello: &Hello, now: i64) 
         load_address: hello.load_address,
     };
     let about = serde_json::to_string(&about).map_err(crate::error::Error::internal)?;
-    sqlx::query!("update agent set hello = ?, last_seen_at = ? where name = ?", about, now, name).execute(pool).await?;
+    sqlx::query!("update agent set hello = ?, last_seen_at = ? where name = ?", about, now, name)
+        .execute(connection)
+        .await?;
     Ok(())
 }
 

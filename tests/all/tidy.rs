@@ -9,7 +9,7 @@ use std::{
 const FOLDERS: [&str; 3] = ["src", "agents", "tests"];
 
 /// The slices of the server, and the tables that each writes.
-const SLICES: [(&str, &[&str]); 15] = [
+const SLICES: [(&str, &[&str]); 16] = [
     ("web", &[]),
     ("auth", &["user", "passkey", "invite", "session", "token", "audit"]),
     ("catalog", &["target", "target_colour", "machine_size", "scenario_revision"]),
@@ -36,6 +36,7 @@ const SLICES: [(&str, &[&str]); 15] = [
     ("shares", &["share"]),
     ("trends", &["trend_judgement"]),
     ("keeping", &["series_rule"]),
+    ("alerts", &["alert_rule", "alert", "experiment_told", "webhook", "webhook_delivery"]),
     ("dashboard", &[]),
 ];
 
@@ -195,7 +196,11 @@ fn the_arrows_between_slices_point_one_way() {
     }
     must_not_use("src/trends", &["experiments", "dispatch", "fleet"]);
     must_not_use("src/keeping", &["experiments", "dispatch", "compare", "gate", "reports", "shares", "trends"]);
+    must_not_use("src/alerts", &["compare", "gate", "reports", "shares", "trends", "baselines", "keeping"]);
     must_not_use("src/dashboard", &["dispatch"]);
+    for below in ["auth", "catalog", "fleet", "runs", "experiments", "dispatch", "compare", "trends", "keeping"] {
+        must_not_use(&format!("src/{below}"), &["alerts"]);
+    }
     for (slice, _) in SLICES.iter().filter(|(slice, _)| *slice != "dashboard") {
         must_not_use(&format!("src/{slice}"), &["dashboard"]);
     }
@@ -243,6 +248,7 @@ fn a_slice_writes_its_own_tables_only() {
 fn what_decides_does_no_io() {
     let pure = [
         "agents/src/session.rs",
+        "src/alerts/rules.rs",
         "src/dispatch/homes.rs",
         "src/dispatch/queue/start.rs",
         "src/dispatch/queue/why.rs",

@@ -153,7 +153,7 @@ fn free_in(connected: &[(String, Connected)], working: &[Run], now_ms: i64) -> B
 pub(crate) mod made_up {
     //! Made-up agents and needs.
 
-    use std::collections::HashSet;
+    use std::{collections::HashSet, sync::Arc};
 
     use brewbench_agent::wire::{
         PROTOCOL, RunId,
@@ -194,7 +194,7 @@ pub(crate) mod made_up {
         };
         let mut agent = Connected {
             connection: Uuid::nil(),
-            hello,
+            hello: Arc::new(hello),
             standing: Standing::Enabled,
             busy: None,
             inspecting: None,

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashSet,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -27,6 +28,7 @@ use crate::{
     catalog,
     error::Result,
     fleet::Presence,
+    notices::Notice,
     runs::pages::line::{Doing, Line},
     state::AppState,
     web::{
@@ -69,6 +71,8 @@ struct QueuePart<'a> {
 /// What the page shows.
 #[derive(Debug)]
 struct Queue {
+    /// What somebody should look at.
+    notices: Arc<[Notice]>,
     doing: Vec<Doing>,
     rows: Vec<Row>,
     total: usize,
@@ -139,6 +143,7 @@ impl Queue {
             Row { line: Line::new(waiting.run.clone(), &marks), starts_in_s: waiting.starts_in_s, waiting, leads }
         };
         Ok(Self {
+            notices: state.notices.now(),
             doing,
             rows: waiting.into_iter().take(MOST_SHOWN).map(row).collect(),
             total,
@@ -209,7 +214,8 @@ async fn follow(
     Extension(presence): Extension<Presence>,
 ) -> impl IntoResponse {
     let agents = state.events.agents();
-    let view = LiveQueue { state: state.clone(), presence, scope: caller.scope, agents, queue: None };
+    let notices = state.notices.listen();
+    let view = LiveQueue { state: state.clone(), presence, scope: caller.scope, agents, notices, queue: None };
     live::follow(&state, Concerns::Everything, view)
 }
 
@@ -219,6 +225,7 @@ struct LiveQueue {
     scope: Scope,
     /// Who comes and goes changes what the runs wait for.
     agents: watch::Receiver<u64>,
+    notices: watch::Receiver<Arc<[Notice]>>,
     /// As it was sent last.
     queue: Option<Queue>,
 }
@@ -239,7 +246,11 @@ impl View for LiveQueue {
     }
 
     async fn news(&mut self) {
-        if self.agents.changed().await.is_err() {
+        let gone = tokio::select! {
+            changed = self.agents.changed() => changed.is_err(),
+            changed = self.notices.changed() => changed.is_err(),
+        };
+        if gone {
             std::future::pending::<()>().await;
         }
     }

@@ -306,8 +306,8 @@ mod tests {
 
     #[test]
     fn the_reason_names_what_those_lack_who_come_nearest() {
-        let small = agent("small", |agent| agent.hello.machine.cores = 1);
-        let poor = agent("poor", |agent| agent.hello.targets.clear());
+        let small = agent("small", |agent| Arc::make_mut(&mut agent.hello).machine.cores = 1);
+        let poor = agent("poor", |agent| Arc::make_mut(&mut agent.hello).targets.clear());
         let (reason, sentence) = told(&needs("fast"), std::slice::from_ref(&poor));
         assert_eq!((reason, sentence.as_str()), (Reason::NotOffered, "no connected agent offers fast"));
         let (reason, sentence) = told(&needs("fast"), &[poor.clone(), small.clone()]);

@@ -59,7 +59,7 @@ impl Map {
 }
 
 /// The pages that need nothing to be there.
-const PLAIN: [(&str, &str); 21] = [
+const PLAIN: [(&str, &str); 22] = [
     ("dashboard", "/"),
     ("runs", "/runs"),
     ("new-run", "/runs/new"),
@@ -76,6 +76,7 @@ const PLAIN: [(&str, &str); 21] = [
     ("agents", "/agents"),
     ("queue", "/queue"),
     ("settings", "/settings"),
+    ("webhooks", "/settings/webhooks"),
     ("account", "/account"),
     ("tokens", "/tokens"),
     ("people", "/people"),
@@ -140,6 +141,7 @@ impl World {
         let admin = app.admin().await;
         admin.put("/api/v1/agents/attic/standing", &json!({"standing": "drained"})).await.ok();
         admin.put("/api/v1/agents/attic/labels", &json!({"labels": ["arm", "old"]})).await.ok();
+        alarmed(&app, &admin).await;
         let plan = plan_with(&json!({"targets": ["fast", "slow"], "sizes": ["1/256MiB", "2/4GiB"], "repetitions": 4}));
         let (done, runs) = submit(&user, &plan).await;
         for _ in &runs {
@@ -224,6 +226,8 @@ impl World {
                 ("person-mend", "/people/Eve/mend"),
                 ("person-remove", "/people/Eve/remove"),
                 ("invite-withdraw", "/people/invites/1/withdraw"),
+                ("webhook", "/settings/webhooks/1"),
+                ("webhook-remove", "/settings/webhooks/1/remove"),
             ],
         );
         map.add(Role::Viewer, &OF_A_VIEWER);
@@ -321,6 +325,18 @@ impl World {
 
 const NOTE: &str = "# After the upgrade\n\nThe *first* with `6.12`, see [the ticket](https://example.org/7).\n\n- same switch\n\n\
     | kernel | p99 |\n|---|---|\n| 6.1 | 4 ms |\n";
+
+/// Somebody is missed, and a webhook that goes nowhere was tried.
+async fn alarmed(app: &App, admin: &Actor) {
+    admin.put("/api/v1/alert-rule", &json!({"agent_away_s": 1, "queue_standstill_s": 2_000_000})).await.ok();
+    admin.post("/api/v1/webhooks", &json!({"url": "https://localhost:9/hooks/brewbench"})).await.ok();
+    admin.post("/api/v1/webhooks/1/test", &()).await.ok();
+    let raised = async || {
+        let alerts = admin.get("/api/v1/alerts").await.ok().json();
+        alerts["alerts"].as_array().is_some_and(|alerts| !alerts.is_empty()).then_some(())
+    };
+    app.until("an alert", raised).await;
+}
 
 /// Two baselines, one of them with a run that was deleted since, and a link; gives its path.
 async fn pass_on(user: &Actor, imports: &[String], deleted: &str) -> String {

@@ -167,7 +167,7 @@ impl World {
             return;
         }
         let (state, meetings) = (&self.server.state, Meetings::default());
-        let entered = Visit::enter(&caller.name, caller.hello(), state, &self.presence, &meetings).await;
+        let entered = Visit::enter(&caller.name, Box::new(caller.hello()), state, &self.presence, &meetings).await;
         let (visit, from_server, _close) = entered.expect("entered");
         let line = Line {
             connection: visit.connection,

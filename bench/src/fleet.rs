@@ -1,0 +1,302 @@
+//! A thousand agents on one server: what it costs while nothing happens, how soon a submission is an agent's work, and
+//! how long it takes until all are back after the server was killed. The agents are simulated, but for their connections:
+//! each is the real thing with its own key, heartbeat and way of dialling again.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use anyhow::{Context, ensure};
+use brewbench::{
+    auth::secret::{self, Kind},
+    experiments::{ExperimentWithRuns, Plan},
+    runs::load::LoadBody,
+};
+use brewbench_agent::{
+    client::Client,
+    link::{Heard, Link},
+    series::live::Live,
+    spool::Spool,
+    wire::{
+        PROTOCOL, Phase, RunId,
+        job::Job,
+        messages::{AgentMessage, Hello, Machine, ServerMessage, TargetOffer},
+        now_ms,
+        outcome::{Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
+    },
+};
+use reqwest::Method;
+use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+    time::{Instant, interval_at, sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::site::Site;
+
+/// How many agents there are.
+pub const AGENTS: usize = 1_000;
+/// How many experiments of one run are submitted.
+pub const SUBMISSIONS: u32 = 300;
+/// How many of them a second.
+pub const RATE: u32 = 20;
+/// How long nothing happens.
+pub const IDLE: Duration = Duration::from_secs(15);
+/// How long there is no server: so long that the agents dial as seldom as they ever do.
+pub const AWAY: Duration = Duration::from_secs(8);
+
+/// An agent's own.
+const HEARTBEAT: Duration = Duration::from_millis(1_500);
+const PATIENCE: Duration = Duration::from_mins(2);
+const TARGET: &str = "simulated";
+
+/// What came of it.
+pub struct Fleet {
+    /// CPU time of the server while nothing happens, cores.
+    pub idle_cores: f64,
+    /// Memory of the server then, MiB.
+    pub idle_mib: f64,
+    /// From the submission's request to the agent's answer, ms, in order.
+    pub dispatch_ms: Vec<f64>,
+    /// From the first connection to the last, s.
+    pub first_s: f64,
+    /// From the start of a server in the place of one that was killed until all are connected, s.
+    pub back_s: f64,
+    /// The most memory that the server held, MiB.
+    pub peak_mib: f64,
+}
+
+/// What the agents hear, for all of them.
+struct Ears {
+    /// Of each when it heard something last.
+    heard: Mutex<Vec<Option<Instant>>>,
+    /// When each run was somebody's.
+    begun: Mutex<HashMap<RunId, Instant>>,
+}
+
+impl Ears {
+    fn note(&self, agent: usize) {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)[agent] = Some(Instant::now());
+    }
+
+    fn begin(&self, run: RunId) {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner).entry(run).or_insert_with(Instant::now);
+    }
+
+    /// Waits until all have heard something since a time; gives how long after it that was, s.
+    async fn all(&self, since: Instant) -> anyhow::Result<f64> {
+        let all = async {
+            loop {
+                let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                if heard.iter().all(|at| at.is_some_and(|at| at > since)) {
+                    return since.elapsed().as_secs_f64();
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, all).await.context("not all agents are connected")
+    }
+}
+
+/// Measures it.
+pub async fn measure() -> anyhow::Result<Fleet> {
+    let folder = tempfile::tempdir()?;
+    let data = folder.path().join("site");
+    let mut site = Site::start(&data).await?;
+    let keys = enrol(&data).await?;
+    let ears = Arc::new(Ears { heard: Mutex::new(vec![None; AGENTS]), begun: Mutex::default() });
+    let (end, mut agents) = (CancellationToken::new(), JoinSet::new());
+    let started = Instant::now();
+    for (number, key) in keys.into_iter().enumerate() {
+        let client = Client::new(&site.url, Some(key))?;
+        let link = link(number, client, &folder.path().join("spool"))?;
+        agents.spawn(live(number, link, Arc::clone(&ears), end.clone()));
+    }
+    let first_s = ears.all(started).await?;
+    sleep(Duration::from_secs(5)).await;
+    let (before, begun) = (site.process.cpu_s()?, Instant::now());
+    sleep(IDLE).await;
+    let idle_cores = (site.process.cpu_s()? - before) / begun.elapsed().as_secs_f64();
+    let idle_mib = site.process.memory_mib()?;
+    let dispatch_ms = dispatch(&site.client, &ears).await?;
+    let peak_mib = site.process.peak_mib()?;
+
+    let port = site.url.port().context("a port")?;
+    site.process.kill().await?;
+    sleep(AWAY).await;
+    let away = Instant::now();
+    site.process = Site::again(&data, port).await?;
+    let back_s = ears.all(away).await?;
+    let peak_mib = peak_mib.max(site.process.peak_mib()?);
+    end.cancel();
+    while agents.join_next().await.is_some() {}
+    site.process.stop().await?;
+    Ok(Fleet { idle_cores, idle_mib, dispatch_ms, first_s, back_s, peak_mib })
+}
+
+/// Straight into the store, each with a key of its own; gives the keys.
+async fn enrol(data: &Path) -> anyhow::Result<Vec<String>> {
+    let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(data.join("brewbench.db"))).await?;
+    let (mut transaction, mut keys) = (pool.begin().await?, Vec::new());
+    for number in 0..AGENTS {
+        let key = secret::make(Kind::AgentKey);
+        sqlx::query("insert into agent (name, key_hash, created_at, key_at) values (?, ?, ?3, ?3)")
+            .bind(format!("agent-{number:04}"))
+            .bind(secret::hash(&key))
+            .bind(now_ms())
+            .execute(&mut *transaction)
+            .await?;
+        keys.push(key);
+    }
+    transaction.commit().await?;
+    pool.close().await;
+    Ok(keys)
+}
+
+fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
+    let offer = |name: &str| TargetOffer {
+        name: name.to_owned(),
+        version: "1.0".to_owned(),
+        description: "one of several that an agent offers".to_owned(),
+        sha256: "ab".repeat(32),
+    };
+    let hello = Hello {
+        protocol: PROTOCOL,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        now_ms: now_ms(),
+        machine: Machine {
+            hostname: format!("rack-{number}"),
+            cores: 8,
+            memory_bytes: 32 << 30,
+            kernel: "Linux 6.12.9".to_owned(),
+            cpu_model: "a CPU with a name of the usual length @ 2.50GHz".to_owned(),
+            cpu: Mechanism::Cgroup2,
+            memory: Mechanism::Cgroup2,
+        },
+        k6_version: "1.8.1".to_owned(),
+        targets: [TARGET, "go-nethttp", "rust-hyper"].map(offer).to_vec(),
+        any_scenario: false,
+        running: None,
+        holds: Vec::new(),
+        life: Some(RunId::now().0),
+    };
+    Ok(Link { client, hello, spool: Spool::open(spool)?, running: watch::channel(None).1, live: Live::default() })
+}
+
+/// One agent until the end.
+async fn live(number: usize, link: Link, ears: Arc<Ears>, end: CancellationToken) {
+    let home = link.client.clone();
+    let (outbox, to_say) = mpsc::unbounded_channel();
+    let (hear, mut heard) = mpsc::unbounded_channel();
+    let keeping = tokio::spawn(link.keep(to_say, hear, end.clone()));
+    // Daemons were not all started in the same millisecond.
+    let spread = HEARTBEAT * u32::try_from(number).unwrap_or_default() / u32::try_from(AGENTS).unwrap_or(1);
+    let mut clock = interval_at(Instant::now() + spread, HEARTBEAT);
+    loop {
+        tokio::select! {
+            () = end.cancelled() => break,
+            _ = clock.tick() => { let _ = outbox.send(AgentMessage::Heartbeat { running: None }); }
+            said = heard.recv() => match said {
+                Some(Heard::Said(ServerMessage::Start(job))) => {
+                    ears.begin(job.run);
+                    let _ = outbox.send(AgentMessage::Phase { run: job.run, phase: Phase::Preparing });
+                    let path = format!("api/v1/agent/runs/{}/result", job.run);
+                    let sent = home.send(home.request(Method::PUT, &path).json(&outcome(&job))).await;
+                    if let Err(fault) = sent {
+                        eprintln!("  agent {number}: {fault}");
+                    }
+                    let _ = outbox.send(AgentMessage::Done { run: job.run });
+                }
+                Some(Heard::Said(_)) => ears.note(number),
+                Some(Heard::Unwanted(reason)) => {
+                    eprintln!("  agent {number}: {reason}");
+                    break;
+                }
+                None => break,
+            },
+        }
+    }
+    drop(outbox);
+    let _ = keeping.await;
+}
+
+/// A run that ends at once: what comes of it is not what is measured here.
+fn outcome(job: &Job) -> Outcome {
+    let none = Mechanism::None;
+    Outcome {
+        run: job.run,
+        ended: Ended::Failed { reason: "it is simulated".to_owned(), cause: Default::default() },
+        times: Vec::new(),
+        sent_at_ms: now_ms(),
+        summary: None,
+        series: None,
+        target_log: String::new(),
+        k6_log: String::new(),
+        enforced: Enforced { cpu: none, memory: none },
+        observed: None,
+        cores: Cores { target: Vec::new(), generator: Vec::new() },
+        k6_version: "1.8.1".to_owned(),
+        target_sha256: None,
+        target_version: "1.0".to_owned(),
+        environment: std::collections::BTreeMap::new(),
+        conditions: Conditions::default(),
+    }
+}
+
+/// Submits by the clock, however long the answers take; gives from each request to the agent's answer, ms, in order.
+async fn dispatch(client: &Client, ears: &Ears) -> anyhow::Result<Vec<f64>> {
+    let mut clock = interval_at(Instant::now(), Duration::from_secs(1) / RATE);
+    let mut submissions = JoinSet::new();
+    for _ in 0..SUBMISSIONS {
+        clock.tick().await;
+        submissions.spawn(submit(client.clone()));
+    }
+    let mut asked = Vec::new();
+    while let Some(done) = submissions.join_next().await {
+        asked.push(done??);
+    }
+    let mut took = Vec::new();
+    for (run, at) in asked {
+        let begun = async {
+            loop {
+                if let Some(begun) = ears.begun.lock().unwrap_or_else(PoisonError::into_inner).get(&run) {
+                    return *begun;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let begun = timeout(PATIENCE, begun).await.context("nobody does a run")?;
+        took.push((begun - at).as_secs_f64() * 1e3);
+    }
+    took.sort_by(f64::total_cmp);
+    Ok(took)
+}
+
+/// One run; gives its id and when it was asked for.
+async fn submit(client: Client) -> anyhow::Result<(RunId, Instant)> {
+    let plan = Plan {
+        name: None,
+        targets: vec![TARGET.to_owned()],
+        sizes: vec!["1 vCPU / 256 MiB".to_owned()],
+        scenario: "hash".to_owned(),
+        parameters: std::collections::BTreeMap::new(),
+        loads: vec![LoadBody::Vus { vus: 10, duration_s: 1.0 }.try_into()?],
+        knee: None,
+        warm_up_s: 0.0,
+        repetitions: 1,
+        until: None,
+        retries: 0,
+        seed: None,
+        agent: None,
+    };
+    let at = Instant::now();
+    let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
+    let run = made.runs.first().context("one run")?;
+    ensure!(run.retry_of.is_none(), "it is new");
+    Ok((run.id.parse().map_err(anyhow::Error::msg)?, at))
+}

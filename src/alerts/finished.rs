@@ -1,0 +1,96 @@
+//! Tells of experiments that are over, each once, also of those that ended while no server ran.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use brewbench_agent::wire::now_ms;
+use serde_json::{Value, json};
+use tokio::{sync::broadcast::error::RecvError, time::sleep};
+
+use super::{Event, queries, watch, webhooks::Told};
+use crate::{
+    error::Result,
+    experiments::{self, Experiment, progress},
+    runs::{self, Origin, Run},
+    state::{AppState, RunChanged},
+};
+
+/// Changes that come closer together than this are looked at once.
+const CALM: Duration = Duration::from_millis(300);
+
+/// Tells until the server ends.
+pub async fn work(state: AppState) {
+    let mut events = state.events.listen();
+    let (mut missed, mut changed) = (true, BTreeSet::new());
+    loop {
+        if let Err(fault) = tell(&state, std::mem::take(&mut missed), std::mem::take(&mut changed)).await {
+            tracing::error!(%fault, "the end of an experiment is not told");
+            missed = true;
+        }
+        tokio::select! {
+            () = state.shutdown.cancelled() => return,
+            event = events.recv() => match event {
+                Ok(RunChanged { experiment, .. }) => changed.extend(experiment.map(|id| id.to_string())),
+                Err(RecvError::Lagged(_)) => missed = true,
+                Err(RecvError::Closed) => return,
+            },
+        }
+        tokio::select! {
+            () = state.shutdown.cancelled() => return,
+            () = sleep(CALM) => {}
+        }
+        while let Ok(RunChanged { experiment, .. }) = events.try_recv() {
+            changed.extend(experiment.map(|id| id.to_string()));
+        }
+    }
+}
+
+async fn tell(state: &AppState, missed: bool, mut changed: BTreeSet<String>) -> Result<()> {
+    if missed {
+        changed.extend(queries::untold(&state.db.read).await?);
+    }
+    for id in &changed {
+        look_at(state, id).await?;
+    }
+    Ok(())
+}
+
+async fn look_at(state: &AppState, id: &str) -> Result<()> {
+    match queries::end(&state.db.read, id).await? {
+        (true, false) => tell_of(state, id).await,
+        (false, true) => Ok(queries::goes_on(&state.db.write, id).await?),
+        (true, true) | (false, false) => Ok(()),
+    }
+}
+
+async fn tell_of(state: &AppState, id: &str) -> Result<()> {
+    let Some(experiment) = experiments::queries::one(&state.db.read, id).await? else { return Ok(()) };
+    let runs = runs::queries::of_experiment(&state.db.read, id).await?;
+    // What was brought from elsewhere ended there.
+    if runs.iter().any(|run| run.origin == Origin::Agent) {
+        let told = Told::new(Event::ExperimentFinished, now_ms(), &data(state, &experiment, &runs));
+        queries::tell_end(&state.db.write, id, &told).await?;
+        state.outbox.notify_one();
+    }
+    Ok(())
+}
+
+/// What came of it: of the runs that stand for its repetitions, how many ended how.
+fn data(state: &AppState, experiment: &Experiment, runs: &[Run]) -> Value {
+    let mut ends = json!({"valid": 0, "suspect": 0, "invalid": 0, "failed": 0, "cancelled": 0, "lost": 0});
+    let mut total = 0;
+    for run in progress::counted(runs) {
+        let end = run.verdict.map_or(run.phase.as_str(), |verdict| verdict.as_str());
+        if let Some(count) = ends.get_mut(end) {
+            *count = json!(count.as_u64().unwrap_or(0) + 1);
+        }
+        total += 1;
+    }
+    json!({
+        "experiment": experiment.id,
+        "name": experiment.name,
+        "created_by": experiment.created_by,
+        "runs": total,
+        "ended": ends,
+        "url": watch::url(state, &format!("/experiments/{}", experiment.id)),
+    })
+}

@@ -1,0 +1,145 @@
+//! `/settings/webhooks`: who is told elsewhere, of what, and what became of it.
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    Router,
+    extract::{Path, RawForm, State},
+    http::StatusCode,
+    response::{IntoResponse, Redirect, Response},
+    routing::{get, post},
+};
+use url::form_urlencoded;
+
+use super::{Delivery, Event, NewWebhook, Webhook, api, queries, webhooks};
+use crate::{
+    auth::{Admin, Caller},
+    error::{Error, Result},
+    state::AppState,
+    web::{
+        confirm::Confirm,
+        shell::{Section, Shell},
+    },
+};
+
+/// The pages of this slice.
+pub fn router() -> Router<AppState> {
+    Router::new()
+        .route("/settings/webhooks", get(index).post(add))
+        .route("/settings/webhooks/{id}", get(show))
+        .route("/settings/webhooks/{id}/test", post(try_out))
+        .route("/settings/webhooks/{id}/remove", get(ask_remove).post(remove))
+}
+
+/// All webhooks, and how to add one.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "alerts/webhooks.html")]
+struct WebhooksPage {
+    shell: Shell,
+    webhooks: Vec<Webhook>,
+    typed: NewWebhook,
+    fault: Option<String>,
+}
+
+impl WebhooksPage {
+    async fn read(state: &AppState, caller: &Caller) -> Result<Self> {
+        Ok(Self {
+            shell: Shell::signed_in("Webhooks", Section::Settings, &caller.name),
+            webhooks: queries::webhooks::all(&state.db.read).await?,
+            typed: NewWebhook { url: String::new(), events: Event::ALL.to_vec() },
+            fault: None,
+        })
+    }
+
+    fn is_ticked(&self, event: &Event) -> bool {
+        self.typed.events.contains(event)
+    }
+}
+
+/// The secret of a new webhook.
+#[derive(Template, WebTemplate)]
+#[template(path = "alerts/made.html")]
+struct MadePage {
+    shell: Shell,
+    id: i64,
+    secret: String,
+}
+
+/// One webhook.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "alerts/webhook.html")]
+struct WebhookPage {
+    shell: Shell,
+    webhook: Webhook,
+    deliveries: Vec<Delivery>,
+}
+
+/// `GET /settings/webhooks`
+async fn index(Admin(caller): Admin, State(state): State<AppState>) -> Result<Response> {
+    Ok(WebhooksPage::read(&state, &caller).await?.into_response())
+}
+
+/// `POST /settings/webhooks`: adds one; the answer is the only place where its secret can be read.
+async fn add(Admin(caller): Admin, State(state): State<AppState>, RawForm(body): RawForm) -> Result<Response> {
+    let mut typed = NewWebhook::default();
+    for (field, text) in form_urlencoded::parse(&body) {
+        match field.as_ref() {
+            "url" => typed.url = text.into_owned(),
+            "event" => typed.events.push(text.parse().map_err(Error::Invalid)?),
+            _ => {}
+        }
+    }
+    let made = match typed.events.is_empty() {
+        true => Err(Error::Invalid("events: choose one at least".to_owned())),
+        false => webhooks::add(&state, &caller, typed.clone()).await,
+    };
+    match made {
+        Ok(made) => {
+            let shell = Shell::signed_in("New webhook", Section::Settings, &caller.name);
+            let page = MadePage { shell, id: made.webhook.id, secret: made.secret };
+            Ok((StatusCode::CREATED, page).into_response())
+        }
+        Err(fault @ (Error::Invalid(_) | Error::Conflict(_))) => {
+            let page = WebhooksPage::read(&state, &caller).await?;
+            let page = WebhooksPage { typed, fault: Some(fault.to_string()), ..page };
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// `GET /settings/webhooks/{id}`
+async fn show(Admin(caller): Admin, State(state): State<AppState>, Path(id): Path<String>) -> Result<Response> {
+    let webhook = webhooks::found(&state, &id).await?;
+    let deliveries = api::sent(&state, webhook.id).await?;
+    let shell = Shell::signed_in("Webhook", Section::Settings, &caller.name);
+    Ok(WebhookPage { shell, webhook, deliveries }.into_response())
+}
+
+/// `POST /settings/webhooks/{id}/test`
+async fn try_out(Admin(caller): Admin, State(state): State<AppState>, Path(id): Path<String>) -> Result<Redirect> {
+    let webhook = webhooks::found(&state, &id).await?;
+    webhooks::try_out(&state, &caller, &webhook).await?;
+    Ok(Redirect::to(&format!("/settings/webhooks/{}", webhook.id)))
+}
+
+async fn ask_remove(Admin(caller): Admin, State(state): State<AppState>, Path(id): Path<String>) -> Result<Confirm> {
+    let webhook = webhooks::found(&state, &id).await?;
+    let deed = "Remove this webhook";
+    Ok(Confirm {
+        shell: Shell::signed_in(deed, Section::Settings, &caller.name),
+        deed,
+        what: webhook.url.clone(),
+        consequences: vec![
+            "It is told nothing any more, also not what was to be sent anew.".to_owned(),
+            "Its secret and the list of what was sent go with it.".to_owned(),
+        ],
+        back: format!("/settings/webhooks/{}", webhook.id),
+    })
+}
+
+async fn remove(Admin(caller): Admin, State(state): State<AppState>, Path(id): Path<String>) -> Result<Redirect> {
+    let webhook = webhooks::found(&state, &id).await?;
+    webhooks::remove(&state, &caller, &webhook).await?;
+    Ok(Redirect::to("/settings/webhooks"))
+}
