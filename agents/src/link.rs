@@ -98,7 +98,8 @@ impl Link {
         Ok(ended)
     }
 
-    async fn keep(&self, heard: &mpsc::UnboundedSender<Heard>, end: &CancellationToken) {
+    /// Keeps connected until told to end. What is heard ends with that.
+    pub async fn keep(&self, heard: &mpsc::UnboundedSender<Heard>, end: &CancellationToken) {
         let mut pause = FIRST_PAUSE;
         let mut told = false;
         loop {

@@ -17,7 +17,8 @@ use brewbench::{
 };
 use brewbench_agent::{
     client::Client,
-    link::{Heard, Link},
+    courier::Courier,
+    link::{Heard, Link, Standing},
     series::live::Live,
     spool::Spool,
     wire::{
@@ -50,8 +51,6 @@ pub const IDLE: Duration = Duration::from_secs(15);
 /// How long there is no server: so long that the agents dial as seldom as they ever do.
 pub const AWAY: Duration = Duration::from_secs(8);
 
-/// An agent's own.
-const HEARTBEAT: Duration = Duration::from_millis(1_500);
 const PATIENCE: Duration = Duration::from_mins(2);
 const TARGET: &str = "simulated";
 
@@ -164,6 +163,7 @@ fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
         version: "1.0".to_owned(),
         description: "one of several that an agent offers".to_owned(),
         sha256: "ab".repeat(32),
+        anywhere: false,
     };
     let hello = Hello {
         protocol: PROTOCOL,
@@ -184,44 +184,42 @@ fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
         running: None,
         holds: Vec::new(),
         life: Some(RunId::now().0),
+        load_address: None,
     };
-    Ok(Link { client, hello, spool: Spool::open(spool)?, running: watch::channel(None).1, live: Live::default() })
+    let courier = Courier::new(client.clone(), Spool::open(spool)?);
+    Ok(Link { client, hello, courier, running: watch::channel(None).1, live: Live::default() })
 }
 
-/// One agent until the end.
+/// One agent until the end. All of them share the threads of this program, where a real one has some for itself.
 async fn live(number: usize, link: Link, ears: Arc<Ears>, end: CancellationToken) {
     let home = link.client.clone();
-    let (outbox, to_say) = mpsc::unbounded_channel();
+    let (mut outbox, _) = mpsc::unbounded_channel();
     let (hear, mut heard) = mpsc::unbounded_channel();
-    let keeping = tokio::spawn(link.keep(to_say, hear, end.clone()));
-    // Daemons were not all started in the same millisecond.
-    let spread = HEARTBEAT * u32::try_from(number).unwrap_or_default() / u32::try_from(AGENTS).unwrap_or(1);
-    let mut clock = interval_at(Instant::now() + spread, HEARTBEAT);
-    loop {
-        tokio::select! {
-            () = end.cancelled() => break,
-            _ = clock.tick() => { let _ = outbox.send(AgentMessage::Heartbeat { running: None }); }
-            said = heard.recv() => match said {
-                Some(Heard::Said(ServerMessage::Start(job))) => {
-                    ears.begin(job.run);
-                    let _ = outbox.send(AgentMessage::Phase { run: job.run, phase: Phase::Preparing });
-                    let path = format!("api/v1/agent/runs/{}/result", job.run);
-                    let sent = home.send(home.request(Method::PUT, &path).json(&outcome(&job))).await;
-                    if let Err(fault) = sent {
-                        eprintln!("  agent {number}: {fault}");
-                    }
-                    let _ = outbox.send(AgentMessage::Done { run: job.run });
+    let keeping = tokio::spawn({
+        let end = end.clone();
+        async move { link.keep(&hear, &end).await }
+    });
+    while let Some(heard) = heard.recv().await {
+        match heard {
+            Heard::Dialled(asks) => {
+                let (say, to_say) = mpsc::unbounded_channel();
+                outbox = say;
+                let _ = asks.send(Standing { running: None, holds: Vec::new(), outbox: to_say });
+            }
+            Heard::Said(ServerMessage::Start(job)) => {
+                ears.begin(job.run);
+                let _ = outbox.send(AgentMessage::Phase { run: job.run, phase: Phase::Preparing });
+                let path = format!("api/v1/agent/runs/{}/result", job.run);
+                let sent = home.send(home.request(Method::PUT, &path).json(&outcome(&job))).await;
+                if let Err(fault) = sent {
+                    eprintln!("  agent {number}: {fault}");
                 }
-                Some(Heard::Said(_)) => ears.note(number),
-                Some(Heard::Unwanted(reason)) => {
-                    eprintln!("  agent {number}: {reason}");
-                    break;
-                }
-                None => break,
-            },
+                let _ = outbox.send(AgentMessage::Done { run: job.run });
+            }
+            Heard::Said(_) => ears.note(number),
+            Heard::Unwanted(reason) => eprintln!("  agent {number}: {reason}"),
         }
     }
-    drop(outbox);
     let _ = keeping.await;
 }
 
@@ -293,6 +291,7 @@ async fn submit(client: Client) -> anyhow::Result<(RunId, Instant)> {
         retries: 0,
         seed: None,
         agent: None,
+        generators: Vec::new(),
     };
     let at = Instant::now();
     let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;

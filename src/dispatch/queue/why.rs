@@ -342,8 +342,8 @@ mod tests {
     fn load_from_others_needs_a_host_that_takes_it_and_all_who_make_it() {
         let generators = ["one".to_owned(), "two".to_owned()];
         let needs = Needs { generators: &generators, source: Source::User, ..needs("fast") };
-        let open = |agent: &mut Connected| agent.hello.load_address = Some([10, 0, 0, 5].into());
-        let willing = |agent: &mut Connected| agent.hello.any_scenario = true;
+        let open = |agent: &mut Connected| Arc::make_mut(&mut agent.hello).load_address = Some([10, 0, 0, 5].into());
+        let willing = |agent: &mut Connected| Arc::make_mut(&mut agent.hello).any_scenario = true;
         let told = |crew: &[(String, Connected)]| {
             let why = why(&needs, &At::Anywhere, crew, &[]);
             (why.reason, why.sentence)
@@ -352,11 +352,11 @@ mod tests {
         let (reason, sentence) = told(&all);
         assert_eq!(reason, Reason::NoLoadAddress);
         assert!(sentence.contains("--load-address"), "{sentence}");
-        let old = agent("rack", |agent| agent.hello.protocol = 4);
+        let old = agent("rack", |agent| Arc::make_mut(&mut agent.hello).protocol = 4);
         assert!(told(&[old, all[1].clone(), all[2].clone()]).1.contains("older protocol"));
         let fixed = agent("rack", |agent| {
             open(agent);
-            agent.hello.targets[0].anywhere = false;
+            Arc::make_mut(&mut agent.hello).targets[0].anywhere = false;
         });
         assert!(told(&[fixed, all[1].clone(), all[2].clone()]).1.contains("{host}"));
         let rack = agent("rack", open);

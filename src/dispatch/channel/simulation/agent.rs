@@ -67,6 +67,7 @@ impl SimulatedAgent {
             version: "1".to_owned(),
             description: String::new(),
             sha256: "ab".repeat(32),
+            anywhere: false,
         };
         let running = self.session.running();
         let mut holds: Vec<RunId> = self.spool.keys().copied().collect();
@@ -90,6 +91,7 @@ impl SimulatedAgent {
             running,
             holds,
             life: Some(self.life),
+            load_address: None,
         }
     }
 
