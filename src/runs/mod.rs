@@ -16,7 +16,6 @@ pub mod made_up;
 pub mod material;
 pub mod now;
 pub mod pages;
-pub mod parts;
 pub mod progress;
 pub mod queries;
 pub mod rejudge;
