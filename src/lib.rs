@@ -1,7 +1,8 @@
 //! A dashboard that benchmarks HTTP server implementations: the server, its pages, its API and its commands.
 //!
 //! In reading order, each on top of the ones before:
-//! - [`config`], [`networks`], [`error`], [`db`], [`limits`], [`meters`], [`notices`], [`underway`], [`state`]: what everybody shares;
+//! - [`config`], [`networks`], [`error`], [`db`], [`limits`], [`meters`], [`notices`], [`together`], [`underway`],
+//!   [`state`]: what everybody shares;
 //!   [`web`]: what every page shares.
 //! - [`auth`]: who may do what.
 //! - [`catalog`]: targets, machine sizes, scenarios; [`fleet`]: agents.
@@ -47,6 +48,7 @@ pub mod shares;
 pub mod signal;
 pub mod state;
 pub mod tls;
+pub mod together;
 pub mod trends;
 pub mod underway;
 pub mod web;

@@ -4,6 +4,7 @@
 //! What is told takes the place of all that is later than a time (see [`Portion`]), from the agent to the page: so
 //! nothing is doubled, whoever connects anew. Whatever a listener does, the agents' channel never waits for it.
 
+mod crew;
 mod series;
 
 use std::{
@@ -18,7 +19,12 @@ use brewbench_agent::wire::{
 };
 use tokio::sync::{broadcast, watch};
 
-use self::series::Growing;
+use self::{
+    crew::Crew,
+    series::{After, Growing},
+};
+
+pub use self::crew::Teller;
 
 /// So many portions may wait for a listener, about a quarter of a minute's; then it looks again at the whole.
 const MOST_WAITING: usize = 32;
@@ -38,10 +44,37 @@ struct Inner {
 
 #[derive(Debug)]
 struct Entry {
-    agent: String,
+    tellers: Tellers,
+    /// What listeners hear of.
     series: Growing,
     heard_at: Instant,
     news: broadcast::Sender<Arc<News>>,
+}
+
+/// Who tells of a run.
+#[derive(Debug)]
+enum Tellers {
+    /// The agent that does it.
+    One(String),
+    /// Those that do it together.
+    Crew(Crew),
+}
+
+impl Tellers {
+    fn has(&self, agent: &str) -> bool {
+        match self {
+            Self::One(one) => one == agent,
+            Self::Crew(crew) => crew.has(agent),
+        }
+    }
+
+    /// The agent that runs the target.
+    fn first(&self) -> &str {
+        match self {
+            Self::One(one) => one,
+            Self::Crew(crew) => crew.host(),
+        }
+    }
 }
 
 /// Points that take the place of all later ones of their run, also of another part. Of the kind of which there are
@@ -98,26 +131,47 @@ impl News {
 impl Underway {
     /// An agent begins to tell of a run that it works on. It works on no other.
     pub fn open(&self, run: RunId, agent: &str) {
+        self.open_for(run, Tellers::One(agent.to_owned()));
+    }
+
+    /// Several agents begin to tell of a run that they do together: one of the target, the others of the load. They work on
+    /// no other.
+    pub fn open_together(&self, run: RunId, host: Teller, generators: Vec<Teller>) {
+        self.open_for(run, Tellers::Crew(Crew::new(host, generators)));
+    }
+
+    fn open_for(&self, run: RunId, tellers: Tellers) {
         let mut runs = self.runs();
-        runs.retain(|_, entry| entry.agent != agent);
+        runs.retain(|_, entry| match &tellers {
+            Tellers::One(agent) => !entry.tellers.has(agent),
+            Tellers::Crew(crew) => !crew.names().any(|agent| entry.tellers.has(agent)),
+        });
         let (series, news) = (Growing::default(), broadcast::channel(MOST_WAITING).0);
-        runs.insert(run, Entry { agent: agent.to_owned(), series, heard_at: Instant::now(), news });
+        runs.insert(run, Entry { tellers, series, heard_at: Instant::now(), news });
         self.0.opened.send_replace(());
     }
 
     /// Whether this agent has begun to tell of this run.
     pub fn is_open(&self, run: RunId, agent: &str) -> bool {
-        self.runs().get(&run).is_some_and(|entry| entry.agent == agent)
+        self.runs().get(&run).is_some_and(|entry| entry.tellers.has(agent))
     }
 
-    /// Takes points of a run, if it is open; they must make sense and fit in.
-    pub fn take(&self, portion: &Portion) -> Result<(), Damaged> {
+    /// Takes points of a run from one of those that tell of it; they must make sense and fit in.
+    pub fn take(&self, agent: &str, portion: &Portion) -> Result<(), Damaged> {
         // Outside of the lock: this is the work.
         let points = series::unpack(portion)?;
         if let Some(entry) = self.runs().get_mut(&portion.run) {
-            entry.heard_at = Instant::now();
-            if let Some(news) = entry.series.put(portion, points)? {
-                let _ = entry.news.send(Arc::new(news));
+            let Entry { tellers, series, heard_at, news } = entry;
+            *heard_at = Instant::now();
+            let told = match tellers {
+                Tellers::One(_) => series.put(After::of(portion), points)?,
+                Tellers::Crew(crew) => match crew.put(agent, series.whole(), After::of(portion), points)? {
+                    Some((after, points)) => series.put(after, points)?,
+                    None => None,
+                },
+            };
+            if let Some(told) = told {
+                let _ = news.send(Arc::new(told));
             }
         }
         Ok(())
@@ -128,9 +182,9 @@ impl Underway {
         self.runs().remove(&run);
     }
 
-    /// All runs that are told of.
+    /// All runs that are told of, with the agent that runs the target.
     pub fn open_runs(&self) -> Vec<(RunId, String)> {
-        self.runs().iter().map(|(run, entry)| (*run, entry.agent.clone())).collect()
+        self.runs().iter().map(|(run, entry)| (*run, entry.tellers.first().to_owned())).collect()
     }
 
     /// What a run has come to so far; nothing before its first second has ended.

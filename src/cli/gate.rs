@@ -46,7 +46,7 @@ pub struct Gate {
     /// The target of --candidate that is meant, name or name@version [default: the only one]
     #[arg(long, value_name = "TARGET", requires = "candidate")]
     candidate_target: Option<String>,
-    /// What may be unlike on the two sides: agents, k6, durations, warm-ups, limits, origins or environments
+    /// What may be unlike on the two sides: agents, generators, k6, durations, warm-ups, limits, origins or environments
     #[arg(long, value_name = "WHAT", value_delimiter = ',', requires = "candidate")]
     accept: Vec<Circumstance>,
     /// Write the answer as Markdown for a pull request; `-` is stdout

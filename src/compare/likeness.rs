@@ -38,6 +38,8 @@ pub struct Unlike {
 pub enum Circumstance {
     /// The machines that measured.
     Agents,
+    /// The machines that the load came from, where it was not the target's own.
+    Generators,
     /// Versions of k6.
     K6,
     /// How long was measured.
@@ -54,13 +56,22 @@ pub enum Circumstance {
 
 impl Circumstance {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Agents, Self::K6, Self::Durations, Self::WarmUps, Self::Limits, Self::Origins, Self::Environments];
+    pub const ALL: [Self; 8] = [
+        Self::Agents,
+        Self::Generators,
+        Self::K6,
+        Self::Durations,
+        Self::WarmUps,
+        Self::Limits,
+        Self::Origins,
+        Self::Environments,
+    ];
 
     /// The word for addresses and flags.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agents => "agents",
+            Self::Generators => "generators",
             Self::K6 => "k6",
             Self::Durations => "durations",
             Self::WarmUps => "warm-ups",
@@ -74,6 +85,7 @@ impl Circumstance {
     pub fn title(self) -> &'static str {
         match self {
             Self::Agents => "Agents",
+            Self::Generators => "Generators",
             Self::K6 => "k6 versions",
             Self::Durations => "Durations",
             Self::WarmUps => "Warm-ups",
@@ -89,6 +101,7 @@ impl Circumstance {
         let known = |value: Option<String>| Some(value.unwrap_or_else(|| "not known".to_owned()));
         match self {
             Self::Agents => known(run.agent.clone()),
+            Self::Generators => Some(load_from(run)),
             Self::K6 => known(run.k6_version.clone()),
             Self::Durations => known(run.duration_s.map(seconds)),
             Self::WarmUps => known(run.warm_up_s.map(seconds)),
@@ -100,6 +113,11 @@ impl Circumstance {
             Self::Environments => None,
         }
     }
+}
+
+/// Where the load of a run came from.
+fn load_from(run: &Run) -> String {
+    if run.generators.is_empty() { "the target’s machine".to_owned() } else { run.generators.join(", ") }
 }
 
 impl FromStr for Circumstance {

@@ -4,27 +4,47 @@ use brewbench_agent::wire::{RunId, series::Portion};
 
 use crate::{
     error::Result,
-    runs::queries::leases,
+    runs::queries::{
+        leases,
+        parts::{self, PartState},
+    },
     state::{AppState, RunChanged},
+    together::Clock,
+    underway::Teller,
 };
 
-/// Takes points of a run. An agent is heard only about the run that it works on.
+/// Takes points of a run. An agent is heard only about the run that it works on, alone or with others.
 pub async fn take(state: &AppState, agent: &str, portion: &Portion) -> Result<()> {
     let run = portion.run;
     if !state.underway.is_open(run, agent) {
         if !works_on(state, agent, run).await? {
             return Ok(());
         }
-        state.underway.open(run, agent);
+        open(state, agent, run).await?;
         // It may have ended right before that, and nobody would forget it any more.
         if !works_on(state, agent, run).await? {
             state.underway.forget(run);
         }
     }
-    if let Err(fault) = state.underway.take(portion) {
+    if let Err(fault) = state.underway.take(agent, portion) {
         tracing::debug!(agent, %run, %fault, "points of a run that make no sense");
     }
     Ok(())
+}
+
+async fn open(state: &AppState, agent: &str, run: RunId) -> Result<()> {
+    let mut tellers = parts::states(&state.db.read, &run.to_string()).await?.into_iter().map(teller);
+    match tellers.next() {
+        Some(host) => state.underway.open_together(run, host, tellers.collect()),
+        None => state.underway.open(run, agent),
+    }
+    Ok(())
+}
+
+fn teller(part: PartState) -> Teller {
+    let PartState { agent, clock_offset_ms, clock_error_ms, .. } = part;
+    let clock = clock_offset_ms.map(|offset_ms| Clock { offset_ms, error_ms: clock_error_ms.unwrap_or(0.0) });
+    Teller { agent, clock }
 }
 
 /// Forgets what is no longer worked on by who tells of it.
@@ -39,9 +59,8 @@ pub async fn forget(state: &AppState, event: Option<RunChanged>) -> Result<()> {
 }
 
 async fn works_on(state: &AppState, agent: &str, run: RunId) -> Result<bool> {
-    let standing = leases::standing(&mut *state.db.read.acquire().await?, &run.to_string()).await?;
-    Ok(standing.is_some_and(|(phase, whose)| {
-        let working = matches!(phase.as_str(), "leased" | "preparing" | "warming_up" | "measuring" | "collecting");
-        working && whose.as_deref() == Some(agent)
-    }))
+    let (id, mut connection) = (run.to_string(), state.db.read.acquire().await?);
+    let Some((phase, whose)) = leases::standing(&mut connection, &id).await? else { return Ok(false) };
+    let working = matches!(phase.as_str(), "leased" | "preparing" | "warming_up" | "measuring" | "collecting");
+    Ok(working && (whose.as_deref() == Some(agent) || parts::generates(&mut connection, &id, agent).await?))
 }

@@ -51,7 +51,7 @@ pub struct Wish {
     pub baseline_target: Option<String>,
     /// The target of the candidate that is meant.
     pub candidate_target: Option<String>,
-    /// What may be unlike nevertheless, one `accept` each: `agents`, `k6`, `durations`, `warm-ups`, `limits`,
+    /// What may be unlike nevertheless, one `accept` each: `agents`, `generators`, `k6`, `durations`, `warm-ups`, `limits`,
     /// `origins`, `environments`.
     #[serde(default)]
     pub accept: Vec<String>,

@@ -83,6 +83,7 @@ mod tests {
     fn each_circumstance_that_differs_is_told_with_both_sides() {
         let other = |run: Run| Run {
             agent: Some("laptop".to_owned()),
+            generators: vec!["bench-02".to_owned()],
             k6_version: None,
             duration_s: Some(60.0),
             warm_up_s: Some(60.0),
@@ -92,8 +93,8 @@ mod tests {
         };
         let told = unlike(&cell(other), &Environments::new());
         let kinds: Vec<_> = told.iter().map(|(kind, _)| *kind).collect();
-        assert_eq!(kinds, Circumstance::ALL[..6]);
-        assert_eq!(told[1].1, "k6 differ: baseline 1.8.1, candidate not known");
+        assert_eq!(kinds, Circumstance::ALL[..7]);
+        assert_eq!(told[2].1, "k6 differ: baseline 1.8.1, candidate not known");
     }
 
     #[test]

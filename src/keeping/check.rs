@@ -135,7 +135,11 @@ async fn read_all(pool: &SqlitePool, kind: Blobs, found: &mut Findings) -> sqlx:
 
 fn read(kind: Blobs, body: Vec<u8>) -> Result<(), String> {
     match kind {
-        Blobs::Summaries | Blobs::Evidence => blob::unpack(&body).map(drop).map_err(|fault| fault.to_string()),
-        Blobs::Series => Packed::from_bytes(body).unpack().map(drop).map_err(|fault| fault.to_string()),
+        Blobs::Summaries | Blobs::Evidence | Blobs::Parts | Blobs::PartSummaries => {
+            blob::unpack(&body).map(drop).map_err(|fault| fault.to_string())
+        }
+        Blobs::Series | Blobs::PartSeries => {
+            Packed::from_bytes(body).unpack().map(drop).map_err(|fault| fault.to_string())
+        }
     }
 }

@@ -131,11 +131,18 @@ pub enum Blobs {
     Evidence,
     /// Second by second.
     Series,
+    /// What each of several agents brought.
+    Parts,
+    /// The summaries of these.
+    PartSummaries,
+    /// The series of these.
+    PartSeries,
 }
 
 impl Blobs {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Summaries, Self::Evidence, Self::Series];
+    pub const ALL: [Self; 6] =
+        [Self::Summaries, Self::Evidence, Self::Series, Self::Parts, Self::PartSummaries, Self::PartSeries];
 
     /// For sentences.
     pub fn word(self) -> &'static str {
@@ -143,6 +150,9 @@ impl Blobs {
             Self::Summaries => "summary",
             Self::Evidence => "record of what the agent saw",
             Self::Series => "series",
+            Self::Parts => "part",
+            Self::PartSummaries => "summary of a part",
+            Self::PartSeries => "series of a part",
         }
     }
 
@@ -151,14 +161,36 @@ impl Blobs {
             Self::Summaries => "select run_id, body from run_summary where run_id > ? order by run_id limit ?",
             Self::Evidence => "select run_id, body from run_evidence where run_id > ? order by run_id limit ?",
             Self::Series => "select run_id, body from run_series where run_id > ? order by run_id limit ?",
+            Self::Parts => {
+                "select run_id || '#' || place, outcome from run_part
+                 where run_id || '#' || place > ? and outcome is not null order by 1 limit ?"
+            }
+            Self::PartSummaries => {
+                "select run_id || '#' || place, summary from run_part
+                 where run_id || '#' || place > ? and summary is not null order by 1 limit ?"
+            }
+            Self::PartSeries => {
+                "select run_id || '#' || place, series from run_part
+                 where run_id || '#' || place > ? and series is not null order by 1 limit ?"
+            }
+        }
+    }
+
+    /// The table that older databases do not have.
+    fn table(self) -> &'static str {
+        match self {
+            Self::Summaries => "run_summary",
+            Self::Evidence => "run_evidence",
+            Self::Series => "run_series",
+            Self::Parts | Self::PartSummaries | Self::PartSeries => "run_part",
         }
     }
 }
 
-/// The next blobs of a kind after those of a run, each with its run; none in a database that is older than the kind.
+/// The next blobs of a kind after those of a run (or of a part, as `run#place`), each with its run; none in a database that is older than the kind.
 pub async fn blobs(pool: &SqlitePool, kind: Blobs, after: &str) -> sqlx::Result<Vec<(String, Vec<u8>)>> {
-    let table = "select count(*) from sqlite_master where name = 'run_series'";
-    if kind == Blobs::Series && sqlx::query_scalar::<_, i64>(table).fetch_one(pool).await? == 0 {
+    let table = sqlx::query_scalar("select count(*) from sqlite_master where name = ?").bind(kind.table());
+    if table.fetch_one(pool).await.map(|count: i64| count == 0)? {
         return Ok(Vec::new());
     }
     sqlx::query_as(kind.portion()).bind(after).bind(PORTION).fetch_all(pool).await

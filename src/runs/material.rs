@@ -68,7 +68,7 @@ impl Material {
 impl Made {
     fn making(&self) -> Making<'_> {
         let Self { enforced, vcpus, load, evidence, series } = self;
-        let Evidence { observed, cores, environment, conditions, .. } = evidence;
+        let Evidence { observed, cores, environment, conditions, generators, .. } = evidence;
         Making {
             enforced: *enforced,
             cores,
@@ -77,6 +77,7 @@ impl Made {
             load: load.as_ref(),
             oom_kills: observed.and_then(|observed| observed.oom_kills).unwrap_or(0),
             conditions,
+            generators,
             recorded: match series {
                 Seen::Series(series) => Recorded::Series(series),
                 Seen::Nothing => Recorded::Nothing,
@@ -87,7 +88,7 @@ impl Made {
 }
 
 /// How many processors the agent said it may use; older agents called it otherwise.
-fn usable(environment: &BTreeMap<String, String>) -> Option<f64> {
+pub fn usable(environment: &BTreeMap<String, String>) -> Option<f64> {
     let said = ["cpu.usable", "cores"].into_iter().find_map(|name| environment.get(name))?;
     said.parse().ok().filter(|cores: &f64| cores.is_finite())
 }

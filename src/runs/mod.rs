@@ -3,6 +3,7 @@
 pub mod api;
 pub mod blob;
 pub mod column;
+pub mod conclusion;
 pub mod cost;
 pub mod csv;
 pub mod environment;
@@ -16,6 +17,7 @@ pub mod made_up;
 pub mod material;
 pub mod now;
 pub mod pages;
+pub mod parts;
 pub mod progress;
 pub mod queries;
 pub mod rejudge;
@@ -241,6 +243,7 @@ pub fn api(max_summary_bytes: usize) -> OpenApiRouter<AppState> {
         .routes(routes!(api::rejudge::judged_by))
         .routes(routes!(api::environment::show))
         .routes(routes!(api::environment::difference))
+        .routes(routes!(api::generators::show))
         .routes(routes!(api::summary))
         .routes(routes!(api::series::series))
         .routes(routes!(api::cancel))

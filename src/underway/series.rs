@@ -22,6 +22,22 @@ pub struct Growing {
     buckets: usize,
 }
 
+/// From when on points are replaced, ms after the start of their stretch; see [`Portion`].
+#[derive(Clone, Copy, Debug)]
+pub struct After {
+    /// Seconds that end later.
+    pub seconds_ms: u32,
+    /// Samples that were taken later.
+    pub usage_ms: i32,
+}
+
+impl After {
+    /// As a portion says.
+    pub fn of(portion: &Portion) -> Self {
+        Self { seconds_ms: portion.seconds_after_ms, usage_ms: portion.usage_after_ms }
+    }
+}
+
 /// The one part that a portion is about.
 pub fn unpack(portion: &Portion) -> Result<(Part, Stretch), Damaged> {
     match portion.points.unpack_within(MOST_UNPACKED)? {
@@ -44,7 +60,7 @@ impl Growing {
     }
 
     /// Takes points in; gives what is new about them, if anything.
-    pub fn put(&mut self, portion: &Portion, (part, points): (Part, Stretch)) -> Result<Option<News>, Damaged> {
+    pub fn put(&mut self, after: After, (part, points): (Part, Stretch)) -> Result<Option<News>, Damaged> {
         let Stretch { start_ms, seconds, usage, .. } = points;
         let known = self.series.part_mut(part).get_or_insert_default();
         if known.start_ms != start_ms {
@@ -54,8 +70,8 @@ impl Growing {
             }
         }
         let known = self.series.part_mut(part).get_or_insert_default();
-        let first_second = grow(&mut known.seconds, portion.seconds_after_ms, seconds, |second| second.until_ms)?;
-        let first_usage = grow(&mut known.usage, portion.usage_after_ms, usage, |usage| usage.at_ms)?;
+        let first_second = grow(&mut known.seconds, after.seconds_ms, seconds, |second| second.until_ms)?;
+        let first_usage = grow(&mut known.usage, after.usage_ms, usage, |usage| usage.at_ms)?;
         self.buckets = self.series.parts().flat_map(|(_, stretch)| &stretch.seconds).map(buckets).sum();
         if self.buckets > MOST_BUCKETS {
             *self = Self::default();

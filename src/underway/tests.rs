@@ -42,13 +42,13 @@ fn known(underway: &Underway, run: RunId) -> Vec<(u32, u64)> {
 #[test]
 fn a_listener_hears_the_past_and_then_what_is_new() {
     let (underway, run) = opened();
-    underway.take(&measured(run, 0, &[(1_000, 5), (2_000, 6)])).expect("taken");
+    underway.take("rack", &measured(run, 0, &[(1_000, 5), (2_000, 6)])).expect("taken");
     let (past, mut news) = underway.listen(run, None).expect("open");
     assert_eq!(past.iter().map(times).collect::<Vec<_>>(), [(None, vec![1_000, 2_000])]);
-    underway.take(&measured(run, 2_000, &[(3_000, 7)])).expect("taken");
+    underway.take("rack", &measured(run, 2_000, &[(3_000, 7)])).expect("taken");
     assert_eq!(times(&news.try_recv().expect("news")), (Some(2_000), vec![3_000]));
     // The last second has grown.
-    underway.take(&measured(run, 2_000, &[(3_300, 9)])).expect("taken");
+    underway.take("rack", &measured(run, 2_000, &[(3_300, 9)])).expect("taken");
     assert_eq!(times(&news.try_recv().expect("news")), (Some(2_000), vec![3_300]));
     assert_eq!(known(&underway, run), [(1_000, 5), (2_000, 6), (3_300, 9)]);
 }
@@ -57,10 +57,10 @@ fn a_listener_hears_the_past_and_then_what_is_new() {
 fn a_past_that_is_told_again_is_no_news() {
     let (underway, run) = opened();
     let all = [(1_000, 5), (2_000, 6), (3_000, 7)];
-    underway.take(&measured(run, 0, &all)).expect("taken");
+    underway.take("rack", &measured(run, 0, &all)).expect("taken");
     let (_, mut news) = underway.listen(run, None).expect("open");
     for (after, some) in [(0, &all[..2]), (2_000, &all[2..]), (0, &all)] {
-        underway.take(&measured(run, after, some)).expect("taken");
+        underway.take("rack", &measured(run, after, some)).expect("taken");
         assert_eq!(known(&underway, run), all);
     }
     assert!(news.try_recv().is_err());
@@ -69,10 +69,10 @@ fn a_past_that_is_told_again_is_no_news() {
 #[test]
 fn who_knows_everything_up_to_a_mark_hears_only_the_rest() {
     let (underway, run) = opened();
-    underway.take(&measured(run, 0, &[(1_000, 5), (2_000, 6)])).expect("taken");
+    underway.take("rack", &measured(run, 0, &[(1_000, 5), (2_000, 6)])).expect("taken");
     let mark = underway.listen(run, None).expect("open").0[0].mark;
     assert_eq!(mark, 11_000, "the last second may still grow");
-    underway.take(&measured(run, 2_000, &[(3_000, 7)])).expect("taken");
+    underway.take("rack", &measured(run, 2_000, &[(3_000, 7)])).expect("taken");
     let (rest, _) = underway.listen(run, Some(mark)).expect("open");
     assert_eq!(rest.iter().map(times).collect::<Vec<_>>(), [(Some(1_000), vec![2_000, 3_000])]);
     let whole = underway.series(run).expect("a series");
@@ -82,8 +82,8 @@ fn who_knows_everything_up_to_a_mark_hears_only_the_rest() {
 #[test]
 fn times_count_from_the_warm_up_which_stays_when_the_measurement_begins() {
     let (underway, run) = opened();
-    underway.take(&portion(run, Part::WarmUp, 7_000, 0, &[(1_000, 5), (2_000, 6)])).expect("taken");
-    underway.take(&measured(run, 0, &[(1_000, 7)])).expect("taken");
+    underway.take("rack", &portion(run, Part::WarmUp, 7_000, 0, &[(1_000, 5), (2_000, 6)])).expect("taken");
+    underway.take("rack", &measured(run, 0, &[(1_000, 7)])).expect("taken");
     let (past, _) = underway.listen(run, None).expect("open");
     assert_eq!(
         past.iter().map(|news| (news.start_ms, news.offset_ms)).collect::<Vec<_>>(),
@@ -91,14 +91,14 @@ fn times_count_from_the_warm_up_which_stays_when_the_measurement_begins() {
     );
     assert_eq!(past.iter().map(times).collect::<Vec<_>>(), [(None, vec![1_000, 2_000]), (Some(2_000), vec![1_000])]);
     // The same agent does the run once more.
-    underway.take(&portion(run, Part::WarmUp, 90_000, 0, &[(1_000, 8)])).expect("taken");
+    underway.take("rack", &portion(run, Part::WarmUp, 90_000, 0, &[(1_000, 8)])).expect("taken");
     assert_eq!(known(&underway, run), [(1_000, 8)]);
 }
 
 #[test]
 fn what_makes_no_sense_or_too_much_is_refused_and_harms_nothing() {
     let (underway, run) = opened();
-    underway.take(&measured(run, 0, &[(1_000, 5)])).expect("taken");
+    underway.take("rack", &measured(run, 0, &[(1_000, 5)])).expect("taken");
     let many: Vec<(u32, u64)> = (2..4_100).map(|number| (number * 1_000, 0)).collect();
     for bad in [
         measured(run, 1_000, &[(3_000, 1), (2_000, 1)]),
@@ -108,7 +108,7 @@ fn what_makes_no_sense_or_too_much_is_refused_and_harms_nothing() {
         Portion { points: Packed::from_bytes(vec![1, 2, 3]), ..measured(run, 0, &[]) },
         Portion { points: Packed::pack(&Series::default()), ..measured(run, 0, &[]) },
     ] {
-        underway.take(&bad).expect_err("refused");
+        underway.take("rack", &bad).expect_err("refused");
         assert_eq!(known(&underway, run), [(1_000, 5)]);
     }
     let zeros = Series {
@@ -117,7 +117,7 @@ fn what_makes_no_sense_or_too_much_is_refused_and_harms_nothing() {
     };
     let bomb = Portion { points: Packed::pack(&zeros), ..measured(run, 0, &[]) };
     assert!(bomb.points.as_bytes().len() < 64 << 10, "a small message");
-    underway.take(&bomb).expect_err("that is large inside is refused");
+    underway.take("rack", &bomb).expect_err("that is large inside is refused");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn an_agent_has_one_run_and_what_is_over_is_forgotten() {
     underway.open(second, "rack");
     assert!(!underway.is_open(first, "rack") && underway.is_open(second, "rack") && !underway.is_open(second, "attic"));
     assert_eq!(news.try_recv().err(), Some(broadcast::error::TryRecvError::Closed));
-    underway.take(&measured(first, 0, &[(1_000, 5)])).expect("nobody is told");
+    underway.take("rack", &measured(first, 0, &[(1_000, 5)])).expect("nobody is told");
     assert_eq!((underway.series(first), underway.series(second)), (None, None));
     underway.forget(second);
     assert_eq!(underway.open_runs(), []);
@@ -138,7 +138,7 @@ fn an_agent_has_one_run_and_what_is_over_is_forgotten() {
 fn the_rate_is_that_of_the_last_second() {
     let (underway, run) = opened();
     assert_eq!(underway.rate(run), None);
-    underway.take(&measured(run, 0, &[(1_000, 5), (1_500, 6)])).expect("taken");
+    underway.take("rack", &measured(run, 0, &[(1_000, 5), (1_500, 6)])).expect("taken");
     assert_eq!(underway.rate(run), Some(Rate { rps: 12.0, failed_rps: 0.0 }));
 }
 
@@ -147,7 +147,7 @@ fn a_slow_listener_holds_nobody_up_and_learns_that_it_missed_something() {
     let (underway, run) = opened();
     let (_, mut slow) = underway.listen(run, None).expect("open");
     for number in 1..=100 {
-        underway.take(&measured(run, (number - 1) * 1_000, &[(number * 1_000, 1)])).expect("taken");
+        underway.take("rack", &measured(run, (number - 1) * 1_000, &[(number * 1_000, 1)])).expect("taken");
     }
     assert!(matches!(slow.try_recv(), Err(broadcast::error::TryRecvError::Lagged(_))));
     assert_eq!(known(&underway, run).len(), 100);
@@ -157,7 +157,7 @@ fn a_slow_listener_holds_nobody_up_and_learns_that_it_missed_something() {
 fn what_is_sent_is_written_once_for_all() {
     let (underway, run) = opened();
     let mut listeners: Vec<_> = (0..100).map(|_| underway.listen(run, None).expect("open").1).collect();
-    underway.take(&measured(run, 0, &[(1_000, 5)])).expect("taken");
+    underway.take("rack", &measured(run, 0, &[(1_000, 5)])).expect("taken");
     let mut written = 0;
     for listener in &mut listeners {
         let news = listener.try_recv().expect("news");

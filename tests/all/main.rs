@@ -23,6 +23,7 @@ mod keeping;
 mod live;
 mod migrations;
 mod new_run;
+mod parts;
 mod people;
 mod plans;
 mod processes;

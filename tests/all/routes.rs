@@ -210,6 +210,7 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/api/v1/runs/{id}/series", Read),
     ("GET", "/api/v1/runs/{id}/environment", Read),
     ("GET", "/api/v1/runs/{id}/environment/difference", Read),
+    ("GET", "/api/v1/runs/{id}/generators", Read),
     ("GET", "/api/v1/runs/{id}/summary", Read),
     ("GET", "/api/v1/runs/{id}/judgement", Read),
     ("POST", "/api/v1/runs/rejudge", Submit),

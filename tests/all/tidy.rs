@@ -23,6 +23,7 @@ const SLICES: [(&str, &[&str]); 16] = [
             "run_evidence",
             "run_series",
             "run_series_reduced",
+            "run_part",
             "run_label",
             "saved_view",
         ],

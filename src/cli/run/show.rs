@@ -2,26 +2,45 @@
 
 use std::fmt::Write;
 
+use serde::Serialize;
+
 use super::{One, full_id};
 use crate::{
     cli::table,
-    runs::{Run as RunData, RunList, Verdict, load},
+    runs::{
+        Run as RunData, RunList, Verdict, load,
+        parts::shares::{GeneratorList, GeneratorShare},
+    },
 };
+
+/// A run, and what each of its generators has done where others than its agent make the load.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    runs: RunList,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    generators: Vec<GeneratorShare>,
+}
 
 impl One {
     /// Shows it.
     pub async fn show(self) -> anyhow::Result<()> {
         let connection = self.common.connect()?;
         let id = full_id(&connection, &self.id).await?;
-        let list: RunList = connection.client.get(&format!("api/v1/runs/{id}")).await?;
-        self.common.print(&list, |list| list.runs.iter().map(details).collect())
+        let runs: RunList = connection.client.get(&format!("api/v1/runs/{id}")).await?;
+        let mut shown = Shown { runs, generators: Vec::new() };
+        if shown.runs.runs.iter().any(|run| !run.generators.is_empty()) {
+            let list: GeneratorList = connection.client.get(&format!("api/v1/runs/{id}/generators")).await?;
+            shown.generators = list.generators;
+        }
+        self.common.print(&shown, |shown| shown.runs.runs.iter().map(|run| details(run, &shown.generators)).collect())
     }
 }
 
 /// Of the names at the left.
 const WIDTH: usize = 16;
 
-fn details(run: &RunData) -> String {
+fn details(run: &RunData, generators: &[GeneratorShare]) -> String {
     use table::{figure, thousands};
     let count = |value: Option<u64>| value.map_or("–".to_owned(), |value| thousands(value as f64));
     let mut lines = vec![
@@ -57,12 +76,40 @@ fn details(run: &RunData) -> String {
         ("memory MiB", figure(run.target_memory_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20)))),
         ("measured s", figure(run.measured_s)),
         ("agent", run.agent.clone().unwrap_or_else(|| "–".to_owned())),
-        ("k6", run.k6_version.clone().unwrap_or_else(|| "–".to_owned())),
     ]);
+    lines.extend(generators.iter().map(|one| ("load from", share(one))));
+    lines.extend([("k6", run.k6_version.clone().unwrap_or_else(|| "–".to_owned()))]);
     lines.extend(run.labels.iter().map(|label| ("label", label.clone())));
     lines.extend(run.note.iter().flat_map(|note| note.lines()).map(|line| ("note", line.to_owned())));
     lines.into_iter().fold(String::new(), |mut text, (name, value)| {
         let _ = writeln!(text, "{name:<WIDTH$}{}", table::hanging(&table::plain(value.trim()), WIDTH));
         text
     })
+}
+
+/// What a generator has done, in a line.
+fn share(one: &GeneratorShare) -> String {
+    use table::{figure, thousands};
+    let mut told = vec![format!("{}, segment {}", one.agent, one.segment)];
+    if let Some(requests) = one.requests {
+        told.push(format!("{} requests, {}/s", thousands(requests as f64), figure(one.rps)));
+        told.push(format!("{} failed", one.failed.map_or("–".to_owned(), |failed| thousands(failed as f64))));
+        told.push(format!("p99 {} ms of its own", figure(one.p99_ms)));
+    } else if one.delivered {
+        told.push("is done".to_owned());
+    }
+    if let Some(used) = one.used_cores {
+        let of = one.cores.map_or_else(String::new, |cores| format!(" of {cores}"));
+        told.push(format!("k6 used {used:.2}{of} cores"));
+    }
+    told.extend(one.after_first_ms.map(|ms| format!("began +{ms} ms")));
+    if let Some((offset, error)) = one.clock_offset_ms.zip(one.clock_error_ms) {
+        told.push(format!("clock {offset:+.1} ± {error:.1} ms"));
+    }
+    told.extend(
+        one.thresholds_failed
+            .filter(|crossed| *crossed > 0)
+            .map(|crossed| format!("crossed {crossed} of {} thresholds", one.thresholds.unwrap_or(crossed))),
+    );
+    told.join(", ")
 }

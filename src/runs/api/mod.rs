@@ -2,6 +2,7 @@
 
 pub mod environment;
 pub mod export;
+pub mod generators;
 pub mod import;
 pub mod limits;
 pub mod live;

@@ -26,7 +26,9 @@ pub fn sandbox(run: &Run, evidence: &Evidence) -> Vec<Fact> {
     let numbers = |cores: &[usize]| cores.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
     let place = |cores: &[usize]| if cores.is_empty() { "any".to_owned() } else { numbers(cores) };
     facts.push(fact("cores of the target", place(&evidence.cores.target)));
-    facts.push(fact("cores of k6", place(&evidence.cores.generator)));
+    if run.generators.is_empty() {
+        facts.push(fact("cores of k6", place(&evidence.cores.generator)));
+    }
     facts.extend(circumstances::of_target(&evidence.conditions));
     let Some(seen) = evidence.observed else { return facts };
     let seconds = |us: u64| format::duration(Some(us as f64 / 1e6)).text().to_owned();

@@ -1,6 +1,5 @@
 //! History and single runs as pages. What a page shows is put together by the pure files in here: [`headline`],
-//! [`mod@line`], [`stages`], [`metrics`], [`checks`], [`machine`], [`story`] and
-//! [`charts`].
+//! [`mod@line`], [`stages`], [`metrics`], [`checks`], [`machine`], [`mod@generators`], [`story`] and [`charts`].
 
 pub mod acts;
 pub mod charts;
@@ -9,6 +8,7 @@ pub mod chosen;
 pub mod environment;
 pub mod finder;
 pub mod follow;
+pub mod generators;
 pub mod headline;
 pub mod history;
 pub mod import;

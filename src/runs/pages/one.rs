@@ -14,6 +14,7 @@ use brewbench_agent::wire::{
 use super::{
     charts,
     checks::{self, CheckGroup, Threshold},
+    generators::Generators,
     headline::{self, Doubt},
     line::{Doing, Line},
     machine,
@@ -32,6 +33,7 @@ use crate::{
         environment::{self, Fact, Group},
         import::ImportedFile,
         ingest::Evidence,
+        parts::shares::GeneratorList,
         queries::{
             self,
             judgements::{self, JudgedBy},
@@ -74,6 +76,8 @@ pub struct RunView {
     cards: Vec<Card>,
     doubts: Vec<Doubt>,
     rules: Option<Rules>,
+    /// Where others than the target's agent make the load.
+    generators: Option<Generators>,
     charts: Vec<Chart>,
     story: Option<Story>,
     /// What was done to its series because it is old, and when.
@@ -113,6 +117,7 @@ pub(super) struct Stored {
     pub(super) phases: Vec<(String, i64)>,
     summary: Option<Summary>,
     evidence: Option<Evidence>,
+    shares: Option<GeneratorList>,
     pub(super) series: Option<Series>,
     /// How fast it is now.
     rate: Option<Rate>,
@@ -135,12 +140,13 @@ impl Stored {
             None => None,
         };
         let evidence = api::environment::evidence(state, &run.id).await?;
+        let shares = api::generators::read(state, run, evidence.as_ref()).await?;
         let series = api::series::known(state, run).await?;
         let rate = run.id.parse().ok().and_then(|id| state.underway.rate(id));
         let judged = judgements::judged_by(pool, &run.id).await?;
         let phases = queries::phases(pool, &run.id).await?;
         let reduced = reductions::of(pool, &run.id).await?;
-        Ok(Self { phases, summary, evidence, series, rate, cell, marks, judged, reduced })
+        Ok(Self { phases, summary, evidence, shares: Some(shares), series, rate, cell, marks, judged, reduced })
     }
 }
 
@@ -152,10 +158,12 @@ impl RunView {
     }
 
     pub(super) fn new(run: Run, stored: Stored, scope: Scope, now: i64) -> Self {
-        let Stored { phases, summary, evidence, series, rate, cell, marks, judged, reduced } = stored;
+        let Stored { phases, summary, evidence, shares, series, rate, cell, marks, judged, reduced } = stored;
         let mark = marks.of(&run.target);
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
+        let seen = evidence.as_ref().map_or(&[][..], |evidence| &evidence.generators);
         Self {
+            generators: shares.and_then(|shares| Generators::of(&run, shares, seen)),
             doing: (!run.has_ended()).then(|| {
                 let mut doing = Doing::new(run.clone(), &marks, &others, now);
                 doing.look_again(&others, rate, now);
@@ -197,6 +205,11 @@ impl RunView {
 
     fn may_submit(&self) -> bool {
         self.scope >= Scope::Submit
+    }
+
+    /// What k6 wrote on other machines than the target's.
+    fn k6_logs(&self) -> &[(String, String)] {
+        self.generators.as_ref().map_or(&[], |generators| &generators.logs)
     }
 
     fn is_import(&self) -> bool {

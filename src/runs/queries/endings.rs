@@ -3,8 +3,11 @@
 use brewbench_agent::wire::{Phase, summary::Figures};
 use sqlx::{SqliteConnection, SqlitePool};
 
-use super::{enter, figures::FigureColumns, judgements};
-use crate::runs::{Reason, Verdict, verdict::Limits};
+use super::{enter, figures::FigureColumns, judgements, parts};
+use crate::runs::{
+    Reason, Verdict,
+    verdict::{Judgement, Limits},
+};
 
 /// What a result says of a run, besides blobs.
 #[derive(Clone, Debug)]
@@ -41,10 +44,40 @@ pub struct Ending<'a> {
     pub now: i64,
 }
 
+impl<'a> Ending<'a> {
+    /// Of a run that nobody brought a result of.
+    pub fn without_result(
+        phase: Phase,
+        error: &'a str,
+        judgement: &'a Judgement,
+        limits: &'a Limits,
+        now: i64,
+    ) -> Self {
+        Self {
+            phase,
+            error: Some(error),
+            verdict: Some(judgement.verdict),
+            reasons: &judgement.reasons,
+            limits,
+            figures: None,
+            enforced_cpu: None,
+            enforced_memory: None,
+            k6_version: None,
+            target_sha256: None,
+            version: None,
+            summary: None,
+            evidence: None,
+            series: None,
+            now,
+        }
+    }
+}
+
 /// Stores the end of a run, in whatever phase it is: the caller has settled that it counts.
 pub async fn end(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>) -> sqlx::Result<()> {
     let phase = ending.phase.as_str();
     update(connection, id, ending).await?;
+    parts::release(connection, id).await?;
     if let Some(body) = ending.summary {
         sqlx::query!("insert or replace into run_summary (run_id, body) values (?, ?)", id, body)
             .execute(&mut *connection)
@@ -132,6 +165,7 @@ pub async fn cancel(pool: &SqlitePool, id: &str, error: &str, now: i64) -> sqlx:
     .rows_affected()
         > 0;
     if done {
+        parts::release(&mut transaction, id).await?;
         enter(&mut transaction, id, "cancelled", now).await?;
     }
     transaction.commit().await?;

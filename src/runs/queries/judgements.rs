@@ -80,14 +80,18 @@ pub struct Asked {
     pub scenario: Option<String>,
     /// The CPU share of its size, cores.
     pub vcpus: Option<f64>,
+    /// Who makes the load, where it is not the target's agent.
+    pub generators: Vec<String>,
 }
 
 /// What a run was asked for; nothing if there is no such run.
 pub async fn asked(pool: &SqlitePool, id: &str) -> sqlx::Result<Asked> {
-    let row = sqlx::query!("select load, scenario, vcpus from run where id = ?", id).fetch_optional(pool).await?;
+    let row =
+        sqlx::query!("select load, scenario, vcpus, generators from run where id = ?", id).fetch_optional(pool).await?;
     let Some(row) = row else { return Ok(Asked::default()) };
     let load = row.load.as_deref().map(load::read).transpose().map_err(decode)?;
-    Ok(Asked { load, scenario: row.scenario, vcpus: row.vcpus })
+    let generators = serde_json::from_str(&row.generators).map_err(decode)?;
+    Ok(Asked { load, scenario: row.scenario, vcpus: row.vcpus, generators })
 }
 
 /// The limits of a scenario; the usual ones for one that has none of its own, and without a name.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use brewbench_agent::wire::Phase;
 use sqlx::{SqliteConnection, SqlitePool};
 
-use super::{crew, enter};
+use super::{crew, enter, parts};
 use crate::auth::audit::{self, Act};
 
 /// A queued run with what an agent needs to do it.
@@ -134,6 +134,7 @@ pub async fn put_all_first(pool: &SqlitePool, experiment: &str, act: &Act) -> sq
 /// Gives the runs of an agent, and those that wait for it, its new name.
 pub async fn rename_agent(connection: &mut SqliteConnection, name: &str, new: &str) -> sqlx::Result<()> {
     sqlx::query!("update run set agent = ?2 where agent = ?1", name, new).execute(&mut *connection).await?;
+    parts::rename_agent(connection, name, new).await?;
     sqlx::query!(
         "update run set wanted_agent = ?2
          where wanted_agent = ?1 and phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost')",
@@ -194,6 +195,7 @@ pub async fn lease(
 
 /// Gives a leased run back to the queue: its agent can't do it after all. False if it had ended.
 pub async fn give_back(pool: &SqlitePool, id: &str, agent: &str, now: i64) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update run set phase = 'queued', phase_at = ?3, agent = null, started_at = null, lease_expires_at = null
          where id = ?1 and agent = ?2 and phase in ('leased', 'preparing', 'warming_up', 'measuring', 'collecting')",
@@ -201,9 +203,15 @@ pub async fn give_back(pool: &SqlitePool, id: &str, agent: &str, now: i64) -> sq
         agent,
         now
     )
-    .execute(pool)
-    .await?;
-    Ok(done.rows_affected() > 0)
+    .execute(&mut *transaction)
+    .await?
+    .rows_affected()
+        > 0;
+    if done {
+        parts::forget(&mut transaction, id).await?;
+    }
+    transaction.commit().await?;
+    Ok(done)
 }
 
 /// What became of a run's next phase.
@@ -306,6 +314,7 @@ pub async fn lose(pool: &SqlitePool, id: &str, new_id: &str, error: &str, now: i
     .rows_affected()
         > 0;
     if done {
+        parts::release(&mut transaction, id).await?;
         enter(&mut transaction, id, "lost", now).await?;
         repeat(&mut transaction, id, new_id, now).await?;
     }
@@ -319,10 +328,10 @@ pub async fn repeat(connection: &mut SqliteConnection, id: &str, new_id: &str, n
     let queued = sqlx::query!(
         "insert into run (id, experiment_id, retry_of, origin, target, version, size_name, vcpus, memory_bytes, scenario,
              scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at,
-             phase_at, load, retries, priority)
+             phase_at, load, retries, priority, generators)
          select ?2, experiment_id, id, origin, target, version, size_name, vcpus, memory_bytes, scenario,
              scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, 'queued', ?3, ?3,
-             load, retries - 1, priority
+             load, retries - 1, priority, generators
          from run
          where id = ?1 and origin = 'agent' and retries > 0 and (phase in ('lost', 'failed') or verdict = 'invalid')
              and not exists (select 1 from run other where other.retry_of = ?1)",

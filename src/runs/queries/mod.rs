@@ -9,6 +9,7 @@ mod history;
 pub mod imports;
 pub mod judgements;
 pub mod leases;
+pub mod parts;
 pub mod reductions;
 pub mod remarks;
 pub mod trash;

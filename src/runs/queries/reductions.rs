@@ -1,6 +1,9 @@
-//! SQL of old series: which there are, thinned ones in the place of whole ones, and their end.
+//! SQL of old series: which there are, thinned ones in the place of whole ones, and their end. Those that one was added up
+//! from go with the first reduction: the sum has all that is shown.
 
 use sqlx::SqlitePool;
+
+use super::parts;
 
 /// How many at once: who else wants to write waits for them.
 const PORTION: i64 = 50;
@@ -59,6 +62,7 @@ pub async fn replace(pool: &SqlitePool, thinned: &[Due], now: i64) -> sqlx::Resu
         if there.rows_affected() == 0 {
             continue;
         }
+        parts::drop_series(&mut transaction, run).await?;
         sqlx::query!(
             "insert or replace into run_series_reduced (run_id, reduction, reduced_at) values (?, 'thin', ?)",
             run,
@@ -80,6 +84,7 @@ pub async fn delete(pool: &SqlitePool, due: &[Due], now: i64) -> sqlx::Result<us
         if there.rows_affected() == 0 {
             continue;
         }
+        parts::drop_series(&mut transaction, run).await?;
         sqlx::query!(
             "insert or replace into run_series_reduced (run_id, reduction, reduced_at) values (?, 'delete', ?)",
             run,

@@ -12,29 +12,35 @@ const HELD_BACK: f64 = 0.05;
 
 pub(super) fn judge(making: &Making<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
     let Recorded::Series(series) = making.recorded else { return };
-    let spans = spans(series);
-    reasons.extend(busy(making, &spans, limits));
-    reasons.extend(throttled(&spans, limits));
+    // Those of other machines are judged one by one.
+    if !making.generators.is_empty() {
+        return;
+    }
+    let spans = spans(series, making.side());
+    let parts = thirds(&spans).into_iter().filter_map(Span::sum);
+    if let Some(busiest) = parts.max_by(|a, b| a.generator().total_cmp(&b.generator())) {
+        let cores = making.cores.generator.len() as f64;
+        reasons.extend(busy(making, busiest.generator(), cores, &busiest, limits));
+    }
+    if let Some(all) = Span::sum(&spans) {
+        reasons.extend(throttled(all.generator_throttled(), limits));
+    }
 }
 
-/// Busy in one third is enough: a load in stages has its highest one only there.
-fn busy(making: &Making<'_>, spans: &[Span], limits: &Limits) -> Option<Reason> {
-    let cores = making.cores.generator.len();
-    let parts = thirds(spans).into_iter().filter_map(Span::sum);
-    let busiest = parts.max_by(|a, b| a.generator().total_cmp(&b.generator()))?;
-    let (share, limit) = (busiest.generator() / cores as f64, limits.of(Limit::GeneratorBusy));
-    if cores == 0 || share < limit || at_its_limit(making, &busiest, limits) {
+/// Busy in one third is enough: a load in stages has its highest one only there. `meanwhile` is what the target did then.
+pub(super) fn busy(making: &Making<'_>, used: f64, cores: f64, meanwhile: &Span, limits: &Limits) -> Option<Reason> {
+    let (share, limit) = (used / cores, limits.of(Limit::GeneratorBusy));
+    if cores <= 0.0 || share < limit || at_its_limit(making, meanwhile, limits) {
         return None;
     }
     let target = match making.vcpus {
-        Some(vcpus) => format!("{:.2} of its {vcpus}", busiest.target()),
-        None => format!("{:.2}", busiest.target()),
+        Some(vcpus) => format!("{:.2} of its {vcpus}", meanwhile.target()),
+        None => format!("{:.2}", meanwhile.target()),
     };
     let text = format!(
-        "k6 was the bottleneck: in its busiest third it used {:.2} of its {cores} core{}, the target {target}; a faster \
+        "k6 was the bottleneck: in its busiest third it used {used:.2} of its {cores} core{}, the target {target}; a faster \
          target would look the same",
-        busiest.generator(),
-        if cores == 1 { "" } else { "s" },
+        if cores > 1.0 { "s" } else { "" },
     );
     Some(Reason::new("generator_busy", Verdict::Suspect, text).with(share, limit, Unit::Share))
 }
@@ -45,8 +51,8 @@ fn at_its_limit(making: &Making<'_>, span: &Span, limits: &Limits) -> bool {
     used.is_some_and(|share| share >= limits.of(Limit::TargetBusy)) || span.target_throttled() >= HELD_BACK
 }
 
-fn throttled(spans: &[Span], limits: &Limits) -> Option<Reason> {
-    let (share, limit) = (Span::sum(spans)?.generator_throttled(), limits.of(Limit::GeneratorThrottled));
+pub(super) fn throttled(share: f64, limits: &Limits) -> Option<Reason> {
+    let limit = limits.of(Limit::GeneratorThrottled);
     if share <= limit {
         return None;
     }

@@ -44,6 +44,10 @@ pub enum Limit {
     ClockJumped,
     /// Share of the requests that the series must have.
     SeriesIncomplete,
+    /// How many milliseconds apart generators may begin.
+    StartedApart,
+    /// Share of the longest measured time that each generator must have measured.
+    EndedEarly,
 }
 
 /// What a limit is about.
@@ -77,7 +81,7 @@ const fn about(
 
 impl Limit {
     /// All of them, in order.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::RequestsFailed,
         Self::RequestsFailedInvalid,
         Self::ChecksFailed,
@@ -95,6 +99,8 @@ impl Limit {
         Self::NotSteadyP50,
         Self::ClockJumped,
         Self::SeriesIncomplete,
+        Self::StartedApart,
+        Self::EndedEarly,
     ];
 
     /// What it is about.
@@ -219,6 +225,20 @@ impl Limit {
                 0.99,
                 "least part of the requests that the series must have",
                 "what is not in it can't be judged; k6 pushes all of them, its last ones included",
+            ),
+            Self::StartedApart => about(
+                "started_apart",
+                (Unit::Milliseconds, 86_400_000.0),
+                250.0,
+                "most that generators on several machines may begin apart, as far as their clocks can tell",
+                "until the last one comes the target has less load than asked for; a quarter second is 2 % of the usual ten",
+            ),
+            Self::EndedEarly => about(
+                "ended_early",
+                SHARE,
+                0.9,
+                "least part of the longest measured time that each generator must have measured",
+                "without one of them the target has less load than asked for, and looks better than it is",
             ),
         }
     }

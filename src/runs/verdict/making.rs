@@ -1,6 +1,6 @@
 //! Whether the run was made as it says.
 
-use brewbench_agent::wire::outcome::Mechanism;
+use brewbench_agent::wire::outcome::{Conditions, Mechanism};
 
 use super::{Limit, Limits, Making, Reason, Unit, Verdict};
 
@@ -14,22 +14,33 @@ pub(super) fn judge(making: &Making<'_>, limits: &Limits, reasons: &mut Vec<Reas
         let text = format!("the machine size was not enforced: nothing limited {}", lacking.join(" and "));
         reasons.push(Reason::new("size_not_enforced", Verdict::Suspect, text));
     }
+    reasons.extend(shared_cores(making));
+    reasons.extend(clock_jumped(making.conditions, limits));
+}
+
+/// On other machines than the target's k6 takes nothing from it.
+fn shared_cores(making: &Making<'_>) -> Option<Reason> {
     let cores = making.cores;
     let shared = cores.generator.iter().filter(|core| cores.target.contains(core)).count();
-    if cores.generator.is_empty() || shared > 0 {
-        let text = "k6 had no core of its own: it took time from the target";
-        let reason = Reason::new("shared_cores", Verdict::Suspect, text);
-        let known = !cores.generator.is_empty();
-        reasons.push(if known { reason.with(shared as f64, 0.0, Unit::Count) } else { reason });
+    if !making.generators.is_empty() || (!cores.generator.is_empty() && shared == 0) {
+        return None;
     }
-    let jumped = making.conditions.clock_jump_ms.unwrap_or(0);
+    let text = "k6 had no core of its own: it took time from the target";
+    let reason = Reason::new("shared_cores", Verdict::Suspect, text);
+    let known = !cores.generator.is_empty();
+    Some(if known { reason.with(shared as f64, 0.0, Unit::Count) } else { reason })
+}
+
+pub(super) fn clock_jumped(conditions: &Conditions, limits: &Limits) -> Option<Reason> {
+    let jumped = conditions.clock_jump_ms.unwrap_or(0);
     let (seen, limit) = (jumped.unsigned_abs() as f64, limits.of(Limit::ClockJumped));
-    if seen > limit {
-        let text = format!(
-            "the machine's clock was set {} by {} during the run",
-            if jumped < 0 { "back" } else { "forward" },
-            Unit::Milliseconds.text(seen)
-        );
-        reasons.push(Reason::new("clock_jumped", Verdict::Suspect, text).with(seen, limit, Unit::Milliseconds));
+    if seen <= limit {
+        return None;
     }
+    let text = format!(
+        "the machine's clock was set {} by {} during the run",
+        if jumped < 0 { "back" } else { "forward" },
+        Unit::Milliseconds.text(seen)
+    );
+    Some(Reason::new("clock_jumped", Verdict::Suspect, text).with(seen, limit, Unit::Milliseconds))
 }

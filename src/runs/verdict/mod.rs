@@ -6,6 +6,7 @@
 //! verdict that cries wolf is not read any more. Each theme has a file; [`limits`] has every limit with its reason.
 
 mod generator;
+pub mod generators;
 mod host;
 pub mod limits;
 mod load;
@@ -15,7 +16,7 @@ mod steadiness;
 mod target;
 #[cfg(test)]
 mod tests;
-mod usage;
+pub mod usage;
 
 use brewbench_agent::wire::{
     load::Load,
@@ -27,6 +28,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use limits::{Limit, Limits};
+
+use super::parts::seen::GeneratorSeen;
+use usage::Side;
 
 /// Which rules these are: a number that grows when a figure would be judged otherwise than before.
 pub const RULES: u32 = 3;
@@ -192,8 +196,17 @@ pub struct Making<'a> {
     pub oom_kills: u64,
     /// What only its agent could see.
     pub conditions: &'a Conditions,
+    /// Those who made the load, where it was not the target's agent.
+    pub generators: &'a [GeneratorSeen],
     /// What happened second by second.
     pub recorded: Recorded<'a>,
+}
+
+impl Making<'_> {
+    /// Whose CPU time the samples of the target's machine tell.
+    fn side(&self) -> Side {
+        if self.generators.is_empty() { Side::Both } else { Side::Target }
+    }
 }
 
 /// What is there of what happened second by second.
@@ -216,6 +229,7 @@ pub fn judge(figures: &Figures, making: Option<&Making<'_>>, limits: &Limits) ->
     load::judge(figures, making.and_then(|making| making.load), limits, &mut reasons);
     if let Some(making) = making {
         generator::judge(making, limits, &mut reasons);
+        generators::judge(making, limits, &mut reasons);
     }
     generator::judge_connections(figures, limits, &mut reasons);
     if let Some(making) = making {

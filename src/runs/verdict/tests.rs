@@ -92,6 +92,7 @@ fn ordinary() -> Case {
 impl Case {
     fn judge(&self) -> Judgement {
         let making = Making {
+            generators: &[],
             enforced: self.enforced,
             cores: &self.cores,
             machine_cores: Some(2.0),
@@ -411,6 +412,7 @@ fn a_series_that_is_not_whole() {
 fn what_nobody_recorded_at_the_time_is_not_missed() {
     let Case { figures, enforced, cores, load, .. } = ordinary();
     let making = Making {
+        generators: &[],
         enforced,
         cores: &cores,
         machine_cores: None,

@@ -14,16 +14,27 @@ pub struct Span {
     steal: f64,
 }
 
+/// Whose CPU time a sample has to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// That of the target and of k6, which share a machine.
+    Both,
+    /// That of the target: k6 runs elsewhere.
+    Target,
+    /// That of k6: the target runs elsewhere.
+    Generator,
+}
+
 impl Span {
-    fn between(before: &Usage, sample: &Usage) -> Option<Self> {
+    fn between(before: &Usage, sample: &Usage, side: Side) -> Option<Self> {
         let elapsed = (f64::from(sample.at_ms) - f64::from(before.at_ms)) * 1_000.0;
         let float = |us: Option<u64>| us.map(|us| us as f64);
         (elapsed > 0.0).then_some(())?;
         Some(Self {
             elapsed,
-            target: float(sample.target.cpu_us)?,
+            target: if side == Side::Generator { 0.0 } else { float(sample.target.cpu_us)? },
             target_throttled: float(sample.target.throttled_us).unwrap_or(0.0),
-            generator: float(sample.generator.cpu_us)?,
+            generator: if side == Side::Target { 0.0 } else { float(sample.generator.cpu_us)? },
             generator_throttled: float(sample.generator.throttled_us).unwrap_or(0.0),
             busy: sample.host.user_us as f64 + sample.host.system_us as f64,
             steal: sample.host.steal_us as f64,
@@ -82,10 +93,10 @@ impl Span {
 }
 
 /// The spans between the samples of the measured phase. The last is left out where there are others: its sample was
-/// taken when k6 had gone, so it is partly idle. So are those in which one side could not be sampled.
-pub fn spans(series: &Series) -> Vec<Span> {
+/// taken when k6 had gone, so it is partly idle. So are those in which a side that is asked for could not be sampled.
+pub fn spans(series: &Series, side: Side) -> Vec<Span> {
     let usage = series.measured.as_ref().map_or(&[][..], |stretch: &Stretch| &stretch.usage);
-    let mut spans: Vec<Span> = usage.windows(2).filter_map(|pair| Span::between(&pair[0], &pair[1])).collect();
+    let mut spans: Vec<Span> = usage.windows(2).filter_map(|pair| Span::between(&pair[0], &pair[1], side)).collect();
     if spans.len() > 1 {
         spans.pop();
     }

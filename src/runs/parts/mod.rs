@@ -1,0 +1,72 @@
+//! Runs that several agents do: one runs the target, each of the others makes a part of the load. What each delivers is
+//! kept as its part; when all are there they become one result, which is judged and stored as any other.
+//!
+//! - [`settle`]: what becomes of what arrives, and [`settle::fail`]: the end of a run that one of them has left;
+//! - [`whole`]: all parts become one result; [`crate::together`] and [`summary`] add up what they have measured;
+//! - [`seen`]: what is kept of each generator, to judge it by and to show it;
+//! - [`shares`]: that as JSON.
+//!
+//! Adding up is exact for counts, sums, least and greatest values. A percentile is not a sum: those of the latency come
+//! from the added histograms, others are left out.
+
+pub mod seen;
+pub mod settle;
+pub mod shares;
+pub mod summary;
+#[cfg(test)]
+mod tests;
+pub mod whole;
+
+use brewbench_agent::wire::outcome::Outcome;
+
+pub use settle::fail;
+
+use super::{blob, queries::parts::PartRow};
+use crate::together::Clock;
+
+/// What one agent has delivered.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Whose it is.
+    pub agent: String,
+    /// Nothing if it was never asked.
+    pub clock: Option<Clock>,
+    /// Summary and series included.
+    pub outcome: Outcome,
+}
+
+impl Part {
+    /// A part as it was stored; none if nothing came of it yet.
+    pub fn stored(row: PartRow) -> Result<Option<Self>, Unreadable> {
+        let clock = clock(&row);
+        let PartRow { agent, outcome, summary, series, .. } = row;
+        let Some(outcome) = outcome else { return Ok(None) };
+        let mut outcome: Outcome = serde_json::from_slice(&blob::unpack(&outcome)?)?;
+        outcome.summary = match summary {
+            Some(body) => Some(String::from_utf8(blob::unpack(&body)?)?),
+            None => None,
+        };
+        outcome.series = series.map(brewbench_agent::wire::series::Packed::from_bytes);
+        Ok(Some(Self { agent, clock, outcome }))
+    }
+}
+
+/// What is known of the clock of a part's agent.
+pub fn clock(row: &PartRow) -> Option<Clock> {
+    let (offset_ms, error_ms) = (row.clock_offset_ms?, row.clock_error_ms.unwrap_or(0.0));
+    Some(Clock { offset_ms, error_ms })
+}
+
+/// A part that can't be read any more, though this server has written it.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// It can't be unpacked.
+    #[error("a part can't be unpacked: {0}")]
+    Packed(#[from] std::io::Error),
+    /// It is no outcome.
+    #[error("a part is no outcome: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Its summary is no text.
+    #[error("a part's summary is no text: {0}")]
+    Text(#[from] std::string::FromUtf8Error),
+}
