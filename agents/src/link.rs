@@ -399,7 +399,8 @@ mod tests {
         let client = Client::new(&url, Some("bba_key".to_owned())).expect("a client");
         let spool = crate::spool::Spool::open(folder.path()).expect("a spool");
         let (courier, running) = (Courier::new(client.clone(), spool), watch::channel(None).1);
-        let link = Link { client, hello: crate::wire::messages::tests::hello(), courier, running, live: Live::default() };
+        let link =
+            Link { client, hello: crate::wire::messages::tests::hello(), courier, running, live: Live::default() };
         let (hear, mut heard) = mpsc::unbounded_channel();
         let end = CancellationToken::new();
         link.keep_apart(hear, end.clone()).expect("a thread");
@@ -426,8 +427,13 @@ mod tests {
             (longest, last, count) = (longest.max(at - last), at, count + 1);
         }
         end.cancel();
-        burners.into_iter().for_each(|burner| burner.join().expect("an end"));
-        println!("{} busy threads on {cores} cores: {count} signs of life in 3 s, the longest silence {longest:?}", cores * 4);
+        for burner in burners {
+            burner.join().expect("an end");
+        }
+        println!(
+            "{} busy threads on {cores} cores: {count} signs of life in 3 s, the longest silence {longest:?}",
+            cores * 4
+        );
         assert!(longest < LONGEST);
     }
 }

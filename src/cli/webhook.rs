@@ -106,8 +106,8 @@ fn rows(list: &WebhookList) -> String {
     }
     let head = [("id", Align::Right), ("address", Align::Left), ("last", Align::Left)];
     let row = |webhook: &WebhookData| {
-        let last = webhook.last.as_ref().map(|last| format!("{} {}", plain(&last.event), last.state.words()));
-        vec![webhook.id.to_string(), cut(&webhook.url, 40), last.unwrap_or_else(|| "–".to_owned())]
+        let latest = webhook.last.as_ref().map(|last| format!("{} {}", plain(&last.event), last.state.words()));
+        vec![webhook.id.to_string(), cut(&webhook.url, 40), latest.unwrap_or_else(|| "–".to_owned())]
     };
     let lines = table(&head, &list.webhooks.iter().map(row).collect::<Vec<_>>());
     let told = |webhook: &WebhookData| webhook.events.iter().map(|event| event.as_str()).collect::<Vec<_>>().join(", ");

@@ -14,9 +14,9 @@ use brewbench_agent::{
 use super::{
     homes::Homes,
     lease_end,
-    together::give_up,
     queue::why::{At, Needs, Reason, generators_lack, lack},
     tell,
+    together::give_up,
 };
 use crate::{
     catalog,

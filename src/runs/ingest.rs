@@ -17,7 +17,7 @@ use std::{collections::BTreeMap, str::FromStr};
 
 use brewbench_agent::wire::{
     Phase, now_ms,
-    outcome::{Conditions, Cores, Observed, Outcome},
+    outcome::{Conditions, Cores, Ended, Observed, Outcome},
 };
 use serde::{Deserialize, Serialize};
 use sqlx::SqliteConnection;

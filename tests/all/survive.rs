@@ -144,7 +144,9 @@ async fn what_is_too_large_is_not_taken_and_hurts_nobody_else() {
 /// Three targets made of one: as it is, never ready, and one that hears no SIGTERM.
 fn manifests(folder: &Path, program: &Path) {
     let of = |name: &str, command: &str, wait_s: u32| {
-        let text = format!("name = \"{name}\"\nversion = \"1\"\ncommand = {command}\n[ready]\npath = \"/health\"\ntimeout_s = {wait_s}\n");
+        let text = format!(
+            "name = \"{name}\"\nversion = \"1\"\ncommand = {command}\n[ready]\npath = \"/health\"\ntimeout_s = {wait_s}\n"
+        );
         fs::write(folder.join(format!("{name}.toml")), text).expect("a manifest");
     };
     let program = program.display();

@@ -265,7 +265,12 @@ async fn what_can_not_be_done_together_is_refused_with_its_reason() {
             "target: \"fast\" can't be loaded by other agents: closed lets no load come from other agents: start it with \
              --load-address",
         ),
-        (&["rack", "closed", "old"], json!({"load": vus(3, 1.0)}), 409, "generators: old speaks an older protocol: upgrade it"),
+        (
+            &["rack", "closed", "old"],
+            json!({"load": vus(3, 1.0)}),
+            409,
+            "generators: old speaks an older protocol: upgrade it",
+        ),
         (&["closed", "rack"], json!({"load": vus(1, 1.0)}), 422, "generators: a load of 1 can't be split between 2"),
         (&["rack"], json!({"agent": "gone"}), 409, "agent: \"gone\" is not connected"),
     ];

@@ -44,7 +44,7 @@ impl Site {
         tokio::select! {
             biased;
             status = generator.wait() => return Err(ended_early(generator, status.map_err(lost)?).await),
-            passed = gates.pass(Gate::Measure, None, patience) => drop(passed?),
+            begins = gates.pass(Gate::Measure, None, patience) => drop(begins?),
         }
         paused.resume().await.map_err(&broken)?;
         record.enter(Phase::Measuring);

@@ -27,8 +27,14 @@ const DURATION_S: f64 = 3.0;
 
 /// When the line is cut: in which phase, and how long after its beginning, so that the last ones are hit while the run
 /// is collected, spooled and sent.
-const MOMENTS: [(&str, u64); 6] =
-    [("leased", 0), ("preparing", 100), ("warming_up", 500), ("measuring", 500), ("measuring", 2_900), ("measuring", 3_400)];
+const MOMENTS: [(&str, u64); 6] = [
+    ("leased", 0),
+    ("preparing", 100),
+    ("warming_up", 500),
+    ("measuring", 500),
+    ("measuring", 2_900),
+    ("measuring", 3_400),
+];
 
 /// Does it: the rows of the table that are about the line.
 pub async fn apart(manifests: &Path, seed: u64) -> anyhow::Result<()> {

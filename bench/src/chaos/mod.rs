@@ -79,7 +79,9 @@ pub async fn asked(mut rest: impl Iterator<Item = OsString>) -> anyhow::Result<(
     eprintln!("chaos: each {times} times, seed {seed}");
     let programs = Programs::beside(&manifests)?;
     let mut dice = StdRng::seed_from_u64(seed);
-    println!("| what | times | runs | acknowledged and lost | counted twice | left behind | not measured | all ended after, s |");
+    println!(
+        "| what | times | runs | acknowledged and lost | counted twice | left behind | not measured | all ended after, s |"
+    );
     println!("|---|---|---|---|---|---|---|---|");
     let mut rows = Vec::new();
     if times > 0 {

@@ -226,8 +226,7 @@ pub enum Advance {
 }
 
 /// The phases of a run in somebody's hands, in their order.
-const WORK: [Phase; 5] =
-    [Phase::Leased, Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting];
+const WORK: [Phase; 5] = [Phase::Leased, Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting];
 
 /// Moves a run on to a later phase of its work.
 pub async fn advance(pool: &SqlitePool, id: &str, agent: &str, phase: Phase, now: i64) -> sqlx::Result<Advance> {
@@ -392,7 +391,9 @@ pub async fn revive(pool: &SqlitePool, id: &str, agent: &str, now: i64, expires:
         > 0;
     if done {
         // It was not its end.
-        sqlx::query!("delete from run_phase where run_id = ? and phase = 'lost'", id).execute(&mut *transaction).await?;
+        sqlx::query!("delete from run_phase where run_id = ? and phase = 'lost'", id)
+            .execute(&mut *transaction)
+            .await?;
         transaction.commit().await?;
     }
     Ok(done)

@@ -179,7 +179,12 @@ impl SimulatedAgent {
                     self.spool.extend(outcome.take().map(|outcome| (run, outcome)));
                     self.say(AgentMessage::Done { run });
                 }
-                Effect::Forget | Effect::Inspect(..) | Effect::StopInspecting | Effect::ChangeKey => {}
+                Effect::Forget
+                | Effect::Inspect(..)
+                | Effect::StopInspecting
+                | Effect::Open(_)
+                | Effect::TellClock { .. }
+                | Effect::ChangeKey => {}
             }
         }
     }

@@ -17,7 +17,10 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    super::{super::{assign, give_up_expired, lease_end, pass_cancellation_on, together::Meetings}, Visit},
+    super::{
+        super::{assign, give_up_expired, lease_end, pass_cancellation_on, together::Meetings},
+        Visit,
+    },
     AGENTS, Event,
     agent::{Line, SimulatedAgent},
 };
@@ -141,6 +144,7 @@ impl World {
             repetition: 1,
             retries,
             wanted_agent: None,
+            generators: &[],
             created_by: "test",
             now: now_ms(),
         };
@@ -239,7 +243,8 @@ impl World {
 
     async fn pass(&mut self, seconds: u8) {
         let state = &self.server.state;
-        let moved = sqlx::query("update run set lease_expires_at = lease_expires_at - ?").bind(i64::from(seconds) * 1_000);
+        let moved =
+            sqlx::query("update run set lease_expires_at = lease_expires_at - ?").bind(i64::from(seconds) * 1_000);
         moved.execute(&state.db.write).await.expect("moved");
         give_up_expired(state).await.expect("given up");
     }
@@ -300,7 +305,8 @@ impl World {
         }
         let stored = self.stored().await;
         let open: Vec<_> = stored.iter().filter(|run| !run.has_ended()).map(|run| (&run.id, &run.phase)).collect();
-        let busy: Vec<_> = self.presence.list().into_iter().map(|(name, agent)| (name, agent.busy, agent.declined)).collect();
+        let busy: Vec<_> =
+            self.presence.list().into_iter().map(|(name, agent)| (name, agent.busy, agent.declined)).collect();
         let known: Vec<_> = self.agents.iter().map(|agent| (agent.running(), agent.knows())).collect();
         Err(TestCaseError::fail(format!("it does not come to rest: {open:?}, {busy:?}, {known:?}")))
     }
