@@ -21,13 +21,13 @@ create table alert (
 ) strict;
 create unique index alert_raised on alert (kind, subject) where cleared_at is null;
 
--- Experiments whose end was told, as of their last run: one that got further runs is told once more.
+-- Experiments whose end was told. One that gets further runs is taken out again.
 create table experiment_told (
     experiment_id text primary key references experiment (id) on delete cascade,
-    last_run_seq integer not null
+    told_at integer not null
 ) strict, without rowid;
-insert into experiment_told (experiment_id, last_run_seq)
-select id, coalesce((select max(seq) from run where experiment_id = experiment.id), 0) from experiment
+insert into experiment_told (experiment_id, told_at)
+select id, created_at from experiment
 where is_open = 0 and not exists (
     select 1 from run
     where experiment_id = experiment.id and phase not in ('finished', 'failed', 'cancelled', 'lost')

@@ -55,13 +55,15 @@ async fn tell(state: &AppState, missed: bool, mut changed: BTreeSet<String>) -> 
 }
 
 async fn look_at(state: &AppState, id: &str) -> Result<()> {
-    let Some(last) = queries::untold_end(&state.db.read, id).await? else { return Ok(()) };
+    if !queries::is_untold(&state.db.read, id).await? {
+        return Ok(());
+    }
     let Some(experiment) = experiments::queries::one(&state.db.read, id).await? else { return Ok(()) };
     let runs = runs::queries::of_experiment(&state.db.read, id).await?;
     // What was brought from elsewhere ended there.
     if runs.iter().any(|run| run.origin == Origin::Agent) {
         let told = Told::new(Event::ExperimentFinished, now_ms(), &data(state, &experiment, &runs));
-        queries::tell_end(&state.db.write, id, last, &told).await?;
+        queries::tell_end(&state.db.write, id, &told).await?;
         state.outbox.notify_one();
     }
     Ok(())

@@ -117,7 +117,7 @@ pub async fn prune(pool: &SqlitePool, before: i64) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Experiments with runs of agents that are over and of whose end nobody was told.
+/// Experiments with runs of agents that are over and of whose end nobody was told, or only before they went on.
 pub async fn untold(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
     sqlx::query_scalar!(
         "select id from experiment
@@ -125,7 +125,7 @@ pub async fn untold(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
              and not exists (
                  select 1 from experiment_told
                  where experiment_id = experiment.id
-                     and last_run_seq >= (select max(seq) from run where experiment_id = experiment.id)
+                     and told_at >= (select max(queued_at) from run where experiment_id = experiment.id)
              )
              and exists (select 1 from run where experiment_id = experiment.id and origin = 'agent')
              and not exists (
@@ -138,11 +138,11 @@ pub async fn untold(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
     .await
 }
 
-/// The last run of an experiment, by its place among all, if the experiment is over and that was not told.
-pub async fn untold_end(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<i64>> {
+/// Whether an experiment is over, and nobody was told of that since its last run was queued.
+pub async fn is_untold(pool: &SqlitePool, id: &str) -> sqlx::Result<bool> {
     let row = sqlx::query!(
-        r#"select (select max(seq) from run where experiment_id = ?1) as "last?: i64",
-                  (select last_run_seq from experiment_told where experiment_id = ?1) as "told?: i64"
+        r#"select (select max(queued_at) from run where experiment_id = ?1) as "last?: i64",
+                  (select told_at from experiment_told where experiment_id = ?1) as "told?: i64"
            from experiment
            where id = ?1 and is_open = 0 and not exists (
                select 1 from run
@@ -152,13 +152,13 @@ pub async fn untold_end(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<i64>
     )
     .fetch_optional(pool)
     .await?;
-    Ok(row.and_then(|row| row.last.filter(|last| row.told.is_none_or(|told| told < *last))))
+    Ok(row.is_some_and(|row| row.last.is_some() && row.told < row.last))
 }
 
-/// Notes that the end of an experiment is told, as of its last run, and writes down what, in one transaction.
-pub async fn tell_end(pool: &SqlitePool, id: &str, last: i64, told: &Told) -> sqlx::Result<()> {
+/// Notes that the end of an experiment is told, and writes down what, in one transaction.
+pub async fn tell_end(pool: &SqlitePool, id: &str, told: &Told) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
-    sqlx::query!("insert or replace into experiment_told (experiment_id, last_run_seq) values (?, ?)", id, last)
+    sqlx::query!("insert or replace into experiment_told (experiment_id, told_at) values (?, ?)", id, told.at_ms)
         .execute(&mut *transaction)
         .await?;
     webhooks::tell(&mut transaction, told).await?;
