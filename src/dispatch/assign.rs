@@ -49,8 +49,7 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
         let experiment = run.experiment_id.as_deref();
         let at = homes.at(needs, experiment, run.home.as_deref(), &connected);
         let able = |(name, agent): &(String, Connected)| agent.is_free() && lack(needs, &at, name, agent).is_none();
-        let Some(place) = connected.iter().position(able) else { continue };
-        let (name, agent) = connected[place].clone();
+        let Some((name, agent)) = connected.iter().find(|agent| able(agent)).cloned() else { continue };
         let job = job(state, run).await?;
         if tried.insert(run.id.clone())
             && leases::lease(&state.db.write, &run.id, &name, now_ms(), lease_end(state)).await?
@@ -61,11 +60,7 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
             let _ = agent.outbox.send(ServerMessage::Start(Box::new(job)));
             tell(state, &HeldRun { id: run.id.clone(), experiment_id: run.experiment_id.clone() });
         }
-        // Looked up anew: it is busy, or gone, or was told something else meanwhile.
-        match presence.one(&name) {
-            Some(agent) => connected[place].1 = agent,
-            None => drop(connected.remove(place)),
-        }
+        connected = presence.list();
         if !connected.iter().any(|(_, agent)| agent.is_free()) {
             break;
         }

@@ -133,11 +133,6 @@ impl Presence {
         self.all().iter().map(|(name, connected)| (name.clone(), connected.clone())).collect()
     }
 
-    /// One agent, if it is connected.
-    pub fn one(&self, name: &str) -> Option<Connected> {
-        self.all().get(name).cloned()
-    }
-
     /// Whether anybody may be given something.
     pub fn any_free(&self) -> bool {
         self.all().values().any(Connected::is_free)
