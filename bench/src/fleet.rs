@@ -43,13 +43,13 @@ use crate::site::Site;
 /// How many agents there are.
 pub const AGENTS: usize = 1_000;
 /// How many experiments of one run are submitted.
-pub const SUBMISSIONS: u32 = 300;
+pub const SUBMISSIONS: u32 = 150;
 /// How many of them a second.
-pub const RATE: u32 = 20;
+pub const RATE: u32 = 10;
 /// How long nothing happens.
-pub const IDLE: Duration = Duration::from_secs(15);
+pub const IDLE: Duration = Duration::from_secs(10);
 /// How long there is no server: so long that the agents dial as seldom as they ever do.
-pub const AWAY: Duration = Duration::from_secs(8);
+pub const AWAY: Duration = Duration::from_secs(6);
 
 const PATIENCE: Duration = Duration::from_mins(2);
 const TARGET: &str = "simulated";
@@ -117,7 +117,7 @@ pub async fn measure() -> anyhow::Result<Fleet> {
         agents.spawn(live(number, link, Arc::clone(&ears), end.clone()));
     }
     let first_s = ears.all(started).await?;
-    sleep(Duration::from_secs(5)).await;
+    sleep(Duration::from_secs(3)).await;
     let (before, begun) = (site.process.cpu_s()?, Instant::now());
     sleep(IDLE).await;
     let idle_cores = (site.process.cpu_s()? - before) / begun.elapsed().as_secs_f64();

@@ -55,14 +55,9 @@ async fn tell(state: &AppState, missed: bool, mut changed: BTreeSet<String>) -> 
 }
 
 async fn look_at(state: &AppState, id: &str) -> Result<()> {
-    match queries::end(&state.db.read, id).await? {
-        (true, false) => tell_of(state, id).await,
-        (false, true) => Ok(queries::goes_on(&state.db.write, id).await?),
-        (true, true) | (false, false) => Ok(()),
+    if !queries::is_untold(&state.db.read, id).await? {
+        return Ok(());
     }
-}
-
-async fn tell_of(state: &AppState, id: &str) -> Result<()> {
     let Some(experiment) = experiments::queries::one(&state.db.read, id).await? else { return Ok(()) };
     let runs = runs::queries::of_experiment(&state.db.read, id).await?;
     // What was brought from elsewhere ended there.

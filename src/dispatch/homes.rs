@@ -25,18 +25,21 @@ impl Homes {
         connected: &[(String, Connected)],
     ) -> Self {
         let taking: Vec<_> = connected.iter().filter(|(_, agent)| agent.standing == Standing::Enabled).collect();
-        let mut able: HashMap<&str, Vec<&(String, Connected)>> = HashMap::new();
+        let mut cells: HashMap<&str, Vec<Needs<'a>>> = HashMap::new();
         let mut seen = HashSet::new();
         for (experiment, needs) in waiting {
             let Some(experiment) = experiment else { continue };
             // Its repetitions all need the same.
             if seen.insert((experiment, needs.target, needs.size)) {
-                let able = able.entry(experiment).or_insert_with(|| taking.clone());
-                able.retain(|(_, agent)| hindrance(&needs, agent).is_none());
+                cells.entry(experiment).or_default().push(needs);
             }
         }
-        let names = |able: Vec<&(String, Connected)>| able.into_iter().map(|(name, _)| name.clone()).collect();
-        let whole = able.into_iter().map(|(experiment, able)| (experiment.to_owned(), Arc::new(names(able))));
+        // Who can do the only cell of an experiment can do all of it: that need not be said of each of many agents.
+        let whole = cells.into_iter().filter(|(_, cells)| cells.len() > 1).map(|(experiment, cells)| {
+            let can = |agent: &Connected| cells.iter().all(|needs| hindrance(needs, agent).is_none());
+            let able = taking.iter().filter(|(_, agent)| can(agent)).map(|(name, _)| name.clone());
+            (experiment.to_owned(), Arc::new(able.collect()))
+        });
         Self { whole: whole.collect(), begun: HashMap::new() }
     }
 

@@ -132,6 +132,12 @@ async fn last_is(app: &App, admin: &Actor, id: i64, state: &str) -> Value {
     app.until(state, last).await
 }
 
+/// Waits until the last delivery was tried so often; gives it.
+async fn tried(app: &App, admin: &Actor, id: i64, tries: u32) -> Value {
+    app.until("a try", async || deliveries(admin, id).await.first().filter(|last| last["tries"] == tries).cloned())
+        .await
+}
+
 async fn alerts(who: &Actor) -> Vec<Value> {
     who.get("/api/v1/alerts").await.ok().json()["alerts"].as_array().expect("a list").clone()
 }
@@ -259,7 +265,7 @@ async fn what_is_not_taken_is_sent_anew_under_the_same_id_also_by_the_next_serve
     impatient(&admin).await;
     let _agent = stranded(&app, &admin).await;
     let first = receiver.hear().await;
-    let waiting = last_is(&app, &admin, id, "waiting").await;
+    let waiting = tried(&app, &admin, id, 1).await;
     assert_eq!(
         (&waiting["tries"], &waiting["status"], &waiting["error"]),
         (&json!(1), &json!(500), &json!("what is wrong"))
@@ -268,7 +274,7 @@ async fn what_is_not_taken_is_sent_anew_under_the_same_id_also_by_the_next_serve
     assert_eq!(wait_ms, 5_000);
     hurry(&app).await;
     assert_eq!(receiver.hear().await.header("webhook-id"), first.header("webhook-id"));
-    app.until("a second try", async || (deliveries(&admin, id).await[0]["tries"] == 2).then_some(())).await;
+    tried(&app, &admin, id, 2).await;
     let folder = app.stop().await;
     let app = App::on(folder, to_loopback).await;
     let admin = admin.at(&app.url);
@@ -292,7 +298,7 @@ async fn what_is_never_taken_is_given_up() {
     let _agent = stranded(&app, &admin).await;
     for tries in 1..=7 {
         receiver.hear().await;
-        app.until("a try", async || (deliveries(&admin, id).await[0]["tries"] == tries).then_some(())).await;
+        tried(&app, &admin, id, tries).await;
         hurry(&app).await;
     }
     assert_eq!(last_is(&app, &admin, id, "given_up").await["next_at_ms"], Value::Null);

@@ -2,7 +2,7 @@
 
 pub mod webhooks;
 
-use sqlx::{SqliteConnection, SqlitePool};
+use sqlx::SqlitePool;
 
 use super::{
     AlertRule, Rule,
@@ -117,11 +117,16 @@ pub async fn prune(pool: &SqlitePool, before: i64) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Experiments with runs of agents that are over and of whose end nobody was told.
+/// Experiments with runs of agents that are over and of whose end nobody was told, or only before they went on.
 pub async fn untold(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
     sqlx::query_scalar!(
         "select id from experiment
-         where is_open = 0 and id not in (select experiment_id from experiment_told)
+         where is_open = 0
+             and not exists (
+                 select 1 from experiment_told
+                 where experiment_id = experiment.id
+                     and told_at >= (select max(queued_at) from run where experiment_id = experiment.id)
+             )
              and exists (select 1 from run where experiment_id = experiment.id and origin = 'agent')
              and not exists (
                  select 1 from run
@@ -133,41 +138,29 @@ pub async fn untold(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
     .await
 }
 
-/// Whether an experiment is over, and whether that was told.
-pub async fn end(pool: &SqlitePool, id: &str) -> sqlx::Result<(bool, bool)> {
+/// Whether an experiment is over, and nobody was told of that since its last run was queued.
+pub async fn is_untold(pool: &SqlitePool, id: &str) -> sqlx::Result<bool> {
     let row = sqlx::query!(
-        r#"select is_open = 0 and not exists (
-                      select 1 from run
-                      where experiment_id = ?1 and phase not in ('finished', 'failed', 'cancelled', 'lost')
-                  ) as "is_over!: bool",
-                  exists (select 1 from experiment_told where experiment_id = ?1) as "is_told!: bool"
-           from experiment where id = ?1"#,
+        r#"select (select max(queued_at) from run where experiment_id = ?1) as "last?: i64",
+                  (select told_at from experiment_told where experiment_id = ?1) as "told?: i64"
+           from experiment
+           where id = ?1 and is_open = 0 and not exists (
+               select 1 from run
+               where experiment_id = ?1 and phase not in ('finished', 'failed', 'cancelled', 'lost')
+           )"#,
         id
     )
     .fetch_optional(pool)
     .await?;
-    Ok(row.map_or((false, false), |row| (row.is_over, row.is_told)))
+    Ok(row.is_some_and(|row| row.last.is_some() && row.told < row.last))
 }
 
-/// Notes that the end of an experiment is told, and writes down what; nothing happens if it was told before.
+/// Notes that the end of an experiment is told, and writes down what, in one transaction.
 pub async fn tell_end(pool: &SqlitePool, id: &str, told: &Told) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
-    if note_end(&mut transaction, id, told.at_ms).await? {
-        webhooks::tell(&mut transaction, told).await?;
-        transaction.commit().await?;
-    }
-    Ok(())
-}
-
-async fn note_end(connection: &mut SqliteConnection, id: &str, now: i64) -> sqlx::Result<bool> {
-    let done = sqlx::query!("insert or ignore into experiment_told (experiment_id, told_at) values (?, ?)", id, now)
-        .execute(connection)
+    sqlx::query!("insert or replace into experiment_told (experiment_id, told_at) values (?, ?)", id, told.at_ms)
+        .execute(&mut *transaction)
         .await?;
-    Ok(done.rows_affected() > 0)
-}
-
-/// An experiment goes on: its end is to be told once more.
-pub async fn goes_on(pool: &SqlitePool, id: &str) -> sqlx::Result<()> {
-    sqlx::query!("delete from experiment_told where experiment_id = ?", id).execute(pool).await?;
-    Ok(())
+    webhooks::tell(&mut transaction, told).await?;
+    transaction.commit().await
 }
