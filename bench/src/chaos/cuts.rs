@@ -37,9 +37,9 @@ const MOMENTS: [(&str, u64); 6] = [
 ];
 
 /// Does it: the rows of the table that are about the line.
-pub async fn apart(manifests: &Path, seed: u64) -> anyhow::Result<()> {
+pub async fn apart(manifests: &Path, seed: u64, machines: &str) -> anyhow::Result<()> {
     let mut dice = StdRng::seed_from_u64(seed);
-    let wire = Wire::lay().await?;
+    let wire = Wire::lay(machines).await?;
     let programs = Programs::beside(manifests)?;
     let world = World::start(&programs, Place::Apart(SERVER, wire.holder()?)).await?;
     let mut rows = Vec::new();

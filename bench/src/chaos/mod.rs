@@ -95,7 +95,7 @@ pub async fn asked(mut rest: impl Iterator<Item = OsString>) -> anyhow::Result<(
         row.tell();
         rows.push(row);
     }
-    let line = wire::in_a_namespace(cuts::APART, &manifests, &[seed.to_string()]).await?;
+    let line = wire::in_a_namespace(cuts::APART, &manifests, seed).await?;
     tell_all(&rows)?;
     ensure!(line, "the line between agent and server: see above");
     Ok(())
@@ -104,7 +104,9 @@ pub async fn asked(mut rest: impl Iterator<Item = OsString>) -> anyhow::Result<(
 /// What is about the line, within a namespace of its own: the folder of the manifests follows, and the seed.
 pub async fn cuts_apart(mut rest: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
     let manifests = rest.next().map(PathBuf::from).context("name the folder of the manifests")?;
-    cuts::apart(&manifests, number(&mut rest)?.context("name the seed")?).await
+    let seed = number(&mut rest)?.context("name the seed")?;
+    let machines = rest.next().context("name the machine's own namespace")?;
+    cuts::apart(&manifests, seed, &machines.to_string_lossy()).await
 }
 
 fn number(words: &mut impl Iterator<Item = OsString>) -> anyhow::Result<Option<u64>> {

@@ -16,6 +16,9 @@ use tokio::process::{Child, Command};
 /// Where the server listens.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
+/// Names the network namespace of a process.
+const OWN: &str = "/proc/self/ns/net";
+
 const BRIDGE: &str = "line";
 const OUR_END: &str = "line-s";
 const THEIR_END: &str = "line-a";
@@ -27,10 +30,10 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Lays it. This process must be in a network namespace of its own.
-    pub async fn lay() -> anyhow::Result<Self> {
-        let own = std::fs::read_link("/proc/self/ns/net")?;
-        ensure!(own != std::fs::read_link("/proc/1/ns/net")?, "this would be the machine's own network");
+    /// Lays it. This process must be in another network namespace than who started it, which has told its own.
+    pub async fn lay(machines: &str) -> anyhow::Result<Self> {
+        let own = std::fs::read_link(OWN)?;
+        ensure!(own != Path::new(machines), "this would be the machine's own network");
         let mut command = Command::new("unshare");
         command.args(["--net", "sleep", "infinity"]).stdin(Stdio::null()).kill_on_drop(true);
         let wire = Self { holder: command.spawn().context("unshare, of util-linux")? };
@@ -93,10 +96,12 @@ impl Wire {
     }
 }
 
-/// This program once more, in a network namespace of its own; gives whether it went well.
-pub async fn in_a_namespace(word: &str, manifests: &Path, rest: &[String]) -> anyhow::Result<bool> {
+/// This program once more, in a network namespace of its own, told the manifests, a seed and where it came from; gives
+/// whether it went well.
+pub async fn in_a_namespace(word: &str, manifests: &Path, seed: u64) -> anyhow::Result<bool> {
     let mut command = Command::new("unshare");
-    command.arg("--net").arg(std::env::current_exe()?).arg(word).arg(manifests).args(rest).kill_on_drop(true);
+    command.arg("--net").arg(std::env::current_exe()?).arg(word).arg(manifests).arg(seed.to_string());
+    command.arg(std::fs::read_link(OWN)?).kill_on_drop(true);
     Ok(command.status().await.context("unshare, of util-linux")?.success())
 }
 
