@@ -69,7 +69,8 @@ pub async fn found(state: &AppState, id: &str) -> Result<Run> {
     queries::one(&state.db.read, id).await?.ok_or_else(|| Error::NotFound(format!("run {id:?}")))
 }
 
-/// k6's end-of-test JSON of a run, or the text that was imported, verbatim.
+/// k6's end-of-test JSON of a run, or the text that was imported, verbatim. Of several generators it is their sum, in the
+/// form of k6's `--summary-export`, without what can't be added up.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/summary", tag = "runs", params(("id" = String, Path)),
     responses((status = 200, content_type = "application/json"), (status = 404, body = ErrorBody)))]
 pub async fn summary(

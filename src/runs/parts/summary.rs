@@ -20,6 +20,10 @@ use serde_json::{Map, Value, json};
 const PERCENTILES: [(&str, f64); 5] =
     [("med", 0.5), ("p(90)", 0.9), ("p(95)", 0.95), ("p(99)", 0.99), ("p(99.9)", 0.999)];
 
+/// The latency of all requests, and of the successful ones.
+const ALL: &str = "http_req_duration";
+const OF_SUCCESSFUL: &str = "http_req_duration{expected_response:true}";
+
 /// Latencies of the measured phase, of all generators.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies {
@@ -35,7 +39,12 @@ pub fn summed(parts: &[Summary], latencies: &Latencies) -> String {
     let names: BTreeSet<&String> = parts.iter().flat_map(|part| part.metrics.keys()).collect();
     let mut metrics = Map::new();
     for name in names {
-        let of: Vec<&Metric> = parts.iter().filter_map(|part| part.metrics.get(name)).collect();
+        let of: Vec<Counted<'_>> = parts
+            .iter()
+            .filter_map(|part| {
+                part.metrics.get(name).map(|metric| Counted { metric, count: count(name, metric, part) })
+            })
+            .collect();
         if let Some(values) = metric(name, &of, measured_s, latencies) {
             metrics.insert(name.clone(), written(values));
         }
@@ -47,9 +56,27 @@ pub fn summed(parts: &[Summary], latencies: &Latencies) -> String {
 
 type Values = BTreeMap<&'static str, f64>;
 
-fn metric(name: &str, of: &[&Metric], measured_s: f64, latencies: &Latencies) -> Option<Values> {
-    let sum = |value: &str| of.iter().filter_map(|metric| metric.values.get(value)).sum::<f64>();
-    Some(match of.first()?.kind {
+/// A metric of one part, and how many values it has if that is known.
+#[derive(Clone, Copy)]
+struct Counted<'a> {
+    metric: &'a Metric,
+    count: Option<f64>,
+}
+
+/// Every request has one latency, also where nobody asked k6 to count them.
+fn count(name: &str, metric: &Metric, of: &Summary) -> Option<f64> {
+    let figures = of.figures();
+    let said = metric.values.get("count").copied();
+    said.or_else(|| match name {
+        ALL => Some(figures.requests as f64),
+        OF_SUCCESSFUL => Some(figures.requests.saturating_sub(figures.failed?) as f64),
+        _ => None,
+    })
+}
+
+fn metric(name: &str, of: &[Counted<'_>], measured_s: f64, latencies: &Latencies) -> Option<Values> {
+    let sum = |value: &str| of.iter().filter_map(|one| one.metric.values.get(value)).sum::<f64>();
+    Some(match of.first()?.metric.kind {
         Kind::Counter => {
             let count = sum("count");
             let rate = if measured_s > 0.0 { count / measured_s } else { 0.0 };
@@ -68,27 +95,24 @@ fn metric(name: &str, of: &[&Metric], measured_s: f64, latencies: &Latencies) ->
     })
 }
 
-fn trend(name: &str, of: &[&Metric], latencies: &Latencies) -> Values {
-    let value = |metric: &Metric, name: &str| metric.values.get(name).copied();
-    let counts: Option<Vec<f64>> = of.iter().map(|metric| value(metric, "count")).collect();
+fn trend(name: &str, of: &[Counted<'_>], latencies: &Latencies) -> Values {
     let mut values = Values::new();
-    let total = counts.as_ref().map(|counts| counts.iter().sum::<f64>());
+    let total = of.iter().map(|one| one.count).sum::<Option<f64>>();
     values.extend(total.map(|total| ("count", total)));
     // k6 writes zeros for a trend without values.
-    let full: Vec<&&Metric> = of.iter().filter(|metric| value(metric, "count") != Some(0.0)).collect();
-    let all = |name| full.iter().map(|metric| value(metric, name)).collect::<Option<Vec<f64>>>();
+    let full: Vec<&Counted<'_>> = of.iter().filter(|one| one.count != Some(0.0)).collect();
+    let all = |name| full.iter().map(|one| one.metric.values.get(name).copied()).collect::<Option<Vec<f64>>>();
     let (least, greatest) = (all("min"), all("max"));
     let least = least.and_then(|all| all.into_iter().reduce(f64::min));
     let greatest = greatest.and_then(|all| all.into_iter().reduce(f64::max));
     values.extend(least.map(|least| ("min", least)));
     values.extend(greatest.map(|greatest| ("max", greatest)));
-    let weighted = full.iter().map(|metric| Some(value(metric, "avg")? * value(metric, "count")?));
-    if let (Some(total), Some(sums)) = (total.filter(|total| *total > 0.0), weighted.collect::<Option<Vec<f64>>>()) {
-        values.insert("avg", sums.iter().sum::<f64>() / total);
-    }
+    let weighted = full.iter().map(|one| Some(one.metric.values.get("avg")? * one.count?)).sum::<Option<f64>>();
+    let mean = weighted.zip(total.filter(|total| *total > 0.0)).map(|(sum, total)| sum / total);
+    values.extend(mean.map(|mean| ("avg", mean)));
     let histogram = match name {
-        "http_req_duration" => Some([&latencies.succeeded, &latencies.failed].into_iter().sum::<Histogram>()),
-        "http_req_duration{expected_response:true}" => Some(latencies.succeeded.clone()),
+        ALL => Some([&latencies.succeeded, &latencies.failed].into_iter().sum::<Histogram>()),
+        OF_SUCCESSFUL => Some(latencies.succeeded.clone()),
         _ => None,
     };
     #[expect(clippy::float_cmp, reason = "counts: both are whole and small enough to be exact")]

@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 pub struct SeriesBody {
     /// The run.
     pub run: String,
-    /// When the first stretch began, by the agent's clock, unix ms.
+    /// When the first stretch began, by the agent's clock (of several agents by the server's), unix ms.
     pub start_ms: Option<i64>,
     /// The warm-up, where there was one.
     pub warm_up: Option<StretchBody>,
