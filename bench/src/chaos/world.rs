@@ -176,6 +176,7 @@ impl World {
             retries: 2,
             seed: None,
             agent: None,
+            generators: Vec::new(),
         };
         let made: ExperimentWithRuns = self.client.post("api/v1/experiments", &plan).await?;
         Ok(made.experiment.id)
