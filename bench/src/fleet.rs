@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use brewbench::{
     auth::secret::{self, Kind},
     experiments::{ExperimentWithRuns, Plan},
@@ -26,7 +26,7 @@ use brewbench_agent::{
         job::Job,
         messages::{AgentMessage, Hello, Machine, ServerMessage, TargetOffer},
         now_ms,
-        outcome::{Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
+        outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
     },
 };
 use reqwest::Method;
@@ -228,7 +228,7 @@ fn outcome(job: &Job) -> Outcome {
     let none = Mechanism::None;
     Outcome {
         run: job.run,
-        ended: Ended::Failed { reason: "it is simulated".to_owned(), cause: Default::default() },
+        ended: Ended::Failed { reason: "it is simulated".to_owned(), cause: Cause::default() },
         times: Vec::new(),
         sent_at_ms: now_ms(),
         summary: None,
@@ -296,6 +296,5 @@ async fn submit(client: Client) -> anyhow::Result<(RunId, Instant)> {
     let at = Instant::now();
     let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
     let run = made.runs.first().context("one run")?;
-    ensure!(run.retry_of.is_none(), "it is new");
     Ok((run.id.parse().map_err(anyhow::Error::msg)?, at))
 }

@@ -38,14 +38,14 @@ pub async fn alerts(_: Read, State(state): State<AppState>) -> Json<AlertList> {
 
 /// From when on something is an alert.
 #[utoipa::path(get, path = "/api/v1/alert-rule", tag = "alerts", responses((status = 200, body = AlertRule)))]
-pub async fn rule(_: Read, State(state): State<AppState>) -> Result<Json<AlertRule>> {
+pub async fn alert_rule(_: Read, State(state): State<AppState>) -> Result<Json<AlertRule>> {
     Ok(Json(queries::rule(&state.db.read).await?))
 }
 
 /// Say from when on something is an alert.
 #[utoipa::path(put, path = "/api/v1/alert-rule", tag = "alerts", request_body = Rule,
     responses((status = 200, body = AlertRule), (status = 422, body = ErrorBody)))]
-pub async fn set_rule(
+pub async fn set_alert_rule(
     Admin(caller): Admin,
     State(state): State<AppState>,
     Input(rule): Input<Rule>,

@@ -133,7 +133,7 @@ pub fn pages() -> Router<AppState> {
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::alerts))
-        .routes(routes!(api::rule, api::set_rule))
+        .routes(routes!(api::alert_rule, api::set_alert_rule))
         .routes(routes!(api::webhooks, api::add_webhook))
         .routes(routes!(api::remove_webhook))
         .routes(routes!(api::deliveries))

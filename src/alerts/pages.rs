@@ -51,8 +51,8 @@ impl WebhooksPage {
         })
     }
 
-    fn is_ticked(&self, event: &Event) -> bool {
-        self.typed.events.contains(event)
+    fn is_ticked(&self, event: Event) -> bool {
+        self.typed.events.contains(&event)
     }
 }
 
@@ -89,9 +89,10 @@ async fn add(Admin(caller): Admin, State(state): State<AppState>, RawForm(body):
             _ => {}
         }
     }
-    let made = match typed.events.is_empty() {
-        true => Err(Error::Invalid("events: choose one at least".to_owned())),
-        false => webhooks::add(&state, &caller, typed.clone()).await,
+    let made = if typed.events.is_empty() {
+        Err(Error::Invalid("events: choose one at least".to_owned()))
+    } else {
+        webhooks::add(&state, &caller, typed.clone()).await
     };
     match made {
         Ok(made) => {
