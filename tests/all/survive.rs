@@ -3,12 +3,13 @@
 
 use std::{
     fs,
-    path::Path,
+    io::Write,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use brewbench::runs::ingest::Settled;
-use brewbench_agent::wire::{Phase, RunId, messages::AgentMessage, outcome::Ended};
+use brewbench_agent::wire::{Phase, RunId, messages::AgentMessage, outcome::{Ended, Outcome}};
 use nix::sys::signal::Signal;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -76,12 +77,8 @@ async fn what_was_stopped_because_it_was_given_up_does_not_take_the_place_of_its
     let job = agent.job().await;
     reaches(&app, &user, &id, "lost").await;
     assert_eq!(agent.cancelled().await, job.run);
-    let stopped = agent.settle(&brewbench_agent::wire::outcome::Outcome {
-        ended: Ended::Cancelled,
-        summary: None,
-        ..outcome(&job, &good())
-    });
-    assert!(!stopped.await.kept);
+    let stopped = Outcome { ended: Ended::Cancelled, summary: None, ..outcome(&job, &good()) };
+    assert!(!agent.settle(&stopped).await.kept);
     assert_eq!(user.run(&id).await["phase"], "lost");
     let again = retry_of(&user, &id).await.expect("it is still to be measured");
     assert!(again["phase"] == "queued" || again["phase"] == "leased", "{again}");
@@ -139,6 +136,67 @@ async fn what_is_too_large_is_not_taken_and_hurts_nobody_else() {
     assert_eq!(user.run(&id).await["phase"], "leased");
     honest.finish(&job, &good()).await;
     reaches(&app, &user, &id, "finished").await;
+}
+
+/// A disk with little room; none where it can't be mounted.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount(size: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut mount = std::process::Command::new("mount");
+        let done = mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(folder.path()).output();
+        match done {
+            Ok(done) if done.status.success() => Some(Self(folder)),
+            Ok(done) => {
+                println!("skipped: no small disk: {}", String::from_utf8_lossy(&done.stderr).trim());
+                None
+            }
+            Err(fault) => {
+                println!("skipped: no small disk: {fault}");
+                None
+            }
+        }
+    }
+
+    /// Leaves no room on it; what is returned can be removed.
+    fn fill(&self) -> PathBuf {
+        let path = self.0.path().join("filler");
+        let mut file = fs::File::create(&path).expect("a file");
+        while file.write_all(&[0; 4096]).is_ok() {}
+        path
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // The server of the test may still have its files open.
+        let _ = std::process::Command::new("umount").arg("--lazy").arg(self.0.path()).status();
+    }
+}
+
+#[tokio::test]
+async fn a_server_whose_disk_is_full_takes_results_again_as_soon_as_there_is_room() {
+    let Some(disk) = SmallDisk::mount("48m") else { return };
+    let app = App::on(tempfile::tempdir_in(disk.0.path()).expect("a folder"), |_| ()).await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    let filler = disk.fill();
+    // What can't be packed smaller than the room that the database still has in its own files.
+    let mut state = 1_u64;
+    let noise = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b' ' + u8::try_from(state >> 58).expect("six bits"))
+    });
+    let large = Outcome { target_log: noise.take(20 << 20).collect(), ..outcome(&job, &good()) };
+    let refused = agent.send(&large).await.status;
+    assert!(refused.is_server_error(), "for now and not for good: {refused}");
+    user.get("/runs").await.ok();
+    fs::remove_file(filler).expect("room");
+    assert_eq!(agent.settle(&large).await, Settled { kept: true, why: None });
+    assert_eq!(user.run(&id).await["phase"], "finished");
 }
 
 /// Three targets made of one: as it is, never ready, and one that hears no SIGTERM.

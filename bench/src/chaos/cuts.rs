@@ -43,11 +43,12 @@ pub async fn apart(manifests: &Path, seed: u64, machines: &str) -> anyhow::Resul
     let programs = Programs::beside(manifests)?;
     let world = World::start(&programs, Place::Apart(SERVER, wire.holder()?)).await?;
     let mut rows = Vec::new();
-    for seconds in CUTS_S {
-        let mut row = Row::new(format!("the line cut for {seconds} s, in every phase"));
+    let cuts = CUTS_S.map(|seconds| (Cut::Both, seconds)).into_iter().chain([(Cut::ToAgent, 10)]);
+    for (cut, seconds) in cuts {
+        let mut row = Row::new(format!("{} cut for {seconds} s, in every phase", cut.name()));
         for (phase, after_ms) in MOMENTS {
             let after = Duration::from_millis(after_ms + dice.random_range(0..200));
-            cut(&world, &wire, (phase, after), Duration::from_secs(seconds), &mut row).await?;
+            cut_at(&world, &wire, (phase, after), (cut, Duration::from_secs(seconds)), &mut row).await?;
         }
         row.tell();
         rows.push(row);
@@ -63,19 +64,38 @@ pub async fn apart(manifests: &Path, seed: u64, machines: &str) -> anyhow::Resul
     tell_all(&rows)
 }
 
+/// Which way nothing gets through.
+#[derive(Clone, Copy, Debug)]
+enum Cut {
+    Both,
+    ToAgent,
+}
+
+impl Cut {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Both => "the line",
+            Self::ToAgent => "the way from server to agent",
+        }
+    }
+}
+
 /// One run, and the line cut at a moment of it.
-async fn cut(
+async fn cut_at(
     world: &World,
     wire: &Wire,
     (phase, after): (&str, Duration),
-    length: Duration,
+    (cut, length): (Cut, Duration),
     row: &mut Row,
 ) -> anyhow::Result<()> {
     world.until_connected().await?;
     let experiment = world.submit(1, WARM_UP_S, DURATION_S).await?;
     until_in(world, &experiment, phase).await?;
     tokio::time::sleep(after).await;
-    wire.cut().await?;
+    match cut {
+        Cut::Both => wire.cut().await?,
+        Cut::ToAgent => wire.cut_one_way().await?,
+    }
     tokio::time::sleep(length).await;
     wire.join().await?;
     let back = Instant::now();

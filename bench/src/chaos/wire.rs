@@ -62,14 +62,20 @@ impl Wire {
         self.holder.id().context("it runs")
     }
 
-    /// Cuts it: both ends still look connected, and nothing arrives.
+    /// Cuts it: nothing arrives any more, and nobody is told.
     pub async fn cut(&self) -> anyhow::Result<()> {
+        ip(&format!("link set {OUR_END} down")).await
+    }
+
+    /// Cuts one direction of it: the server hears the agent, which does not hear that it does.
+    pub async fn cut_one_way(&self) -> anyhow::Result<()> {
         ip(&format!("link set {OUR_END} nomaster")).await
     }
 
     /// Joins it again.
     pub async fn join(&self) -> anyhow::Result<()> {
-        ip(&format!("link set {OUR_END} master {BRIDGE}")).await
+        ip(&format!("link set {OUR_END} master {BRIDGE}")).await?;
+        ip(&format!("link set {OUR_END} up")).await
     }
 
     /// Lets so many bits through in a second and drops what can't wait that long.
