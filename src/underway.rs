@@ -57,7 +57,7 @@ enum Tellers {
     /// The agent that does it.
     One(String),
     /// Those that do it together.
-    Crew(Crew),
+    Crew(Box<Crew>),
 }
 
 impl Tellers {
@@ -137,7 +137,7 @@ impl Underway {
     /// Several agents begin to tell of a run that they do together: one of the target, the others of the load. They work on
     /// no other.
     pub fn open_together(&self, run: RunId, host: Teller, generators: Vec<Teller>) {
-        self.open_for(run, Tellers::Crew(Crew::new(host, generators)));
+        self.open_for(run, Tellers::Crew(Box::new(Crew::new(host, generators))));
     }
 
     fn open_for(&self, run: RunId, tellers: Tellers) {

@@ -124,7 +124,7 @@ impl Crew {
     async fn bring(&self, order: [usize; 3]) {
         let parts = self.parts();
         for (number, place) in order.into_iter().enumerate() {
-            assert_eq!(self.run().await["phase"] == "finished", false, "{number} parts are not all");
+            assert_ne!(self.run().await["phase"], "finished", "{number} parts are not all");
             assert!(self.who(place).settle(&parts[place]).await.kept, "{place}");
         }
     }

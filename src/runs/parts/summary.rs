@@ -115,7 +115,6 @@ fn trend(name: &str, of: &[Counted<'_>], latencies: &Latencies) -> Values {
         OF_SUCCESSFUL => Some(latencies.succeeded.clone()),
         _ => None,
     };
-    #[expect(clippy::float_cmp, reason = "counts: both are whole and small enough to be exact")]
     if let Some(histogram) = histogram.filter(|histogram| Some(histogram.total() as f64) == total) {
         // Within a bucket anything could be; below the least and above the greatest there was nothing.
         let (low, high) = (least.unwrap_or(0.0), greatest.unwrap_or(f64::MAX));

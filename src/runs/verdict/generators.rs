@@ -1,8 +1,6 @@
 //! Whether generators on other machines made the load that was asked for: each is judged as one on the target's machine
 //! is, and all of them by whether they did it together.
 
-use brewbench_agent::wire::series::Series;
-
 use super::{
     Judgement, Limit, Limits, Making, Reason, Recorded, Unit, Verdict, generator, host, making as circumstances,
     series,
@@ -16,7 +14,7 @@ pub(super) fn judge(making: &Making<'_>, limits: &Limits, reasons: &mut Vec<Reas
         return;
     }
     let spans = match making.recorded {
-        Recorded::Series(series) => target_spans(making, series),
+        Recorded::Series(series) => spans(series, making.side()),
         Recorded::Nothing | Recorded::NotYet => Vec::new(),
     };
     let longest = generators.iter().filter_map(|one| Some(one.figures?.measured_ms)).fold(0.0, f64::max);
@@ -33,7 +31,9 @@ pub(super) fn judge(making: &Making<'_>, limits: &Limits, reasons: &mut Vec<Reas
         }
         own.extend(host::not_quiet(&one.conditions));
         own.extend(circumstances::clock_jumped(&one.conditions, limits));
-        own.extend(series::part(one.series, one.figures.unwrap_or_default().requests, limits));
+        // Of nothing nothing is missing.
+        let requests = one.figures.map_or(0, |figures| figures.requests);
+        own.extend((requests > 0).then(|| series::part(one.series, requests, limits)).flatten());
         reasons.extend(own.into_iter().map(|reason| of(&one.agent, reason)));
     }
 }
@@ -51,10 +51,6 @@ pub fn lost(sentence: &str) -> Judgement {
 /// Says whose it is.
 fn of(agent: &str, reason: Reason) -> Reason {
     Reason { text: format!("{agent}: {}", reason.text), ..reason }
-}
-
-fn target_spans(making: &Making<'_>, series: &Series) -> Vec<Span> {
-    spans(series, making.side())
 }
 
 /// A generator that did nothing, or less long than the others.

@@ -3,7 +3,7 @@
 use brewbench_agent::wire::{
     load::Load,
     outcome::{Conditions, Cores, Enforced, Ground, Mechanism},
-    series::{Consumption, Host, Lacks, Stretch, Usage},
+    series::{Consumption, Host, Lacks, Series, Stretch, Usage},
     summary::{Figures, Latency},
 };
 
