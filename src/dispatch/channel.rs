@@ -4,7 +4,11 @@
 //! belongs to one process at a time: if another one comes with it, and the one that is connected gives a sign of life,
 //! the other is refused, with a sentence, and nothing that the first does is touched.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     Extension,
@@ -132,7 +136,7 @@ async fn take_stock(
     hello: &Hello,
     outbox: &mpsc::UnboundedSender<ServerMessage>,
 ) -> Result<Option<RunId>> {
-    let holds: HashSet<String> = hello.holds.iter().map(RunId::to_string).collect();
+    let holds: BTreeSet<String> = hello.holds.iter().map(RunId::to_string).collect();
     for run in leases::lost_by(&state.db.read, name, &holds).await? {
         if leases::revive(&state.db.write, &run.id, name, now_ms(), lease_end(state)).await? {
             tracing::info!(run = run.id, agent = name, "a lost run is there again");

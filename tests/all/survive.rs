@@ -9,7 +9,11 @@ use std::{
 };
 
 use brewbench::runs::ingest::Settled;
-use brewbench_agent::wire::{Phase, RunId, messages::AgentMessage, outcome::{Ended, Outcome}};
+use brewbench_agent::wire::{
+    Phase, RunId,
+    messages::AgentMessage,
+    outcome::{Ended, Outcome},
+};
 use nix::sys::signal::Signal;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -209,7 +213,7 @@ fn manifests(folder: &Path, program: &Path) {
     };
     let program = program.display();
     of("plain", &format!("[\"{program}\", \"--listen\", \"127.0.0.1:{{port}}\"]"), 30);
-    of("deaf", "[\"/bin/sleep\", \"600\"]", 600);
+    of("deaf", "[\"/bin/sh\", \"-c\", \"exec sleep 600 # {port}\"]", 600);
     let script = format!("trap '' TERM; {program} --listen 127.0.0.1:{{port}} & while :; do wait; done");
     of("stubborn", &format!("[\"/bin/sh\", \"-c\", \"{script}\"]"), 30);
 }

@@ -1,6 +1,6 @@
 //! SQL of handing runs out and of what becomes of them when their agent falls silent.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use brewbench_agent::wire::Phase;
 use sqlx::{SqliteConnection, SqlitePool};
@@ -348,7 +348,7 @@ pub async fn repeat(connection: &mut SqliteConnection, id: &str, new_id: &str, n
 }
 
 /// Those of these runs that were given up in the hands of an agent, but for those that others do too: they were stopped.
-pub async fn lost_by(pool: &SqlitePool, agent: &str, ids: &HashSet<String>) -> sqlx::Result<Vec<HeldRun>> {
+pub async fn lost_by(pool: &SqlitePool, agent: &str, ids: &BTreeSet<String>) -> sqlx::Result<Vec<HeldRun>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
