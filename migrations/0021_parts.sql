@@ -3,6 +3,8 @@
 -- JSON: the names of the agents that make the load, in the order of their segments. Empty: the target's own agent.
 alter table run add column generators text not null default '[]';
 
+create index run_together on run (id) where generators <> '[]';
+
 -- What each agent has done of such a run. Place 0 is the target's, 1 and on are the generators'.
 create table run_part (
     run_id text not null references run (id) on delete cascade,

@@ -139,7 +139,7 @@ pub async fn drop_series(connection: &mut SqliteConnection, run: &str) -> sqlx::
 pub async fn rename_agent(connection: &mut SqliteConnection, name: &str, new: &str) -> sqlx::Result<()> {
     sqlx::query!("update run_part set agent = ?2 where agent = ?1", name, new).execute(&mut *connection).await?;
     sqlx::query!(
-        "update run set generators =
+        "update run indexed by run_together set generators =
              (select json_group_array(iif(value = ?1, ?2, value) order by key) from json_each(run.generators))
          where generators <> '[]' and exists (select 1 from json_each(run.generators) where value = ?1)",
         name,
