@@ -192,7 +192,14 @@ async fn each_one_s_share_is_told_on_the_page_in_json_and_by_commands() {
         serde_json::from_str(&as_user(&crew.app, &token, &["run", "show", "--json", &crew.id()]).await.ok())
             .expect("JSON");
     assert_eq!((&shown["runs"][0]["phase"], &shown["generators"][1]["segment"]), (&json!("finished"), &json!("1/2:1")));
-    let again = crew.app.admin().await.post("/api/v1/runs/rejudge", &json!({"runs": [crew.id()]})).await.ok().json();
+    let again = crew
+        .app
+        .admin()
+        .await
+        .post("/api/v1/runs/rejudge", &json!({"ids": [crew.id()], "dry_run": true}))
+        .await
+        .ok()
+        .json();
     assert_eq!((&again["judged"], &again["changed"]), (&json!(1), &json!([])), "{again}");
 }
 
