@@ -35,7 +35,9 @@ async fn keep_gates(
         if at.iter().all(|place| *place == Some(gate)) && opens(gate) {
             let base_url = serves.clone().expect("the target serves before anybody loads it");
             let opening = Opening { gate, at_ms: now_ms() + 100, base_url };
-            crew.iter().for_each(|member| drop(member.send_replace(Some(opening.clone()))));
+            for member in &crew {
+                member.send_replace(Some(opening.clone()));
+            }
         }
     }
 }

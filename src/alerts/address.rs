@@ -28,7 +28,7 @@ const NOT_PUBLIC_V4: [&str; 16] = [
     "240.0.0.0/4",
 ];
 
-/// What of 2000::/3, all that IPv6 gives out, is not: protocols (Teredo among them), documentation, 6to4.
+/// What of `2000::/3`, all that IPv6 gives out, is not: protocols (Teredo among them), documentation, 6to4.
 const NOT_PUBLIC_V6: [&str; 4] = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
 
 /// Whether an address is one of the public internet. An IPv4 address in the clothes of IPv6 (mapped, NAT64) is what it is
@@ -51,7 +51,7 @@ fn is_in(network: &str, address: IpAddr) -> bool {
     network.parse::<Network>().is_ok_and(|network| network.has(address))
 }
 
-/// The IPv4 address that a translator would reach under this one: 64:ff9b::/96.
+/// The IPv4 address that a translator would reach under this one: `64:ff9b::/96`.
 fn nat64(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let bits = address.to_bits();
     let low = u32::try_from(bits & u128::from(u32::MAX)).ok()?;

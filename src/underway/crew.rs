@@ -41,6 +41,9 @@ impl Told {
     }
 }
 
+/// Points of one part, and after which they come.
+type Addition = (After, (Part, Stretch));
+
 impl Crew {
     /// Nobody has told anything yet.
     pub fn new(host: Teller, generators: Vec<Teller>) -> Self {
@@ -69,7 +72,7 @@ impl Crew {
         known: &Series,
         after: After,
         (part, points): (Part, Stretch),
-    ) -> Result<Option<(After, (Part, Stretch))>, Damaged> {
+    ) -> Result<Option<Addition>, Damaged> {
         let since = match self.generators.iter().position(|told| told.teller.agent == agent) {
             Some(generator) => {
                 self.generators[generator].series.put(after, (part, points))?;

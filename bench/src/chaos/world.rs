@@ -27,7 +27,7 @@ const TARGET: &str = "rust-hyper";
 const SIZE: &str = "0.5 vCPU / 256 MiB";
 
 /// How long a process may take to be there on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The program and its manifests.
 #[derive(Clone, Debug)]

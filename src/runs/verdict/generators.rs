@@ -50,7 +50,7 @@ pub fn lost(sentence: &str) -> Judgement {
 
 /// Says whose it is.
 fn of(agent: &str, reason: Reason) -> Reason {
-    Reason { text: format!("{agent}: {}", reason.text), ..reason }
+    Reason { text: format!("on {agent}: {}", reason.text), ..reason }
 }
 
 /// A generator that did nothing, or less long than the others.

@@ -107,6 +107,17 @@ async fn app() -> App {
     App::with(|config| config.lease = Duration::from_hours(1)).await
 }
 
+/// What an administrator is asked before something ends.
+const ENDS: [(&str, &str); 7] = [
+    ("sessions-end", "/account/sessions/end-others"),
+    ("token-revoke", "/tokens/ci/revoke"),
+    ("person-mend", "/people/Eve/mend"),
+    ("person-remove", "/people/Eve/remove"),
+    ("invite-withdraw", "/people/invites/1/withdraw"),
+    ("webhook", "/settings/webhooks/1"),
+    ("webhook-remove", "/settings/webhooks/1/remove"),
+];
+
 /// What looks another way to who may only read.
 const OF_A_VIEWER: [(&str, &str); 5] = [
     ("forbidden", "/people"),
@@ -221,15 +232,9 @@ impl World {
                 ("agent-disable", "/agents/rack/disable"),
                 ("agent-forget", "/agents/attic/forget"),
                 ("size-remove", "/sizes/16%20vCPU%20%2F%2016%20GiB/remove"),
-                ("sessions-end", "/account/sessions/end-others"),
-                ("token-revoke", "/tokens/ci/revoke"),
-                ("person-mend", "/people/Eve/mend"),
-                ("person-remove", "/people/Eve/remove"),
-                ("invite-withdraw", "/people/invites/1/withdraw"),
-                ("webhook", "/settings/webhooks/1"),
-                ("webhook-remove", "/settings/webhooks/1/remove"),
             ],
         );
+        map.add(Role::Admin, &ENDS);
         map.add(Role::Viewer, &OF_A_VIEWER);
         Self { name: "full", app, places: map.0, _agents: vec![agent] }
     }

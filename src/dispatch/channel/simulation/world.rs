@@ -103,8 +103,8 @@ impl World {
             Event::Cancel(which) => self.cancel(which).await,
             Event::HandOut => self.hand_out().await,
             Event::Dial(agent) => self.dial(agent).await,
-            Event::ToServer(agent, line) => self.to_server(agent, line).await,
-            Event::ToAgent(agent) => self.to_agent(agent),
+            Event::ToServer(agent, line) => self.server_hears(agent, line).await,
+            Event::ToAgent(agent) => self.agent_hears(agent),
             Event::Beat(agent) => self.agents[agent].beat(),
             Event::AgentHangsUp(agent) => self.agents[agent].is_connected = false,
             Event::ServerHangsUp(agent, line) => self.hang_up(agent, line).await,
@@ -184,7 +184,7 @@ impl World {
     }
 
     /// Over one of its lines, the newest first.
-    async fn to_server(&mut self, agent: usize, line: usize) {
+    async fn server_hears(&mut self, agent: usize, line: usize) {
         let SimulatedAgent { name, lines, .. } = &mut self.agents[agent];
         let Some(line) = lines.iter_mut().rev().nth(line) else { return };
         let Some(message) = line.to_server.pop_front() else { return };
@@ -194,7 +194,7 @@ impl World {
         visit.take(message).await.expect("taken");
     }
 
-    fn to_agent(&mut self, agent: usize) {
+    fn agent_hears(&mut self, agent: usize) {
         let caller = &mut self.agents[agent];
         let line = caller.lines.last_mut().filter(|_| caller.is_connected);
         if let Some(message) = line.and_then(|line| line.from_server.try_recv().ok()) {
@@ -326,8 +326,8 @@ impl World {
         self.dial(agent).await;
         self.agents[agent].beat();
         for _ in 0..8 {
-            self.to_server(agent, 0).await;
-            self.to_agent(agent);
+            self.server_hears(agent, 0).await;
+            self.agent_hears(agent);
         }
         self.agents[agent].work();
         for outcome in self.agents[agent].spool.values().cloned().collect::<Vec<_>>() {

@@ -123,7 +123,7 @@ fn a_generator_that_did_nothing_or_ended_early() {
     assert_eq!((reason.seen, reason.limit, reason.unit), (Some(0.899), Some(0.9), Some(Unit::Share)));
     assert_eq!(
         reason.text,
-        "bench-02: k6 measured for 8.99 s and others for 10 s: the target had less load than asked for"
+        "on bench-02: k6 measured for 8.99 s and others for 10 s: the target had less load than asked for"
     );
 }
 
@@ -169,7 +169,7 @@ fn what_happened_on_the_machine_of_a_generator() {
 #[test]
 fn a_series_that_is_missing_or_not_whole() {
     let missing = suspect("series_incomplete", |all| (all[0].series, all[0].used) = (None, None));
-    assert!(missing.text.starts_with("bench-02: "), "{missing:?}");
+    assert!(missing.text.starts_with("on bench-02: "), "{missing:?}");
     let series =
         |change: fn(&mut SeriesSeen)| move |all: &mut [GeneratorSeen]| change(all[1].series.as_mut().expect("there"));
     suspect("series_incomplete", series(|series| series.requests = 4_900));
