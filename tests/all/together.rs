@@ -292,6 +292,20 @@ async fn a_stranger_at_a_gate_is_told_to_stop_and_opens_nothing() {
     three.pass(Gate::Load, [0, 0]).await;
 }
 
+#[tokio::test]
+async fn a_generator_that_gets_another_name_is_waited_for_under_that_one() {
+    let app = App::start().await;
+    let user = app.admin().await;
+    let (mut rack, _one) = (host(&app, "rack").await, Agent::start(&app, "one").await);
+    submit(&user, &plan_with(&json!({"agent": "rack"}))).await;
+    rack.job().await;
+    let (experiment, runs) = submit(&user, &plan(&["one"], &json!({"agent": "rack"}))).await;
+    user.put("/api/v1/agents/one/name", &json!({"name": "gen"})).await.ok();
+    assert_eq!(user.run(&runs[0]).await["generators"], json!(["gen"]));
+    let whole = user.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json();
+    assert_eq!(whole["experiment"]["plan"]["generators"], json!(["gen"]));
+}
+
 /// A real agent on this machine, with targets that listen where no other run's do.
 async fn real_agent(app: &App, tools: &Tools, folder: &std::path::Path, name: &str) -> Running {
     let (url, key, k6) = (app.url.to_string(), app.one_time_key(name).await, tools.k6.display().to_string());

@@ -114,7 +114,7 @@ fn a_generator_that_did_nothing_or_ended_early() {
         all[1].figures = Some(Share { measured_ms: 10_000.0, ..Share::default() });
         all[1].series = Some(SeriesSeen { requests: 0, seconds: 10, samples: 11, ..SeriesSeen::default() });
     });
-    assert!(idle.text.starts_with("bench-03: "), "{idle:?}");
+    assert!(idle.text.starts_with("on bench-03: "), "{idle:?}");
     let early = |ms: f64| {
         move |all: &mut [GeneratorSeen]| all[0].figures = all[0].figures.map(|own| Share { measured_ms: ms, ..own })
     };
@@ -150,7 +150,7 @@ fn a_busy_generator_unless_the_target_could_do_no_more() {
     let busy = |all: &mut [GeneratorSeen]| all[1].used.as_mut().expect("known").thirds[1] = 1.9;
     let reason = suspect("generator_busy", busy);
     assert_eq!((reason.seen, reason.limit), (Some(0.95), Some(0.9)));
-    assert!(reason.text.starts_with("bench-03: k6 was the bottleneck"), "{reason:?}");
+    assert!(reason.text.starts_with("on bench-03: k6 was the bottleneck"), "{reason:?}");
     assert_eq!(judged_with(&of_host(990_000), busy).reasons, []);
 }
 
@@ -163,7 +163,7 @@ fn what_happened_on_the_machine_of_a_generator() {
     let ground = Ground { waited_ms: 1, busy_cores: 1.0, limit_cores: 0.1, quiet: false };
     suspect("not_quiet_before", |all| all[1].conditions.ground = Some(ground));
     let clock = suspect("clock_jumped", |all| all[1].conditions.clock_jump_ms = Some(-500));
-    assert_eq!(clock.text, "bench-03: the machine's clock was set back by 500 ms during the run");
+    assert_eq!(clock.text, "on bench-03: the machine's clock was set back by 500 ms during the run");
 }
 
 #[test]
