@@ -62,6 +62,8 @@ pub struct Fleet {
     pub idle_mib: f64,
     /// From the submission's request to the agent's answer, ms, in order.
     pub dispatch_ms: Vec<f64>,
+    /// CPU time of the server for one of them, with the run's result, ms.
+    pub dispatch_cpu_ms: f64,
     /// From the first connection to the last, s.
     pub first_s: f64,
     /// From the start of a server in the place of one that was killed until all are connected, s.
@@ -122,7 +124,9 @@ pub async fn measure() -> anyhow::Result<Fleet> {
     sleep(IDLE).await;
     let idle_cores = (site.process.cpu_s()? - before) / begun.elapsed().as_secs_f64();
     let idle_mib = site.process.memory_mib()?;
+    let before = site.process.cpu_s()?;
     let dispatch_ms = dispatch(&site.client, &ears).await?;
+    let dispatch_cpu_ms = (site.process.cpu_s()? - before) * 1e3 / f64::from(SUBMISSIONS);
     let peak_mib = site.process.peak_mib()?;
 
     let port = site.url.port().context("a port")?;
@@ -135,7 +139,7 @@ pub async fn measure() -> anyhow::Result<Fleet> {
     end.cancel();
     while agents.join_next().await.is_some() {}
     site.process.stop().await?;
-    Ok(Fleet { idle_cores, idle_mib, dispatch_ms, first_s, back_s, peak_mib })
+    Ok(Fleet { idle_cores, idle_mib, dispatch_ms, dispatch_cpu_ms, first_s, back_s, peak_mib })
 }
 
 /// Straight into the store, each with a key of its own; gives the keys.

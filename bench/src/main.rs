@@ -84,7 +84,8 @@ async fn tell_fleet() -> anyhow::Result<()> {
         "fleet: {agents} agents, {} s of nothing, {submissions} submissions, a killed server",
         fleet::IDLE.as_secs()
     );
-    let fleet::Fleet { idle_cores, idle_mib, dispatch_ms, first_s, back_s, peak_mib } = fleet::measure().await?;
+    let fleet::Fleet { idle_cores, idle_mib, dispatch_ms, dispatch_cpu_ms, first_s, back_s, peak_mib } =
+        fleet::measure().await?;
     let at = |percent: usize| dispatch_ms[(dispatch_ms.len() - 1) * percent / 100];
     println!("| {agents} agents on one server | goal | figure |\n|---|---|---|");
     println!("| CPU of the server while nothing happens, % of a core | ≤ 10 | {:.1} |", idle_cores * 100.0);
@@ -95,6 +96,7 @@ async fn tell_fleet() -> anyhow::Result<()> {
         at(50),
         at(99)
     );
+    println!("| CPU of the server for a submission and its result, ms | – | {dispatch_cpu_ms:.1} |");
     println!("| until all are connected that dial at once, s | – | {first_s:.1} |");
     println!(
         "| the same after {} s without a server, which was killed, s | ≤ 10 | {back_s:.1} |",
