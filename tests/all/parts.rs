@@ -344,6 +344,8 @@ async fn an_agent_s_new_name_is_that_of_its_parts() {
 async fn live_figures_are_the_sum_of_what_every_generator_has_told() {
     let mut crew = Crew::begun(0).await;
     for agent in &mut crew.others {
+        agent.hello.running = Some(crew.job.run);
+        agent.hello.holds = vec![crew.job.run];
         agent.dial(&crew.app).await.expect("a welcome");
     }
     let say = |agent: &Agent, seconds| {
