@@ -374,13 +374,15 @@ mod tests {
             let heartbeat_ms = heartbeat.as_millis().try_into().expect("small");
             let welcome = ServerMessage::Welcome { protocol: 4, name: "rack".to_owned(), heartbeat_ms };
             let mut clock = tokio::time::interval(heartbeat);
-            let mut text = serde_json::to_string(&welcome).expect("JSON");
+            socket.send(Message::text(serde_json::to_string(&welcome).expect("JSON"))).await.expect("said");
+            let beat = serde_json::to_string(&ServerMessage::Heartbeat).expect("JSON");
             loop {
-                socket.send(Message::text(text)).await.expect("said");
-                text = serde_json::to_string(&ServerMessage::Heartbeat).expect("JSON");
-                while let Ok(Some(Ok(_))) = timeout_at(clock.tick().await + heartbeat, socket.next()).await {
-                    if heard.send(Instant::now()).is_err() {
-                        return;
+                tokio::select! {
+                    _ = clock.tick() => drop(socket.send(Message::text(beat.clone())).await),
+                    message = socket.next() => {
+                        if !matches!(message, Some(Ok(Message::Text(_)))) || heard.send(Instant::now()).is_err() {
+                            return;
+                        }
                     }
                 }
             }
