@@ -77,7 +77,6 @@ mod tests {
             "example.com",
             "http://example.com:80",
             "https://10.0.0.5:1",
-            "http://10.0.0.5",
             "file:///etc",
             "http://a@10.0.0.5:1",
             "http://10.0.0.5:1/x",

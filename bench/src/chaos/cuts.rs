@@ -13,7 +13,7 @@ use super::{
     kills::{settle, tidy},
     ledger::Ledger,
     left::Marked,
-    tell_all,
+    load, tell_all,
     wire::{SERVER, Wire},
     world::{Place, Programs, World},
 };
@@ -57,6 +57,7 @@ pub async fn apart(manifests: &Path, seed: u64, machines: &str) -> anyhow::Resul
     wire.slow_down(64_000).await?;
     rows.push(several(&world, "64 kbit/s, and what can't wait 0.3 s dropped").await?);
     wire.speed_up().await?;
+    load::cut(&world, &wire).await?;
     match wire.lose(20).await {
         Ok(()) => rows.push(several(&world, "a fifth of all packets lost").await?),
         Err(reason) => eprintln!("skipped: lost packets: {reason:#}"),
@@ -115,7 +116,7 @@ async fn end(world: &World, experiment: &str, since: Instant, row: &mut Row) -> 
 }
 
 /// Waits until a run of an experiment is at least in a phase.
-async fn until_in(world: &World, experiment: &str, phase: &str) -> anyhow::Result<()> {
+pub async fn until_in(world: &World, experiment: &str, phase: &str) -> anyhow::Result<()> {
     const ORDER: [&str; 6] = ["queued", "leased", "preparing", "warming_up", "measuring", "collecting"];
     let rank = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
     let begun = Instant::now();

@@ -9,6 +9,7 @@ mod cuts;
 mod kills;
 mod ledger;
 mod left;
+mod load;
 mod wire;
 mod world;
 

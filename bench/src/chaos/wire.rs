@@ -16,12 +16,17 @@ use tokio::process::{Child, Command};
 /// Where the server listens.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
+/// Where a target listens for load over a line of its own.
+pub const TARGET: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
+
 /// Names the network namespace of a process.
 const OWN: &str = "/proc/self/ns/net";
 
 const BRIDGE: &str = "line";
 const OUR_END: &str = "line-s";
 const THEIR_END: &str = "line-a";
+const OUR_LOAD_END: &str = "load-s";
+const THEIR_LOAD_END: &str = "load-a";
 
 /// The line, and what holds the agent's namespace.
 #[derive(Debug)]
@@ -76,6 +81,26 @@ impl Wire {
     pub async fn join(&self) -> anyhow::Result<()> {
         ip(&format!("link set {OUR_END} master {BRIDGE}")).await?;
         ip(&format!("link set {OUR_END} up")).await
+    }
+
+    /// Lays another line between the two, for load only.
+    pub async fn lay_second(&self) -> anyhow::Result<()> {
+        let holder = self.holder()?;
+        ip(&format!("link add {OUR_LOAD_END} type veth peer name {THEIR_LOAD_END} netns {holder}")).await?;
+        ip(&format!("address add {TARGET}/24 dev {OUR_LOAD_END}")).await?;
+        self.there(&format!("ip address add 10.78.0.2/24 dev {THEIR_LOAD_END}")).await?;
+        self.there(&format!("ip link set {THEIR_LOAD_END} up")).await?;
+        self.join_second().await
+    }
+
+    /// Cuts that one: the server still hears both sides.
+    pub async fn cut_second(&self) -> anyhow::Result<()> {
+        ip(&format!("link set {OUR_LOAD_END} down")).await
+    }
+
+    /// Joins it again.
+    pub async fn join_second(&self) -> anyhow::Result<()> {
+        ip(&format!("link set {OUR_LOAD_END} up")).await
     }
 
     /// Lets so many bits through in a second and drops what can't wait that long.

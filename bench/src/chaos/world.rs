@@ -24,6 +24,8 @@ use tokio::process::{Child, Command};
 
 /// What is measured again and again.
 const TARGET: &str = "rust-hyper";
+/// The agent of a world.
+pub const AGENT: &str = "rack";
 const SIZE: &str = "0.5 vCPU / 256 MiB";
 
 /// How long a process may take to be there on a busy machine.
@@ -103,7 +105,7 @@ impl World {
         let client = Client::trusting(&url, Some(token.clone()), &trust)?;
         let size = json!({"name": SIZE, "vcpus": 0.5, "memory_bytes": 256 << 20});
         let _: MachineSize = client.post("api/v1/sizes", &size).await?;
-        let key: MadeSecret = client.post("api/v1/agent-keys", &NewAgentKey { name: "rack".to_owned() }).await?;
+        let key: MadeSecret = client.post("api/v1/agent-keys", &NewAgentKey { name: AGENT.to_owned() }).await?;
         let agent = work(programs, folder.path(), address, place, Some(&key.secret))?;
         let world = Self { client, server, agent, programs: programs.clone(), place, address, token, folder };
         world.until_connected().await?;
@@ -162,23 +164,28 @@ impl World {
 
     /// Submits one cell with so many repetitions, each of which may be done again twice.
     pub async fn submit(&self, repetitions: u32, warm_up_s: f64, duration_s: f64) -> anyhow::Result<String> {
-        let plan = Plan {
-            name: None,
-            targets: vec![TARGET.to_owned()],
-            sizes: vec![SIZE.to_owned()],
-            scenario: "hash".to_owned(),
-            parameters: std::collections::BTreeMap::new(),
-            loads: vec![LoadBody::Vus { vus: 2, duration_s }.try_into()?],
-            knee: None,
-            warm_up_s,
-            repetitions,
-            until: None,
-            retries: 2,
-            seed: None,
-            agent: None,
-            generators: Vec::new(),
-        };
+        let plan = plan(repetitions, warm_up_s, duration_s)?;
         let made: ExperimentWithRuns = self.client.post("api/v1/experiments", &plan).await?;
+        Ok(made.experiment.id)
+    }
+
+    /// Starts another agent, where the server is, whose targets take load from afar; it ends when this is dropped.
+    pub async fn join(&self, name: &str, load_address: Ipv4Addr) -> anyhow::Result<Child> {
+        let key: MadeSecret = self.client.post("api/v1/agent-keys", &NewAgentKey { name: name.to_owned() }).await?;
+        let mut command = Command::new(self.programs.brewbench());
+        command.args(["agent", "--quiet-wait", "0s", "--insecure-http", "--load-address", &load_address.to_string()]);
+        command.args(["--server", &format!("http://{}", self.address), "--manifests"]).arg(&self.programs.manifests);
+        command.arg("--state").arg(self.folder.path().join(name)).env("BREWBENCH_AGENT_KEY", &key.secret);
+        let agent = spawn(command, &self.folder.path().join(format!("{name}.log")))?;
+        self.until_there(name).await?;
+        Ok(agent)
+    }
+
+    /// Submits one run of a target on one agent whose load comes from another; nothing is done again.
+    pub async fn submit_from_afar(&self, host: &str, generator: &str, duration_s: f64) -> anyhow::Result<String> {
+        let apart =
+            Plan { agent: Some(host.to_owned()), generators: vec![generator.to_owned()], ..plan(1, 0.5, duration_s)? };
+        let made: ExperimentWithRuns = self.client.post("api/v1/experiments", &Plan { retries: 0, ..apart }).await?;
         Ok(made.experiment.id)
     }
 
@@ -189,16 +196,40 @@ impl World {
 
     /// Waits until the agent is there.
     pub async fn until_connected(&self) -> anyhow::Result<()> {
+        self.until_there(AGENT).await
+    }
+
+    async fn until_there(&self, name: &str) -> anyhow::Result<()> {
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
             let list: AgentList = self.client.get("api/v1/agents").await?;
-            if list.agents.iter().any(|agent| agent.connected) {
+            if list.agents.iter().any(|agent| agent.name == name && agent.connected) {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        bail!("the agent did not dial in; see {}", self.folder.path().display())
+        bail!("the agent {name} did not dial in; see {}", self.folder.path().display())
     }
+}
+
+/// One cell with so many repetitions, each of which may be done again twice.
+fn plan(repetitions: u32, warm_up_s: f64, duration_s: f64) -> anyhow::Result<Plan> {
+    Ok(Plan {
+        name: None,
+        targets: vec![TARGET.to_owned()],
+        sizes: vec![SIZE.to_owned()],
+        scenario: "hash".to_owned(),
+        parameters: std::collections::BTreeMap::new(),
+        loads: vec![LoadBody::Vus { vus: 2, duration_s }.try_into()?],
+        knee: None,
+        warm_up_s,
+        repetitions,
+        until: None,
+        retries: 2,
+        seed: None,
+        agent: None,
+        generators: Vec::new(),
+    })
 }
 
 async fn answers(client: &Client) -> anyhow::Result<()> {
