@@ -7,7 +7,7 @@ K6     := go.k6.io/k6@v1.8.1
 PREFIX ?= /usr/local
 export PATH := $(PATH):$(TOOLS)
 
-.PHONY: help demo build install dist test lint bench bench-aa chaos fuzz screenshots assets k6 chromium
+.PHONY: help demo build install dist test lint bench bench-aa chaos soak fuzz screenshots assets k6 chromium
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,10 @@ bench-aa: build k6 ## Try the statistics on real runs: a target against itself, 
 chaos: EXTRA = --package brewbench-bench
 chaos: build k6 ## Break everything again and again around real runs, as root: make chaos TIMES=50
 	@$(TARGET)/release/brewbench-bench chaos $(TARGET)/release/targets $(or $(TIMES),50) $(SEED)
+
+soak: EXTRA = --package brewbench-bench
+soak: build k6 ## Do thousands of short runs, and see that nothing grows: make soak RUNS=3000
+	@$(TARGET)/release/brewbench-bench soak $(TARGET)/release/targets $(or $(RUNS),3000)
 
 fuzz: ## Try a million damaged pushes of k6's: takes some minutes
 	@PROPTEST_CASES=250000 $(CARGO) test --release --locked --package brewbench-agent --test series hostile

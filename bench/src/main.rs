@@ -2,7 +2,8 @@
 //! machine under them is never the same twice. Prints the rows of the README's table.
 //!
 //! usage: brewbench-bench FOLDER-OF-MANIFESTS | brewbench-bench history | brewbench-bench live FOLDER-OF-MANIFESTS |
-//! brewbench-bench aa FOLDER-OF-MANIFESTS | brewbench-bench chaos FOLDER-OF-MANIFESTS | brewbench-bench fleet
+//! brewbench-bench aa FOLDER-OF-MANIFESTS | brewbench-bench chaos FOLDER-OF-MANIFESTS | brewbench-bench fleet |
+//! brewbench-bench soak FOLDER-OF-MANIFESTS
 
 mod aa;
 mod agent;
@@ -49,6 +50,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if manifests.as_os_str() == chaos::CUTS {
         return chaos::cuts_apart(std::env::args_os().skip(2)).await;
+    }
+    if manifests.as_os_str() == chaos::soak::ASKED {
+        return chaos::soak::asked(std::env::args_os().skip(2)).await;
     }
     if manifests.as_os_str() == aa::ASKED {
         return aa::asked(std::env::args_os().skip(2)).await;

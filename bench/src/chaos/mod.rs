@@ -10,6 +10,7 @@ mod kills;
 mod ledger;
 mod left;
 mod load;
+pub mod soak;
 mod wire;
 mod world;
 

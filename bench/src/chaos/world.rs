@@ -36,6 +36,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub struct Programs {
     brewbench: PathBuf,
     manifests: PathBuf,
+    /// Instead of the one in `PATH`.
+    k6: Option<PathBuf>,
 }
 
 impl Programs {
@@ -44,7 +46,12 @@ impl Programs {
         let manifests = manifests.canonicalize().with_context(|| format!("{} is not there", manifests.display()))?;
         let brewbench = manifests.with_file_name("brewbench");
         ensure!(brewbench.is_file(), "{} is not there", brewbench.display());
-        Ok(Self { brewbench, manifests })
+        Ok(Self { brewbench, manifests, k6: None })
+    }
+
+    /// With another k6.
+    pub fn with_k6(self, k6: PathBuf) -> Self {
+        Self { k6: Some(k6), ..self }
     }
 
     /// The program itself.
@@ -153,6 +160,15 @@ impl World {
             answers(&self.client).await?;
         }
         Ok(back)
+    }
+
+    /// The process of one of them.
+    pub fn pid(&self, half: Half) -> anyhow::Result<u32> {
+        let child = match half {
+            Half::Server => &self.server,
+            Half::Agent => &self.agent,
+        };
+        child.id().context("it runs")
     }
 
     fn child(&mut self, half: Half) -> &mut Child {
@@ -268,6 +284,9 @@ fn work(
     command.arg("--state").arg(folder.join("agent")).arg("--manifests").arg(&programs.manifests);
     if address.ip() != IpAddr::V4(Ipv4Addr::LOCALHOST) {
         command.arg("--insecure-http");
+    }
+    if let Some(k6) = &programs.k6 {
+        command.arg("--k6").arg(k6);
     }
     // A one-time key is said once: then the agent has one of its own.
     if let Some(key) = key {
