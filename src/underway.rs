@@ -68,6 +68,13 @@ impl Tellers {
         }
     }
 
+    fn names(&self) -> Vec<&str> {
+        match self {
+            Self::One(one) => vec![one],
+            Self::Crew(crew) => crew.names().collect(),
+        }
+    }
+
     /// The agent that runs the target.
     fn first(&self) -> &str {
         match self {
@@ -142,6 +149,10 @@ impl Underway {
 
     fn open_for(&self, run: RunId, tellers: Tellers) {
         let mut runs = self.runs();
+        // Those who do it together may begin at the same moment: what the first has told is kept.
+        if runs.get(&run).is_some_and(|entry| entry.tellers.names() == tellers.names()) {
+            return;
+        }
         runs.retain(|_, entry| match &tellers {
             Tellers::One(agent) => !entry.tellers.has(agent),
             Tellers::Crew(crew) => !crew.names().any(|agent| entry.tellers.has(agent)),

@@ -171,3 +171,16 @@ fn what_is_sent_is_written_once_for_all() {
     }
     assert_eq!(written, 1);
 }
+
+#[test]
+fn those_who_begin_at_the_same_moment_keep_what_the_other_has_told() {
+    let (underway, run) = (Underway::default(), RunId::now());
+    let teller = |agent: &str| Teller { agent: agent.to_owned(), clock: None };
+    let open = || underway.open_together(run, teller("rack"), vec![teller("one"), teller("two")]);
+    open();
+    underway.take("one", &measured(run, 0, &[(1_000, 5)])).expect("taken");
+    open();
+    underway.take("two", &measured(run, 0, &[(1_000, 7)])).expect("taken");
+    let whole = underway.series(run).and_then(|series| series.measured).expect("both have told");
+    assert_eq!(whole.seconds.iter().map(Second::requests).collect::<Vec<_>>(), [12]);
+}
