@@ -2,15 +2,14 @@
 
 mod generator;
 mod host;
+mod rounds;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
 use tempfile::TempDir;
-use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::conditions::clocks::Clocks;
@@ -20,7 +19,7 @@ use crate::environment::{self, Environment};
 use crate::failure::Failure;
 use crate::feasible::{check_size, find_target, fingerprint};
 use crate::gates::Gates;
-use crate::k6::{self, K6, LoadOn, Round, Script};
+use crate::k6::{K6, LoadOn, Round, Script};
 use crate::leftovers::RUN_FOLDER_PREFIX;
 use crate::process::Process;
 use crate::reach::Reach;
@@ -31,7 +30,6 @@ use crate::series::sampler::Watched;
 use crate::steady::Steady;
 use crate::target::{self, Fingerprints, Manifest};
 use crate::wire::job::{Job, Role};
-use crate::wire::load::{Load, SHORTEST};
 use crate::wire::outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime};
 use crate::wire::series::{Packed, Part, Series};
 use crate::wire::{Phase, now_ms};
@@ -39,9 +37,6 @@ use crate::wire::{Phase, now_ms};
 /// How long a target may take to end by itself after the measurement. Nothing depends on how it ends, and a run shall
 /// not take longer for it.
 const TARGET_GRACE: Duration = Duration::from_millis(500);
-
-/// How long k6 may take to end once its warm-up is over: an iteration may be in the middle of something.
-const WARM_UP_GRACE: Duration = Duration::from_millis(500);
 
 /// How long a part of a run waits for those who do the rest. They may have to wait for a quiet machine, and to make
 /// thousands of virtual users.
@@ -306,7 +301,8 @@ impl Site {
         serving.known.confirm().await;
         record.enter(Phase::Measuring);
         let roster = Roster::call(&self.target_group);
-        self.measure(bench, &load, longest).await?;
+        self.start(&load, bench, Round::Measure).await?;
+        self.measured(longest).await?;
         let conditions = &mut record.outcome.conditions;
         conditions.processes = Some(roster.len());
         conditions.processes_gone = Some(roster.gone(&Roster::call(&self.target_group)));
@@ -315,70 +311,6 @@ impl Site {
         self.stop_recording().await;
         record.outcome.conditions.response_change = Some(serving.known.change().await);
         record.outcome.summary = Some(self.script.summary().map_err(Failure::by(Cause::Generator))?);
-        Ok(())
-    }
-
-    async fn warm_up(&mut self, job: &Job, bench: &Workbench, load: &LoadOn<'_>) -> Result<(), Failure> {
-        let length = Duration::from_millis(job.warm_up_ms);
-        let (target, generator) = self.start_generator(bench, load, Round::WarmUp).await?;
-        // k6 knows the length itself, if it is not too short for it; a script's own load is interrupted.
-        let length = match job.load {
-            Load::Closed(_) | Load::Open(_) if length >= SHORTEST => length + WARM_UP_GRACE,
-            _ => length,
-        };
-        let early = tokio::select! {
-            biased;
-            _ = target.wait() => return Err(self.death("while it was warmed up").await),
-            status = generator.wait() => Some(status.map_err(lost)?),
-            () = sleep(length) => None,
-        };
-        if let Some(status) = early {
-            return k6::judge(status, &generator.log().await).map_err(Failure::by(Cause::Generator));
-        }
-        generator.signal(Signal::SIGINT);
-        // However it ends now, it was the warm-up's end.
-        let _ = timeout(WARM_UP_GRACE, generator.wait()).await;
-        let stopped = self.generator_group.kill().await;
-        stopped.map_err(|error| Failure::by(Cause::Generator)(format!("k6 does not end after the warm-up: {error}")))
-    }
-
-    async fn measure(&mut self, bench: &Workbench, load: &LoadOn<'_>, longest: Duration) -> Result<(), Failure> {
-        let (target, generator) = self.start_generator(bench, load, Round::Measure).await?;
-        let status = tokio::select! {
-            biased;
-            _ = target.wait() => return Err(self.death("during the measurement").await),
-            status = generator.wait() => status.map_err(lost)?,
-            () = sleep(longest) => {
-                let reason = format!("k6 still ran after {} s, which this load can't take", longest.as_secs());
-                return Err(Failure { reason, cause: Cause::Generator });
-            }
-        };
-        k6::judge(status, &generator.log().await).map_err(Failure::by(Cause::Generator))?;
-        if target.ended().is_some() {
-            return Err(self.death("during the measurement").await);
-        }
-        Ok(())
-    }
-
-    async fn start_generator(
-        &mut self,
-        bench: &Workbench,
-        load: &LoadOn<'_>,
-        round: Round,
-    ) -> Result<(&mut Process, &mut Process), Failure> {
-        self.record(round).await;
-        self.start_k6(load, bench, round)?;
-        let unstarted = || Failure::by(Cause::Other)("the target was not started".to_owned());
-        let generator = self.generator.as_mut().ok_or_else(unstarted)?;
-        let target = self.target.as_mut().ok_or_else(unstarted)?;
-        Ok((target, generator))
-    }
-
-    fn start_k6(&mut self, load: &LoadOn<'_>, bench: &Workbench, round: Round) -> Result<(), Failure> {
-        let recording = self.recording.as_ref().map(|(_, recording)| recording);
-        let started = bench.k6.start(&self.script, load, round, recording, &self.generator_group);
-        let started = started.map_err(|error| Failure::by(Cause::Generator)(format!("can't start k6: {error}")));
-        self.generator = Some(started?);
         Ok(())
     }
 

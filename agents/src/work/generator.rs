@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
-
-use super::{Record, Site, WAIT_FOR_OTHERS, WARM_UP_GRACE, Workbench, lost};
+use super::{Record, Site, WAIT_FOR_OTHERS, Workbench, lost, rounds::unstarted};
 use crate::failure::Failure;
 use crate::gates::Gates;
 use crate::k6::{self, LoadOn, Paused, Round};
@@ -35,12 +33,12 @@ impl Site {
         let warm_up = Duration::from_millis(job.warm_up_ms);
         if !warm_up.is_zero() {
             record.enter(Phase::WarmingUp);
-            self.warm_up_segment(&load, bench, warm_up).await?;
+            self.warm_up(job, bench, &load).await?;
         }
         self.record(Round::Measure).await;
         let paused = self.start_paused(&load, bench).await?;
         let patience = WAIT_FOR_OTHERS + warm_up;
-        let generator = self.generator.as_mut().ok_or_else(|| broken("k6 was not started".to_owned()))?;
+        let generator = self.generator.as_mut().ok_or_else(unstarted)?;
         tokio::select! {
             biased;
             status = generator.wait() => return Err(ended_early(generator, status.map_err(lost)?).await),
@@ -49,31 +47,12 @@ impl Site {
         paused.resume().await.map_err(&broken)?;
         record.enter(Phase::Measuring);
         self.begin_recording();
-        self.await_end(longest).await?;
+        self.measured(longest).await?;
         gates.tell(Gate::End);
         record.enter(Phase::Collecting);
         self.stop_recording().await;
         record.outcome.summary = Some(self.script.summary().map_err(&broken)?);
         Ok(())
-    }
-
-    async fn warm_up_segment(&mut self, load: &LoadOn<'_>, bench: &Workbench, length: Duration) -> Result<(), Failure> {
-        self.record(Round::WarmUp).await;
-        self.start_k6(load, bench, Round::WarmUp)?;
-        let generator = self.generator.as_mut().ok_or_else(unstarted)?;
-        // k6 ends by itself where the load is given, and a little later than the warm-up began here.
-        tokio::select! {
-            biased;
-            status = generator.wait() => {
-                let status = status.map_err(lost)?;
-                return k6::judge(status, &generator.log().await).map_err(Failure::by(Cause::Generator));
-            }
-            () = sleep(length + WARM_UP_GRACE) => {}
-        }
-        generator.signal(nix::sys::signal::Signal::SIGINT);
-        let _ = timeout(WARM_UP_GRACE, generator.wait()).await;
-        let stopped = self.generator_group.kill().await;
-        stopped.map_err(|error| Failure::by(Cause::Generator)(format!("k6 does not end after the warm-up: {error}")))
     }
 
     /// k6 with all its virtual users made, waiting for the word.
@@ -90,24 +69,6 @@ impl Site {
             ready = paused.wait(&self.generator_group) => ready.map(|()| paused).map_err(broken),
         }
     }
-
-    async fn await_end(&mut self, longest: Duration) -> Result<(), Failure> {
-        let broken = Failure::by(Cause::Generator);
-        let generator = self.generator.as_mut().ok_or_else(unstarted)?;
-        let status = tokio::select! {
-            biased;
-            status = generator.wait() => status.map_err(lost)?,
-            () = sleep(longest) => {
-                let seconds = longest.as_secs();
-                return Err(broken(format!("k6 still ran after {seconds} s, which this load can't take")));
-            }
-        };
-        k6::judge(status, &generator.log().await).map_err(broken)
-    }
-}
-
-fn unstarted() -> Failure {
-    Failure::by(Cause::Generator)("k6 was not started".to_owned())
 }
 
 /// k6 has ended before it was told to begin.
