@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    experiments::fits::{Source, TOGETHER, takes_no_load},
+    experiments::fits::{NoLoad, OLD, Source, makes_no_load, takes_no_load},
     fleet::{Agent, Connected, Standing},
 };
 
@@ -116,11 +116,13 @@ pub fn generators_lack(needs: &Needs<'_>, connected: &[(String, Connected)], kno
 
 /// Why an agent that is there does not make load for a run now.
 fn generator_lack(needs: &Needs<'_>, agent: &Connected) -> Option<(Reason, &'static str)> {
-    if agent.hello.protocol < TOGETHER {
-        return Some((Reason::Declined, "speaks an older protocol: upgrade it"));
-    }
-    if needs.source == Source::User && !agent.hello.any_scenario {
-        return Some((Reason::ScriptNotTaken, "runs only scenarios that came with it: start it with --any-scenario"));
+    if let Some(why) = makes_no_load(needs.source, agent) {
+        return Some(match why {
+            NoLoad::Old => (Reason::Declined, OLD),
+            NoLoad::Script => {
+                (Reason::ScriptNotTaken, "runs only scenarios that came with it: start it with --any-scenario")
+            }
+        });
     }
     if agent.declined.contains(&needs.run) {
         return Some((Reason::Declined, "would not take it; it is asked again when it connects anew"));
