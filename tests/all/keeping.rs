@@ -16,6 +16,7 @@ use tokio::process::Command;
 use crate::harness::{
     Actor, Agent, App,
     agent::outcome,
+    disk::SmallDisk,
     program::{Done, PROGRAM, Running, Tools, as_user, brewbench},
     series::fitting,
     submit::{plan_with, submit},
@@ -101,6 +102,35 @@ async fn a_backup_takes_nobodys_place_unless_it_is_told_to_and_is_for_administra
     let other = to.path().join("other.db").display().to_string();
     assert!(owner(&["backup", &other], empty.path()).await.refused(1).contains("there is no database at"));
     assert_eq!(names(to.path()), ["mine.db"]);
+}
+
+#[tokio::test]
+async fn a_backup_that_finds_no_room_leaves_nothing_and_disturbs_nobody() {
+    let Some(disk) = SmallDisk::mount("48m") else { return };
+    let app = App::on(tempfile::tempdir_in(disk.path()).expect("a folder"), |_| ()).await;
+    let (user, by_hand) = (app.user().await, app.admin().await);
+    let admin = app.token_secret(Scope::Admin, None).await;
+    user.import(good()).await.ok();
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let (full, roomy) = (disk.path().join("a.db").display().to_string(), elsewhere.path().join("a.db"));
+    let roomy = roomy.display().to_string();
+    let filler = disk.fill();
+    let before = names(app.data());
+    // The server copies into its data folder first, the owner right beside the file that it is to become.
+    for done in [as_user(&app, &admin, &["backup", &roomy]).await, owner(&["backup", &full], app.data()).await] {
+        let told = done.refused(1);
+        assert!(told.contains("full"), "{told}");
+    }
+    let told = by_hand.get("/api/v1/backup").await.refused(507);
+    assert!(told.contains("the server's disk is full"), "{told}");
+    assert_eq!(names(app.data()), before, "nothing half done is left");
+    assert_eq!(names(disk.path()).iter().filter(|name| name.contains("backup")).count(), 0);
+    assert_eq!(names(elsewhere.path()), [""; 0]);
+    user.get("/runs").await.ok();
+    fs::remove_file(filler).expect("room");
+    user.import(good()).await.ok();
+    as_user(&app, &admin, &["backup", &roomy]).await.ok();
+    assert_eq!(runs_of(Path::new(&roomy)).await, 2);
 }
 
 #[tokio::test]

@@ -5,16 +5,16 @@ use brewbench_agent::wire::{
     Phase,
     job::Job,
     messages::AgentMessage,
-    outcome::{Cause, Cores, Ended, Enforced, Mechanism, Outcome},
-    series::{Consumption, Packed, Part, Series, Stretch},
+    outcome::{Cause, Ended, Outcome},
+    series::{Packed, Part},
 };
 use serde_json::{Value, json};
 
 use crate::harness::{
     Actor, Agent, App,
-    agent::outcome,
+    crew::{of_generator, of_host},
     program::as_user,
-    series::{fitting, portion, stretch},
+    series::portion,
     submit::{plan_with, reaches, retry_of, submit},
     summaries::{good, scaled},
 };
@@ -73,46 +73,8 @@ impl Crew {
         sqlx::query_scalar(count).bind(self.id()).fetch_one(&self.app.state.db.read).await.expect("a number")
     }
 
-    /// What the agent of the target brings: no load, and usage of the target alone.
-    fn of_host(&self) -> Outcome {
-        let usage = stretch(20).usage.into_iter().map(|mut usage| {
-            usage.generator = Consumption::default();
-            usage.host.user_us = usage.target.cpu_us.unwrap_or(0);
-            usage
-        });
-        let measured = Stretch { seconds: Vec::new(), usage: usage.collect(), ..stretch(20) };
-        Outcome {
-            summary: None,
-            series: Some(Packed::pack(&Series { warm_up: None, measured: Some(measured) })),
-            cores: Cores { target: vec![0], generator: Vec::new() },
-            k6_version: String::new(),
-            ..outcome(&self.job, "")
-        }
-    }
-
-    /// What a generator brings whose clock is so far ahead.
-    fn of_generator(&self, summary: &str, ahead_ms: i64) -> Outcome {
-        let mut series = fitting(summary).unpack().expect("a series");
-        let measured = series.measured.as_mut().expect("a stretch");
-        measured.start_ms += ahead_ms;
-        for usage in &mut measured.usage {
-            usage.target = Consumption::default();
-            usage.host.user_us = usage.generator.cpu_us.unwrap_or(0);
-        }
-        Outcome {
-            series: Some(Packed::pack(&series)),
-            target_log: String::new(),
-            k6_log: "k6 said something\n".to_owned(),
-            cores: Cores { target: Vec::new(), generator: vec![0, 1] },
-            enforced: Enforced { cpu: Mechanism::None, memory: Mechanism::None },
-            target_sha256: None,
-            target_version: String::new(),
-            ..outcome(&self.job, summary)
-        }
-    }
-
     fn parts(&self) -> [Outcome; 3] {
-        [self.of_host(), self.of_generator(&good(), AHEAD_MS), self.of_generator(&scaled(0.5), 0)]
+        [of_host(&self.job), of_generator(&self.job, &good(), AHEAD_MS), of_generator(&self.job, &scaled(0.5), 0)]
     }
 
     /// Who brings the part of a place.
@@ -209,7 +171,7 @@ async fn what_comes_twice_or_from_somebody_else_changes_nothing() {
     let stranger = Agent::away(&crew.app, "bench-09").await;
     let [_, first, _] = crew.parts();
     assert!(crew.others[0].settle(&first).await.kept);
-    let doubled = crew.others[0].settle(&crew.of_generator(&scaled(9.0), 0)).await;
+    let doubled = crew.others[0].settle(&of_generator(&crew.job, &scaled(9.0), 0)).await;
     assert_eq!(doubled.why.as_deref(), Some("the part of bench-02 is there already"));
     let foreign = stranger.settle(&first).await;
     assert!(foreign.why.is_some_and(|why| why.ends_with("is not in the hands of bench-09")));
@@ -265,7 +227,7 @@ async fn a_failure_of_the_target_s_agent_is_judged_by_its_own_cause() {
     for (cause, verdict) in [(Cause::TargetDied, json!("invalid")), (Cause::Other, Value::Null)] {
         let crew = Crew::begun(0).await;
         let ended = Ended::Failed { reason: "it broke".to_owned(), cause };
-        assert!(crew.host.settle(&Outcome { ended, ..crew.of_host() }).await.kept);
+        assert!(crew.host.settle(&Outcome { ended, ..of_host(&crew.job) }).await.kept);
         let run = crew.run().await;
         assert_eq!((&run["phase"], &run["verdict"], &run["error"]), (&json!("failed"), &verdict, &json!("it broke")));
         assert_eq!(run["enforced"]["cpu"], "cgroup2");

@@ -3,8 +3,7 @@
 
 use std::{
     fs,
-    io::Write,
-    path::{Path, PathBuf},
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -22,6 +21,7 @@ use crate::{
     harness::{
         Agent, App,
         agent::outcome,
+        disk::SmallDisk,
         program::Tools,
         submit::{plan_with, reaches, retry_of, submit, submit_one, text, vus},
         summaries::good,
@@ -142,47 +142,10 @@ async fn what_is_too_large_is_not_taken_and_hurts_nobody_else() {
     reaches(&app, &user, &id, "finished").await;
 }
 
-/// A disk with little room; none where it can't be mounted.
-struct SmallDisk(tempfile::TempDir);
-
-impl SmallDisk {
-    fn mount(size: &str) -> Option<Self> {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut mount = std::process::Command::new("mount");
-        let done = mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(folder.path()).output();
-        match done {
-            Ok(done) if done.status.success() => Some(Self(folder)),
-            Ok(done) => {
-                println!("skipped: no small disk: {}", String::from_utf8_lossy(&done.stderr).trim());
-                None
-            }
-            Err(fault) => {
-                println!("skipped: no small disk: {fault}");
-                None
-            }
-        }
-    }
-
-    /// Leaves no room on it; what is returned can be removed.
-    fn fill(&self) -> PathBuf {
-        let path = self.0.path().join("filler");
-        let mut file = fs::File::create(&path).expect("a file");
-        while file.write_all(&[0; 4096]).is_ok() {}
-        path
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // The server of the test may still have its files open.
-        let _ = std::process::Command::new("umount").arg("--lazy").arg(self.0.path()).status();
-    }
-}
-
 #[tokio::test]
 async fn a_server_whose_disk_is_full_takes_results_again_as_soon_as_there_is_room() {
     let Some(disk) = SmallDisk::mount("48m") else { return };
-    let app = App::on(tempfile::tempdir_in(disk.0.path()).expect("a folder"), |_| ()).await;
+    let app = App::on(tempfile::tempdir_in(disk.path()).expect("a folder"), |_| ()).await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let id = submit_one(&user).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use brewbench::auth::Role;
 use brewbench_agent::wire::{
     Phase,
-    messages::AgentMessage,
+    messages::{AgentMessage, Hello},
     now_ms,
     outcome::{Cause, Ended, Mechanism, Observed, Outcome},
     series::{Packed, Part},
@@ -16,6 +16,7 @@ use super::bring;
 use crate::harness::{
     Actor, Agent, App,
     agent::outcome,
+    crew::{of_generator, of_host},
     series::{fitting, portion},
     submit::{plan_with, submit, text},
     summaries::{fixture, good_checking, scaled},
@@ -146,13 +147,15 @@ impl World {
         let imports = four_of_two(&user).await;
         let (changed, published) = (history(&user).await, publish(&user).await);
         let [newest, first] = revisions(&user).await;
-        let mut agent = Agent::start(&app, "rack").await;
+        let open = |hello: &mut Hello| hello.load_address = Some([10, 0, 0, 5].into());
+        let mut agent = Agent::start_with(&app, "rack", open).await;
         let mut away = Agent::start(&app, "attic").await;
         away.hang_up();
         let admin = app.admin().await;
         admin.put("/api/v1/agents/attic/standing", &json!({"standing": "drained"})).await.ok();
         admin.put("/api/v1/agents/attic/labels", &json!({"labels": ["arm", "old"]})).await.ok();
         alarmed(&app, &admin).await;
+        let (together, generators) = together(&app, &user, &mut agent).await;
         let plan = plan_with(&json!({"targets": ["fast", "slow"], "sizes": ["1/256MiB", "2/4GiB"], "repetitions": 4}));
         let (done, runs) = submit(&user, &plan).await;
         for _ in &runs {
@@ -194,6 +197,7 @@ impl World {
                 ("experiments-label", "/experiments?label=nightly"),
                 ("experiments-nothing", "/experiments?label=weekly"),
                 ("run", &format!("/runs/{}", runs[0])),
+                ("run-together", &format!("/runs/{together}")),
                 ("run-suspect", &format!("/runs/{}", doubtful[0])),
                 ("run-invalid", &format!("/runs/{}", doubtful[1])),
                 ("experiment-doubted", &format!("/experiments/{doubted}")),
@@ -236,7 +240,7 @@ impl World {
         );
         map.add(Role::Admin, &ENDS);
         map.add(Role::Viewer, &OF_A_VIEWER);
-        Self { name: "full", app, places: map.0, _agents: vec![agent] }
+        Self { name: "full", app, places: map.0, _agents: generators.into_iter().chain([agent]).collect() }
     }
 
     /// Names of 80 letters, figures of ten digits, forty targets side by side.
@@ -330,6 +334,23 @@ impl World {
 
 const NOTE: &str = "# After the upgrade\n\nThe *first* with `6.12`, see [the ticket](https://example.org/7).\n\n- same switch\n\n\
     | kernel | p99 |\n|---|---|\n| 6.1 | 4 ms |\n";
+
+/// A run whose load comes from two others, who have no targets; gives it and them.
+async fn together(app: &App, user: &Actor, host: &mut Agent) -> (String, Vec<Agent>) {
+    let mut generators = Vec::new();
+    for name in ["load-1", "load-2"] {
+        generators.push(Agent::start_with(app, name, |hello| hello.targets.clear()).await);
+    }
+    let (_, runs) = submit(user, &plan_with(&json!({"generators": ["load-1", "load-2"], "retries": 0}))).await;
+    let job = host.job().await;
+    assert!(host.settle(&of_host(&job)).await.kept);
+    for (generator, faster) in generators.iter_mut().zip([1.0, 0.5]) {
+        let job = generator.job().await;
+        assert!(generator.settle(&of_generator(&job, &scaled(faster), 0)).await.kept);
+    }
+    assert_eq!(user.run(&runs[0]).await["phase"], "finished");
+    (runs[0].clone(), generators)
+}
 
 /// Somebody is missed, and a webhook that goes nowhere was tried.
 async fn alarmed(app: &App, admin: &Actor) {

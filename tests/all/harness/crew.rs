@@ -1,0 +1,50 @@
+//! What those bring who do a run together: the agent of the target, and those that make the load.
+
+use brewbench_agent::wire::{
+    job::Job,
+    outcome::{Cores, Enforced, Mechanism, Outcome},
+    series::{Consumption, Packed, Series, Stretch},
+};
+
+use super::{
+    agent::outcome,
+    series::{fitting, stretch},
+};
+
+/// The target's part: no load, and usage of the target alone.
+pub fn of_host(job: &Job) -> Outcome {
+    let usage = stretch(20).usage.into_iter().map(|mut usage| {
+        usage.generator = Consumption::default();
+        usage.host.user_us = usage.target.cpu_us.unwrap_or(0);
+        usage
+    });
+    let measured = Stretch { seconds: Vec::new(), usage: usage.collect(), ..stretch(20) };
+    Outcome {
+        summary: None,
+        series: Some(Packed::pack(&Series { warm_up: None, measured: Some(measured) })),
+        cores: Cores { target: vec![0], generator: Vec::new() },
+        k6_version: String::new(),
+        ..outcome(job, "")
+    }
+}
+
+/// A generator's part, by a clock that is so far ahead.
+pub fn of_generator(job: &Job, summary: &str, ahead_ms: i64) -> Outcome {
+    let mut series = fitting(summary).unpack().expect("a series");
+    let measured = series.measured.as_mut().expect("a stretch");
+    measured.start_ms += ahead_ms;
+    for usage in &mut measured.usage {
+        usage.target = Consumption::default();
+        usage.host.user_us = usage.generator.cpu_us.unwrap_or(0);
+    }
+    Outcome {
+        series: Some(Packed::pack(&series)),
+        target_log: String::new(),
+        k6_log: "k6 said something\n".to_owned(),
+        cores: Cores { target: Vec::new(), generator: vec![0, 1] },
+        enforced: Enforced { cpu: Mechanism::None, memory: Mechanism::None },
+        target_sha256: None,
+        target_version: String::new(),
+        ..outcome(job, summary)
+    }
+}
