@@ -7,7 +7,7 @@ K6     := go.k6.io/k6@v1.8.1
 PREFIX ?= /usr/local
 export PATH := $(PATH):$(TOOLS)
 
-.PHONY: help demo build install dist test lint bench bench-aa chaos soak fuzz screenshots assets k6 chromium
+.PHONY: help demo build install dist test lint bench bench-aa chaos soak fuzz screenshots assets k6 chromium network
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,7 +40,7 @@ bench-aa: build k6 ## Try the statistics on real runs: a target against itself, 
 	@$(TARGET)/release/brewbench-bench aa $(TARGET)/release/targets
 
 chaos: EXTRA = --package brewbench-bench
-chaos: build k6 ## Break everything again and again around real runs, as root: make chaos TIMES=50
+chaos: build k6 network ## Break everything again and again around real runs, as root: make chaos TIMES=50
 	@$(TARGET)/release/brewbench-bench chaos $(TARGET)/release/targets $(or $(TIMES),50) $(SEED)
 
 soak: EXTRA = --package brewbench-bench
@@ -62,3 +62,7 @@ k6: ## Install k6 into this folder unless there is one in PATH
 chromium: ## Install Debian's chromium unless there is one
 	@command -v chromium >/dev/null || { echo "chromium: apt-get install chromium" >&2; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+
+network: ## Install Debian's iproute2 and nftables unless they are there
+	@{ command -v ip && command -v tc && command -v nft; } >/dev/null || { echo "ip, tc, nft: apt-get install iproute2 nftables" >&2; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends iproute2 nftables >/dev/null; }

@@ -41,7 +41,7 @@ pub async fn apart(manifests: &Path, seed: u64, machines: &str) -> anyhow::Resul
     let mut dice = StdRng::seed_from_u64(seed);
     let wire = Wire::lay(machines).await?;
     let programs = Programs::beside(manifests)?;
-    let world = World::start(&programs, Place::Apart(SERVER, wire.holder()?)).await?;
+    let mut world = World::start(&programs, Place::Apart(SERVER, wire.holder()?)).await?;
     let mut rows = Vec::new();
     let cuts = CUTS_S.map(|seconds| (Cut::Both, seconds)).into_iter().chain([(Cut::ToAgent, 10)]);
     for (cut, seconds) in cuts {
@@ -57,11 +57,9 @@ pub async fn apart(manifests: &Path, seed: u64, machines: &str) -> anyhow::Resul
     wire.slow_down(64_000).await?;
     rows.push(several(&world, "64 kbit/s, and what can't wait 0.3 s dropped").await?);
     wire.speed_up().await?;
-    load::cut(&world, &wire).await?;
-    match wire.lose(20).await {
-        Ok(()) => rows.push(several(&world, "a fifth of all packets lost").await?),
-        Err(reason) => eprintln!("skipped: lost packets: {reason:#}"),
-    }
+    load::break_it(&mut world, &wire).await?;
+    wire.lose(20).await?;
+    rows.push(several(&world, "a fifth of all packets lost, on either way").await?);
     tell_all(&rows)
 }
 
@@ -130,6 +128,7 @@ pub async fn until_in(world: &World, experiment: &str, phase: &str) -> anyhow::R
 /// A line that breaks and is back again and again while runs go on.
 async fn flap(world: &World, wire: &Wire, dice: &mut StdRng) -> anyhow::Result<Row> {
     let mut row = Row::new("a line that breaks for up to 2 s and holds for up to 2 s, again and again".to_owned());
+    world.until_connected().await?;
     let experiment = world.submit(5, 0.5, 1.0).await?;
     for _ in 0..10 {
         tokio::time::sleep(Duration::from_millis(dice.random_range(0..2_000))).await;
@@ -146,6 +145,7 @@ async fn flap(world: &World, wire: &Wire, dice: &mut StdRng) -> anyhow::Result<R
 /// Some runs over a line as it is now.
 async fn several(world: &World, what: &str) -> anyhow::Result<Row> {
     let mut row = Row::new(what.to_owned());
+    world.until_connected().await?;
     let experiment = world.submit(5, 0.5, 1.0).await?;
     let begun = Instant::now();
     end(world, &experiment, begun, &mut row).await?;

@@ -116,10 +116,15 @@ impl Wire {
         self.there(&format!("tc qdisc del dev {THEIR_END} root")).await
     }
 
-    /// Drops so many packets of a hundred; says why not where the kernel can't.
+    /// Drops so many packets of a hundred by chance, on either way.
     pub async fn lose(&self, percent: u32) -> anyhow::Result<()> {
-        run("tc", &format!("qdisc add dev {OUR_END} root netem loss {percent}%")).await?;
-        self.there(&format!("tc qdisc add dev {THEIR_END} root netem loss {percent}%")).await
+        for rule in dropping(BRIDGE, percent) {
+            run("nft", &rule).await?;
+        }
+        for rule in dropping(THEIR_END, percent) {
+            self.there(&format!("nft {rule}")).await?;
+        }
+        Ok(())
     }
 
     async fn there(&self, command: &str) -> anyhow::Result<()> {
@@ -134,6 +139,15 @@ pub async fn in_a_namespace(word: &str, manifests: &Path, seed: u64) -> anyhow::
     command.arg("--net").arg(std::env::current_exe()?).arg(word).arg(manifests).arg(seed.to_string());
     command.arg(std::fs::read_link(OWN)?).kill_on_drop(true);
     Ok(command.status().await.context("unshare, of util-linux")?.success())
+}
+
+/// Commands for nftables, as every kernel has them: `netem` is often left out.
+fn dropping(device: &str, percent: u32) -> [String; 3] {
+    [
+        "add table inet lossy".to_owned(),
+        "add chain inet lossy in { type filter hook input priority 0 ; }".to_owned(),
+        format!("add rule inet lossy in iifname {device} numgen random mod 100 < {percent} drop"),
+    ]
 }
 
 async fn ip(words: &str) -> anyhow::Result<()> {

@@ -124,6 +124,11 @@ impl World {
         self.folder.path().join("agent")
     }
 
+    /// The state folder of another agent.
+    pub fn state_of(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// The program.
     pub fn program(&self) -> &Path {
         self.programs.brewbench()
@@ -185,13 +190,18 @@ impl World {
         Ok(made.experiment.id)
     }
 
-    /// Starts another agent, where the server is, whose targets take load from afar; it ends when this is dropped.
+    /// Starts another agent, where the server is, whose targets take load from afar, or starts it anew; it ends when this
+    /// is dropped.
     pub async fn join(&self, name: &str, load_address: Ipv4Addr) -> anyhow::Result<Child> {
-        let key: MadeSecret = self.client.post("api/v1/agent-keys", &NewAgentKey { name: name.to_owned() }).await?;
+        let state = self.state_of(name);
         let mut command = Command::new(self.programs.brewbench());
         command.args(["agent", "--quiet-wait", "0s", "--insecure-http", "--load-address", &load_address.to_string()]);
         command.args(["--server", &format!("http://{}", self.address), "--manifests"]).arg(&self.programs.manifests);
-        command.arg("--state").arg(self.folder.path().join(name)).env("BREWBENCH_AGENT_KEY", &key.secret);
+        command.arg("--state").arg(&state);
+        if !state.exists() {
+            let key: MadeSecret = self.client.post("api/v1/agent-keys", &NewAgentKey { name: name.to_owned() }).await?;
+            command.env("BREWBENCH_AGENT_KEY", &key.secret);
+        }
         let agent = spawn(command, &self.folder.path().join(format!("{name}.log")))?;
         self.until_there(name).await?;
         Ok(agent)
