@@ -69,6 +69,7 @@ pub fn notes(subjects: &[Subject], rows: &[Row], asked: Asked, left_out: &[LeftO
     notes.extend(surroundings(rows));
     notes.extend(not_in_turn(subjects, rows));
     notes.extend(missing_figures(rows));
+    notes.extend(added_up(rows));
     notes.extend(settings(rows));
     notes.extend(knees(subjects, rows));
     notes.extend(unfinished(rows));
@@ -243,6 +244,17 @@ fn missing_figures(rows: &[Row]) -> Option<Note> {
         .then(|| info("Not in every summary:", format!("{text}. Such a run does not count for that figure.")))
 }
 
+/// Where percentiles are not k6's own.
+fn added_up(rows: &[Row]) -> Option<Note> {
+    let count = runs(rows).filter(|run| run.counts() && !run.generators.is_empty()).count();
+    let text = format!(
+        "The load of {} came from other machines: their percentiles are exact to within a bucket of the added histograms; \
+         a run's page says how wide that is.",
+        plural(count, "run")
+    );
+    (count > 0).then(|| info("Percentiles of added histograms.", text))
+}
+
 fn settings(rows: &[Row]) -> Option<Note> {
     let differ = |part: fn(&Row) -> String| rows.iter().map(part).collect::<BTreeSet<_>>().len() > 1;
     let mut kinds = Vec::new();
@@ -345,6 +357,19 @@ mod tests {
         let told = titles(runs);
         assert_eq!(told[0], "Nothing that counts from servy at 1 vCPU / 2 GiB.");
         assert!(told[1].starts_with("Machine sizes differ."), "{told:?}");
+    }
+
+    #[test]
+    fn percentiles_that_come_from_added_histograms_are_marked() {
+        let mut runs = both();
+        for run in &mut runs {
+            run.generators = vec!["gen-1".to_owned(), "gen-2".to_owned()];
+        }
+        let told = titles(runs);
+        assert!(
+            told.len() == 1 && told[0].starts_with("Percentiles of added histograms. The load of 12 runs"),
+            "{told:?}"
+        );
     }
 
     #[test]
