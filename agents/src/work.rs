@@ -12,7 +12,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::conditions::clocks::Clocks;
+use crate::conditions::clocks;
 use crate::conditions::ground::Quiet;
 use crate::conditions::roster::Roster;
 use crate::environment::{self, Environment};
@@ -123,7 +123,7 @@ async fn run_with(
     cancel: &CancellationToken,
     on_phase: impl Fn(Phase),
 ) -> Outcome {
-    let begun = Clocks::now();
+    let clock = clocks::Watch::begin();
     // Held until nothing of the run is left.
     let _steady = bench.steady.as_ref().and_then(|steady| {
         let refused = |error: &String| tracing::error!(%error, "a run goes on with unsteady processors");
@@ -144,7 +144,7 @@ async fn run_with(
             ended
         }
     };
-    record.outcome.conditions.clock_jump_ms = Some(Clocks::now().jump_ms(&begun));
+    record.outcome.conditions.clock_jump_ms = Some(clock.farthest_ms());
     let mut outcome = record.outcome;
     let phase = match ended {
         Ended::Finished => Phase::Finished,

@@ -18,7 +18,7 @@ use super::{
         judgements::{self, Asked},
         leases,
     },
-    verdict::{Judgement, Limits, judge_failure},
+    verdict::{Judgement, Limits, clock_set, judge_failure},
 };
 use crate::error::{Error, Result};
 
@@ -144,7 +144,11 @@ impl End {
         let parsed = match outcome.summary.as_deref().map(|text| summary::parse(text.as_bytes())) {
             Some(Ok(parsed)) => parsed,
             Some(Err(fault)) => {
-                return Self::without_figures(Phase::Failed, format!("k6's summary can't be used: {fault}"));
+                let mut why = format!("k6's summary can't be used: {fault}");
+                if let Some(jumped) = outcome.conditions.clock_jump_ms.filter(|jumped| jumped.abs() >= 1_000) {
+                    why = format!("{why}; {}", clock_set(jumped));
+                }
+                return Self::without_figures(Phase::Failed, why);
             }
             None => return Self::without_figures(Phase::Failed, "k6 left no summary".to_owned()),
         };

@@ -2,7 +2,7 @@
 
 use brewbench_agent::wire::{
     Phase,
-    outcome::{Cause, Ended},
+    outcome::{Cause, Conditions, Ended, Outcome},
 };
 use serde_json::{Value, json};
 
@@ -182,9 +182,7 @@ async fn cancelling_an_experiment_stops_what_runs_and_keeps_what_has_ended() {
 }
 
 /// A comparison of one repetition of each of two targets: `fast` does well, `slow` ends as is said.
-async fn compared_with(
-    end: impl FnOnce(&brewbench_agent::wire::job::Job) -> brewbench_agent::wire::outcome::Outcome,
-) -> Value {
+async fn compared_with(end: impl FnOnce(&brewbench_agent::wire::job::Job) -> Outcome) -> Value {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -230,10 +228,7 @@ async fn a_target_that_only_failed_requests_never_wins() {
 async fn a_run_that_failed_never_wins() {
     let failed = |job: &_| {
         let reason = "target slow died during the measurement: exit status 1".to_owned();
-        brewbench_agent::wire::outcome::Outcome {
-            ended: Ended::Failed { reason, cause: Cause::Other },
-            ..outcome(job, &good())
-        }
+        Outcome { ended: Ended::Failed { reason, cause: Cause::Other }, ..outcome(job, &good()) }
     };
     assert_out(&compared_with(failed).await);
 }
@@ -242,7 +237,7 @@ async fn a_run_that_failed_never_wins() {
 async fn a_run_whose_target_was_killed_for_its_memory_never_wins() {
     let killed = |job: &_| {
         let observed = Some(brewbench_agent::wire::outcome::Observed { oom_kills: Some(2), ..Default::default() });
-        brewbench_agent::wire::outcome::Outcome { observed, ..outcome(job, &good()) }
+        Outcome { observed, ..outcome(job, &good()) }
     };
     assert_out(&compared_with(killed).await);
 }
@@ -254,10 +249,13 @@ async fn a_result_whose_summary_is_rubbish_makes_a_failed_run_that_says_so() {
     let mut agent = Agent::start(&app, "rack").await;
     let (_, runs) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;
     let job = agent.job().await;
-    agent.finish(&job, &good_with("http_reqs", "count", &json!(-1))).await;
-    let run = reaches(&app, &user, &runs[0], "failed").await;
-    assert!(text(&run["error"]).starts_with("k6's summary can't be used: metrics.http_reqs"), "{}", run["error"]);
+    let rubbish = outcome(&job, &good_with("http_reqs", "count", &json!(-1)));
+    let conditions = Conditions { clock_jump_ms: Some(-3_600_000), ..rubbish.conditions.clone() };
+    agent.end(Outcome { conditions, ..rubbish }).await;
+    let error = text(&reaches(&app, &user, &runs[0], "failed").await["error"]);
+    assert!(error.starts_with("k6's summary can't be used: metrics.http_reqs"), "{error}");
+    assert!(error.ends_with("; the machine's clock was set back by 3600 s during the run"), "{error}");
     let job = agent.job().await;
-    agent.end(brewbench_agent::wire::outcome::Outcome { summary: None, ..outcome(&job, "") }).await;
+    agent.end(Outcome { summary: None, ..outcome(&job, "") }).await;
     assert_eq!(reaches(&app, &user, &runs[1], "failed").await["error"], "k6 left no summary");
 }

@@ -1,8 +1,19 @@
 //! Whether the machine's clock was set: what the clock on the wall says against one that only counts.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::wire::now_ms;
+
+/// How often a clock is looked at.
+const EVERY: Duration = Duration::from_secs(1);
 
 /// Both clocks at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +46,40 @@ fn jump_ms(told_ms: i64, counted: Duration) -> i64 {
     told_ms.saturating_sub(i64::try_from(counted.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// Looks at the clock while a run lasts: one that was set and set back is right again at the end.
+#[derive(Debug)]
+pub struct Watch {
+    begun: Clocks,
+    farthest_ms: Arc<AtomicI64>,
+    _looking: AbortOnDropHandle<()>,
+}
+
+impl Watch {
+    /// From now on, until this is dropped. It must be called within a runtime.
+    pub fn begin() -> Self {
+        let (begun, farthest_ms) = (Clocks::now(), Arc::new(AtomicI64::new(0)));
+        let noted = Arc::clone(&farthest_ms);
+        let looking = tokio::spawn(async move {
+            let mut turn = tokio::time::interval(EVERY);
+            loop {
+                turn.tick().await;
+                let seen = farther(noted.load(Ordering::Relaxed), Clocks::now().jump_ms(&begun));
+                noted.store(seen, Ordering::Relaxed);
+            }
+        });
+        Self { begun, farthest_ms, _looking: AbortOnDropHandle::new(looking) }
+    }
+
+    /// How far it was off at most, ms; negative if it was set back.
+    pub fn farthest_ms(&self) -> i64 {
+        farther(self.farthest_ms.load(Ordering::Relaxed), Clocks::now().jump_ms(&self.begun))
+    }
+}
+
+fn farther(one_ms: i64, other_ms: i64) -> i64 {
+    if other_ms.unsigned_abs() > one_ms.unsigned_abs() { other_ms } else { one_ms }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,5 +95,16 @@ mod tests {
         assert_eq!(later(3_630_000).jump_ms(&before), 3_600_000);
         assert_eq!(later(-970_000).jump_ms(&before), -1_000_000);
         assert_eq!(before.jump_ms(&later(0)), 0, "no time has gone by before it began");
+    }
+    #[test]
+    fn a_clock_that_was_set_and_set_back_was_off_nevertheless() {
+        assert_eq!([farther(0, 3), farther(-3_600_000, 2), farther(500, -900)], [3, -3_600_000, -900]);
+    }
+
+    #[tokio::test]
+    async fn the_farthest_that_was_seen_stays() {
+        let watch = Watch::begin();
+        watch.farthest_ms.store(-3_600_000, Ordering::Relaxed);
+        assert_eq!(watch.farthest_ms(), -3_600_000);
     }
 }

@@ -31,16 +31,19 @@ fn shared_cores(making: &Making<'_>) -> Option<Reason> {
     Some(if known { reason.with(shared as f64, 0.0, Unit::Count) } else { reason })
 }
 
+/// By how much a machine's clock was set during a run, in words.
+pub fn clock_set(jumped_ms: i64) -> String {
+    let way = if jumped_ms < 0 { "back" } else { "forward" };
+    let far_ms = jumped_ms.unsigned_abs() as f64;
+    let far = if far_ms < 10_000.0 { Unit::Milliseconds.text(far_ms) } else { Unit::Seconds.text(far_ms / 1_000.0) };
+    format!("the machine's clock was set {way} by {far} during the run")
+}
+
 pub(super) fn clock_jumped(conditions: &Conditions, limits: &Limits) -> Option<Reason> {
     let jumped = conditions.clock_jump_ms.unwrap_or(0);
     let (seen, limit) = (jumped.unsigned_abs() as f64, limits.of(Limit::ClockJumped));
     if seen <= limit {
         return None;
     }
-    let text = format!(
-        "the machine's clock was set {} by {} during the run",
-        if jumped < 0 { "back" } else { "forward" },
-        Unit::Milliseconds.text(seen)
-    );
-    Some(Reason::new("clock_jumped", Verdict::Suspect, text).with(seen, limit, Unit::Milliseconds))
+    Some(Reason::new("clock_jumped", Verdict::Suspect, clock_set(jumped)).with(seen, limit, Unit::Milliseconds))
 }

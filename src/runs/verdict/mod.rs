@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use limits::{Limit, Limits};
+pub use making::clock_set;
 
 use super::parts::seen::GeneratorSeen;
 use usage::Side;
