@@ -118,12 +118,9 @@ impl Server {
         Ok(Self { state, address, listener, certificate, presence: Presence::default(), passkeys, _lock: lock })
     }
 
-    /// A one-time registration link, if nobody has registered yet.
-    pub async fn first_invite(&self) -> error::Result<Option<String>> {
-        if auth::queries::any_user(&self.state.db.read).await? {
-            return Ok(None);
-        }
-        owner::link(&self.state).await.map(Some)
+    /// Whether nobody has registered yet.
+    pub async fn is_nobodys(&self) -> error::Result<bool> {
+        Ok(!auth::queries::any_user(&self.state.db.read).await?)
     }
 
     /// The address for agents and commands on this machine.

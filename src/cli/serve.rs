@@ -1,6 +1,6 @@
 //! `brewbench serve`
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, time::Duration};
 
 use brewbench_agent::daemon;
 use clap::Args;
@@ -92,8 +92,8 @@ impl Serve {
         let end = signal::end();
         let server = Server::start(config, CancellationToken::new()).await?;
         eprintln!("brewbench listens on {}, open {}", server.address, server.state.public_url);
-        if let Some(link) = server.first_invite().await? {
-            eprintln!("nobody has registered yet; register once, within two days, at\n  {link}");
+        if server.is_nobodys().await? {
+            eprintln!("nobody has registered yet; {}", first_steps(&server).await?);
         }
         if !local_agent {
             let server_end = server.state.shutdown.clone();
@@ -108,6 +108,16 @@ impl Serve {
         let options = tools.options(server.local_url(), Some(key), state)?;
         with_agent(server, options, end).await
     }
+}
+
+/// What who has started a server does next. A link is a key to it, and what is no terminal is kept as a log.
+async fn first_steps(server: &Server) -> anyhow::Result<String> {
+    if std::io::stderr().is_terminal() {
+        let link = owner::link(&server.state).await?;
+        return Ok(format!("register once, within two days, at\n  {link}"));
+    }
+    let data = server.state.config.data.display();
+    Ok(format!("`brewbench invite --data {data}` makes a registration link"))
 }
 
 /// Serves with an agent in the same process until told to end. If one of them fails, the other is ended too.

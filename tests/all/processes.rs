@@ -65,6 +65,18 @@ async fn a_data_folder_that_can_not_be_made_is_named() {
 }
 
 #[tokio::test]
+async fn a_log_has_no_registration_link_in_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().display().to_string();
+    let mut program = Running::start(brewbench(&["serve", "--listen", "127.0.0.1:0", "--data", &data]));
+    program.says("nobody has registered yet; ").await;
+    program.signal(Signal::SIGTERM);
+    assert!(program.ended(Duration::from_secs(30)).await.success());
+    let said = program.said();
+    assert!(said.contains(&format!("`brewbench invite --data {data}`")) && !said.contains("token="), "{said}");
+}
+
+#[tokio::test]
 async fn a_database_of_a_newer_version_is_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let opened = db::open(folder.path()).await.expect("a database");

@@ -8,6 +8,7 @@ use super::judge;
 use crate::{
     cli::{Common, duration, experiment, load::LoadFlags, progress, table},
     experiments::{ExperimentWithRuns, Plan, default_repetitions, default_retries, plan::share, until::Until},
+    web::format::plural,
 };
 
 /// `run new`
@@ -91,7 +92,7 @@ impl New {
         let connection = common.connect()?;
         let made: ExperimentWithRuns = connection.client.post("api/v1/experiments", &plan).await?;
         let seed = made.experiment.plan.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
-        eprintln!("{} runs queued{seed}: {}", made.runs.len(), made.url);
+        eprintln!("{} queued{seed}: {}", plural(made.runs.len(), "run"), made.url);
         if !wait {
             common.print(&made, |made| table::runs(&made.runs))?;
             return Ok(ExitCode::SUCCESS);
