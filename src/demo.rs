@@ -140,6 +140,8 @@ impl Demo {
             retries: default_retries(),
             seed: None,
             agent: Some(AGENT.to_owned()),
+            agent_label: None,
+            spread: false,
             generators: Vec::new(),
         };
         let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;

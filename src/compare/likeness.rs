@@ -1,13 +1,22 @@
 //! Whether the runs of a row were made under like conditions: what was not alike may be the difference that is seen.
 //! Pure.
+//!
+//! Of an experiment that was spread over several machines the cells are balanced: each has as many runs from each machine
+//! as the others ([`is_balanced`]). Then the machines differ within every cell and not between them. The runs are taken as
+//! they are: that one machine is faster than the other scatters the figures of all cells alike, which widens the intervals
+//! and makes it harder to be sure. So a difference may be missed, and none is made up.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    str::FromStr,
+};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
     cell::{Cell, Row},
+    metric::Metric,
     selection::By,
 };
 use crate::{
@@ -95,7 +104,7 @@ impl Circumstance {
         }
     }
 
-    /// What it was in a run; none where [`machines`] tells.
+    /// What it was in a run; none where [`unlike_machines`] tells.
     pub fn of(self, run: &Run) -> Option<String> {
         let seconds = |seconds: f64| format::duration(Some(seconds)).text().to_owned();
         let known = |value: Option<String>| Some(value.unwrap_or_else(|| "not known".to_owned()));
@@ -137,18 +146,18 @@ pub fn unlike(row: &Row, by: By, environments: &Environments) -> Vec<Unlike> {
         return Vec::new();
     }
     let runs: Vec<&Run> = row.cells.iter().flat_map(Cell::counting).collect();
+    let cells: Vec<Vec<&Run>> = row.rivals().map(|cell| cell.counting().collect()).collect();
     let holds_back = |circumstance: &Circumstance| match circumstance {
         Circumstance::Durations => false,
         // Who compares agents knows that they are not the same.
-        Circumstance::Agents => by != By::Agent,
+        Circumstance::Agents => by != By::Agent && !is_balanced(&cells),
         _ => true,
     };
     let parts = Circumstance::ALL.into_iter().filter(holds_back);
-    let cells: Vec<Vec<&Run>> = row.rivals().map(|cell| cell.counting().collect()).collect();
     let machines = match by {
         // Those of one agent are to be alike nevertheless.
-        By::Agent => cells.into_iter().find_map(|cell| machines(&[cell], environments)),
-        _ => machines(&cells, environments),
+        By::Agent => cells.iter().find_map(|cell| machines(std::slice::from_ref(cell), environments)),
+        _ => unlike_machines(&cells, environments),
     };
     let machines = machines.map(|Machines { facts, runs }| Unlike {
         what: Circumstance::Environments.title().to_owned(),
@@ -156,6 +165,40 @@ pub fn unlike(row: &Row, by: By, environments: &Environments) -> Vec<Unlike> {
         runs,
     });
     parts.filter_map(|part| of_part(&runs, part)).chain(machines).collect()
+}
+
+/// Whether every cell has as many runs as the others from each agent within each experiment, for each figure: a figure
+/// that only some runs have could be one machine's in one cell and another's in the next. What nobody knows the agent or
+/// the experiment of is not balanced: it would have to be taken for the same.
+pub fn is_balanced(cells: &[Vec<&Run>]) -> bool {
+    Metric::ALL.into_iter().all(|metric| {
+        let mut all = cells.iter().map(|cell| shares(cell, metric));
+        let first = all.next().flatten();
+        first.is_some() && all.all(|other| other == first)
+    })
+}
+
+/// How many runs of a cell have a figure, by experiment and agent; none where somebody's are not known.
+fn shares<'a>(cell: &[&'a Run], metric: Metric) -> Option<BTreeMap<(&'a str, &'a str), usize>> {
+    let mut shares = BTreeMap::new();
+    for run in cell.iter().filter(|run| metric.of(run).is_some()) {
+        *shares.entry((run.experiment.as_deref()?, run.agent.as_deref()?)).or_default() += 1;
+    }
+    Some(shares)
+}
+
+/// Runs of cells that are held against each other, whose machines differ in what matters. Where the cells are balanced,
+/// the runs of one agent are to be alike, and not those of several.
+pub fn unlike_machines(cells: &[Vec<&Run>], environments: &Environments) -> Option<Machines> {
+    if !is_balanced(cells) {
+        return machines(cells, environments);
+    }
+    let agents: BTreeSet<&Option<String>> = cells.iter().flatten().map(|run| &run.agent).collect();
+    agents.into_iter().find_map(|agent| {
+        let of_it = |run: &&Run| run.agent == *agent;
+        let own: Vec<Vec<&Run>> = cells.iter().map(|cell| cell.iter().copied().filter(of_it).collect()).collect();
+        machines(&own, environments)
+    })
 }
 
 fn of_part(runs: &[&Run], circumstance: Circumstance) -> Option<Unlike> {
@@ -180,7 +223,7 @@ pub struct Machines {
 /// Runs whose machines differ in what matters, though their agents may be the same: every run of a cell is held against
 /// its first, and the firsts against each other. Facts of the targets tell only within a cell, where they should be one
 /// program; that those of two cells differ is what is looked at. Which k6 it was is a circumstance of its own.
-pub fn machines(cells: &[Vec<&Run>], environments: &Environments) -> Option<Machines> {
+fn machines(cells: &[Vec<&Run>], environments: &Environments) -> Option<Machines> {
     let known = |run: &&Run| environments.get(&run.id).filter(|known| !known.facts.is_empty());
     let cells: Vec<Vec<&RunEnvironment>> = cells
         .iter()
@@ -209,10 +252,11 @@ mod tests {
         compare::{
             Comparison, Wishes,
             known::Known,
-            made_up::{faster, repeated, run},
+            made_up::{faster, judged, repeated, run},
             metric::Metric,
             statistics::{Lead, Standing},
         },
+        runs::Verdict,
         web::mark::Marks,
     };
 
@@ -249,6 +293,81 @@ mod tests {
         let told = of(runs, &Environments::new(), true);
         assert_eq!(told.rows[0].cells[1].stat(Metric::Rps).standing, Some(Standing::Better));
         assert!(told.nevertheless.is_none() && told.notes.iter().any(|note| note.title == "Agents differ."));
+    }
+
+    /// Runs of one experiment, those of even repetitions on a machine that is a tenth slower.
+    fn spread() -> Vec<Run> {
+        let of = |run: Run| {
+            let run = Run { experiment: Some("night".to_owned()), ..run };
+            if run.repetition.is_multiple_of(2) {
+                Run { agent: Some("slow".to_owned()), ..faster(run, 0.9) }
+            } else {
+                run
+            }
+        };
+        both().into_iter().map(of).collect()
+    }
+
+    /// What stands of the throughput of the second target, and what was unlike.
+    fn verdict(runs: Vec<Run>, environments: &Environments) -> (Option<Standing>, Vec<String>) {
+        let row = of(runs, environments, false).rows.remove(0);
+        (row.cells[1].stat(Metric::Rps).standing, row.unlike.into_iter().map(|unlike| unlike.what).collect())
+    }
+
+    #[test]
+    fn cells_with_as_many_runs_from_each_machine_have_a_winner() {
+        assert_eq!(verdict(spread(), &Environments::new()), (Some(Standing::Better), Vec::new()));
+        let row = of(spread(), &Environments::new(), false).rows.remove(0);
+        let of_one_machine = of(both(), &Environments::new(), false).rows.remove(0);
+        let width = |row: &Row| row.cells[1].stat(Metric::Rps).difference.and_then(|known| known.width());
+        assert!(width(&row) > width(&of_one_machine), "what differs between the machines widens the interval");
+    }
+
+    #[test]
+    fn cells_that_are_out_of_balance_have_none() {
+        let held_back = (Some(Standing::Unlike), vec!["Agents".to_owned()]);
+        let told = |change: fn(&mut Vec<Run>)| {
+            let mut runs = spread();
+            change(&mut runs);
+            verdict(runs, &Environments::new())
+        };
+        let moved = told(|runs| runs[0].agent = Some("slow".to_owned()));
+        assert_eq!(moved, held_back, "as many runs, but not of each machine");
+        assert_eq!(told(|runs| drop(runs.remove(3))), held_back, "one less of the slow machine");
+        assert_eq!(told(|runs| runs.truncate(11)), held_back, "one less of the other target");
+        let of_one = told(|runs| {
+            for run in &mut runs[..6] {
+                run.agent = Some("bench-01".to_owned());
+            }
+        });
+        assert_eq!(of_one, held_back, "one target was measured on one machine only");
+        let third = told(|runs| runs[11].agent = Some("third".to_owned()));
+        assert_eq!(third, held_back, "a machine that measured one target only");
+        let invalid = told(|runs| runs[2] = judged(runs[2].clone(), Verdict::Invalid, "all failed"));
+        assert_eq!(invalid, held_back, "one that does not count");
+        let unknown = told(|runs| {
+            for run in runs.iter_mut().filter(|run| run.repetition == 1) {
+                run.agent = None;
+            }
+        });
+        assert_eq!(unknown, held_back, "nobody knows whether it was the same");
+        let apart = told(|runs| {
+            for run in &mut runs[..6] {
+                run.experiment = Some("other".to_owned());
+            }
+        });
+        assert_eq!(apart, held_back, "each target in an experiment of its own");
+        assert_eq!(told(|runs| runs[1].p99_ms = None), held_back, "one figure is another mix of machines");
+    }
+
+    #[test]
+    fn where_cells_are_balanced_each_machine_is_held_against_itself() {
+        let kernel = |run: &Run| if run.agent.as_deref() == Some("slow") { "5.10" } else { "6.1" };
+        let runs = spread();
+        let mut known: Environments = runs.iter().map(|run| environment(run, kernel(run))).collect();
+        assert_eq!(verdict(runs.clone(), &known), (Some(Standing::Better), Vec::new()));
+        known.extend([environment(&runs[7], "6.2")]);
+        assert_eq!(verdict(runs, &known), (Some(Standing::Unlike), vec!["Machines".to_owned()]));
     }
 
     #[test]

@@ -9,8 +9,9 @@ use super::{
     answers::Asked,
     cell::{Cell, Row, Tally},
     left_out::{LeftOut, counts},
+    likeness::Circumstance,
     metric::Metric,
-    selection::Subject,
+    selection::{By, Subject},
     sweep::Sweep,
 };
 use crate::{
@@ -67,6 +68,7 @@ pub fn notes(subjects: &[Subject], rows: &[Row], asked: Asked, left_out: &[LeftO
     notes.extend(absent(subjects, rows));
     notes.extend(executables(subjects, rows));
     notes.extend(surroundings(rows));
+    notes.extend(several_machines(rows));
     notes.extend(not_in_turn(subjects, rows));
     notes.extend(missing_figures(rows));
     notes.extend(added_up(rows));
@@ -200,6 +202,23 @@ fn surroundings(rows: &[Row]) -> Vec<Note> {
         Note { environments: Some(runs.clone()), ..note }
     };
     all.into_iter().map(note).chain(durations(rows)).collect()
+}
+
+/// Where each cell has runs from several machines, and that is no difference between them.
+fn several_machines(rows: &[Row]) -> Option<Note> {
+    let is_alike = |row: &&Row| {
+        let differ = row.unlike.iter().any(|unlike| unlike.what == Circumstance::Agents.title());
+        row.setting.by != By::Agent && row.rivals().count() > 1 && !differ
+    };
+    let agents = |row: &Row| row.cells.iter().flat_map(Cell::counting).filter_map(|run| run.agent.clone()).collect();
+    let several: Vec<BTreeSet<String>> =
+        rows.iter().filter(is_alike).map(agents).filter(|agents: &BTreeSet<_>| agents.len() > 1).collect();
+    let all: BTreeSet<String> = several.into_iter().flatten().collect();
+    let text = format!(
+        "All that are compared have as many runs from each of {}: what these differ in favours none, and widens intervals.",
+        listed(all.iter().cloned())
+    );
+    (!all.is_empty()).then(|| info("Measured on several machines.", text))
 }
 
 fn durations(rows: &[Row]) -> Option<Note> {
@@ -347,6 +366,20 @@ mod tests {
         let notes = Comparison::new(runs, &Marks::default(), None).notes;
         let pair = notes.iter().find_map(|note| note.environments.clone()).expect("two machines");
         assert_eq!(pair, ["gosherve-1", "servy-6"], "one of each");
+    }
+
+    #[test]
+    fn runs_from_several_machines_are_told_where_each_has_as_many() {
+        let of = |run: Run| {
+            let agent = if run.repetition > 3 { "laptop" } else { "bench-01" };
+            Run { agent: Some(agent.to_owned()), experiment: Some("night".to_owned()), ..run }
+        };
+        let mut runs: Vec<Run> = both().into_iter().map(of).collect();
+        let told = titles(runs.clone());
+        assert!(told[0].starts_with("Measured on several machines. All that are compared have as many"), "{told:?}");
+        assert!(told[0].contains("bench-01 and laptop"), "{told:?}");
+        runs[0].agent = Some("laptop".to_owned());
+        assert_eq!(titles(runs)[0], "Agents differ. bench-01 and laptop.");
     }
 
     #[test]

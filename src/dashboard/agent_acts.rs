@@ -104,11 +104,12 @@ pub async fn forget(
 pub async fn label(
     Admin(caller): Admin,
     State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
     RawForm(body): RawForm,
 ) -> Result<Redirect> {
     let typed = form::field(&body, "labels").unwrap_or_default();
-    admin::label(&state, &name, typed.split(',').map(str::to_owned).collect(), &caller).await?;
+    admin::label(&state, &presence, &name, typed.split(',').map(str::to_owned).collect(), &caller).await?;
     Ok(back(&name))
 }
 

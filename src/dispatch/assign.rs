@@ -55,7 +55,7 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
         let Some(host) = host(needs, &at, &connected, &mut kept) else { continue };
         let crew = Crew { host, generators: of_names(needs.generators, &connected) };
         if tried.insert(run.id.clone()) && crew.begin(state, presence, run).await? {
-            homes.begin(experiment, &crew.host.0);
+            homes.begin(needs, experiment, &crew.host.0);
         }
         connected = presence.list();
         if !connected.iter().any(|(_, agent)| agent.is_free()) {
@@ -154,6 +154,8 @@ fn needs<'a>(run: &'a QueuedRun, generators: &'a [String]) -> Result<Needs<'a>> 
         memory_bytes: run.memory_bytes.cast_unsigned(),
         source: if is_bundled { Source::Bundled } else { Source::User },
         agent: run.wanted_agent.as_deref(),
+        label: run.agent_label.as_deref(),
+        block: run.block,
         generators,
     })
 }

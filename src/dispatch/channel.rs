@@ -200,6 +200,7 @@ impl<'a> Visit<'a> {
         let agent = Connected {
             // Unknown or revoked since it proved who it is: it gets nothing, and will be told.
             standing: fleet::queries::standing(&state.db.read, name).await?.unwrap_or(Standing::Disabled),
+            labels: fleet::queries::labels(&state.db.read, name).await?.into(),
             ears,
             connection,
             clock_offset_ms: hello.now_ms - now,
@@ -237,6 +238,7 @@ impl<'a> Visit<'a> {
             Some(Standing::Disabled) | None => presence.cut(name),
             Some(standing) => presence.set_standing(name, standing),
         }
+        presence.set_labels(name, &fleet::queries::labels(&state.db.read, name).await?);
         state.events.agents_changed();
         state.work.notify_one();
         // Only now, so that who was welcomed is on every page. Jobs wait in the inbox meanwhile.

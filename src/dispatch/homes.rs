@@ -2,6 +2,14 @@
 //!
 //! An experiment begins on an agent that can do all of it, if there is one, and stays on the agent that it began on, until
 //! that is disabled or forgotten. What that agent can't do, others may: nobody could have done it all.
+//!
+//! One that may be spread over several machines is dealt out in blocks: each repetition of all its cells begins where all
+//! of it can be done, and stays there, so every machine measures every cell as often. A run that is done again belongs to
+//! the repetition that it stands for. That two blocks together cancel drift ([`crate::experiments::order`]) holds for those
+//! of them that the same machine does.
+//!
+//! Where an experiment asks for agents with a label, those that have it now may begin it. It stays where it has begun, even
+//! if the label is taken from that agent meanwhile: half of it on another machine would be worth nothing.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -11,11 +19,11 @@ use std::{
 use super::queue::why::{At, Needs, hindrance};
 use crate::fleet::{Connected, Standing};
 
-/// Which agents can do the whole of an experiment, and where it has begun meanwhile.
+/// Which agents can do the whole of an experiment, and where its blocks have begun meanwhile.
 #[derive(Debug, Default)]
 pub struct Homes {
     whole: HashMap<String, Arc<BTreeSet<String>>>,
-    begun: HashMap<String, String>,
+    begun: HashMap<(String, i64), String>,
 }
 
 impl Homes {
@@ -36,7 +44,10 @@ impl Homes {
         }
         // Who can do the only cell of an experiment can do all of it: that need not be said of each of many agents.
         let whole = cells.into_iter().filter(|(_, cells)| cells.len() > 1).map(|(experiment, cells)| {
-            let can = |agent: &Connected| cells.iter().all(|needs| hindrance(needs, agent).is_none());
+            let may_begin = |needs: &Needs<'_>, agent: &Connected| {
+                hindrance(needs, agent).is_none() && needs.label.is_none_or(|label| agent.has_label(label))
+            };
+            let can = |agent: &Connected| cells.iter().all(|needs| may_begin(needs, agent));
             let able = taking.iter().filter(|(_, agent)| can(agent)).map(|(name, _)| name.clone());
             (experiment.to_owned(), Arc::new(able.collect()))
         });
@@ -44,13 +55,13 @@ impl Homes {
     }
 
     /// A run of an experiment was given to an agent.
-    pub fn begin(&mut self, experiment: Option<&str>, agent: &str) {
+    pub fn begin(&mut self, needs: &Needs<'_>, experiment: Option<&str>, agent: &str) {
         if let Some(experiment) = experiment {
-            self.begun.entry(experiment.to_owned()).or_insert_with(|| agent.to_owned());
+            self.begun.entry((experiment.to_owned(), needs.block)).or_insert_with(|| agent.to_owned());
         }
     }
 
-    /// Where a run may be done: of an experiment that began on `home`, if it has begun.
+    /// Where a run may be done: of a block that began on `home`, if it has begun.
     pub fn at(
         &self,
         needs: &Needs<'_>,
@@ -61,22 +72,25 @@ impl Homes {
         if let Some(name) = needs.agent {
             return At::Only(name.to_owned());
         }
-        let Some(experiment) = experiment else { return At::Anywhere };
-        let home = home.or_else(|| self.begun.get(experiment).map(String::as_str));
-        if let Some(home) = home {
+        let anybody = needs.label.map_or(At::Anywhere, |label| At::Labelled(label.to_owned()));
+        let Some(experiment) = experiment else { return anybody };
+        let begun = || self.begun.get(&(experiment.to_owned(), needs.block)).map(String::as_str);
+        if let Some(home) = home.or_else(begun) {
             let agent = connected.iter().find(|(name, _)| name == home);
             let is_unable = agent.is_some_and(|(_, agent)| hindrance(needs, agent).is_some());
-            return if is_unable { At::Anywhere } else { At::Home(home.to_owned()) };
+            return if is_unable { anybody } else { At::Home(home.to_owned()) };
         }
         match self.whole.get(experiment) {
             Some(able) if !able.is_empty() => At::OneOf(Arc::clone(able)),
-            _ => At::Anywhere,
+            _ => anybody,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use brewbench_agent::wire::messages::TargetOffer;
+
     use super::super::queue::made_up::{agent, needs};
     use super::*;
 
@@ -97,13 +111,49 @@ mod tests {
         let mut homes = Homes::of(waiting.iter().map(|needs| (Some("e"), *needs)), &connected);
         let at = |homes: &Homes, target| homes.at(&needs(target), Some("e"), None, &connected);
         assert_eq!(at(&homes, "fast"), one_of("both"));
-        homes.begin(Some("e"), "both");
-        homes.begin(Some("e"), "fast-only");
+        homes.begin(&needs("fast"), Some("e"), "both");
+        homes.begin(&needs("fast"), Some("e"), "fast-only");
         assert_eq!(at(&homes, "slow"), At::Home("both".to_owned()));
         assert_eq!(homes.at(&needs("fast"), Some("e"), Some("away"), &connected), At::Home("away".to_owned()));
         assert_eq!(homes.at(&needs("fast"), None, None, &connected), At::Anywhere);
         let only = Needs { agent: Some("fast-only"), ..needs("fast") };
         assert_eq!(homes.at(&only, Some("e"), None, &connected), At::Only("fast-only".to_owned()));
+    }
+
+    #[test]
+    fn of_an_experiment_that_is_spread_each_repetition_stays_where_it_began() {
+        let connected = [agent("one", |_| ()), agent("two", |_| ())];
+        let of = |block| Needs { block, ..needs("fast") };
+        let mut homes = Homes::of([of(1), of(2)].iter().map(|needs| (Some("e"), *needs)), &connected);
+        let at = |homes: &Homes, block, home| homes.at(&of(block), Some("e"), home, &connected);
+        homes.begin(&of(1), Some("e"), "one");
+        assert_eq!(at(&homes, 1, None), At::Home("one".to_owned()));
+        assert_eq!(at(&homes, 2, None), At::Anywhere, "the only cell: whoever can do it");
+        homes.begin(&of(2), Some("e"), "two");
+        assert_eq!(at(&homes, 2, None), At::Home("two".to_owned()));
+        assert_eq!(at(&homes, 3, Some("one")), At::Home("one".to_owned()));
+    }
+
+    #[test]
+    fn who_has_the_label_now_may_begin_and_where_it_has_begun_it_stays() {
+        let of = |target| Needs { label: Some("arm"), ..needs(target) };
+        let offers_both = |agent: &mut Connected| {
+            let hello = Arc::make_mut(&mut agent.hello);
+            hello.targets.push(TargetOffer { name: "slow".to_owned(), ..hello.targets[0].clone() });
+        };
+        let arm = |agent: &mut Connected| {
+            offers_both(agent);
+            agent.labels = ["arm".to_owned()].into();
+        };
+        let connected = [agent("arm", arm), agent("other", offers_both)];
+        let waiting = [of("fast"), of("slow")];
+        let homes = Homes::of(waiting.iter().map(|needs| (Some("e"), *needs)), &connected);
+        assert_eq!(homes.at(&of("fast"), Some("e"), None, &connected), one_of("arm"));
+        assert_eq!(homes.at(&of("fast"), Some("e"), Some("other"), &connected), At::Home("other".to_owned()));
+        assert_eq!(homes.at(&of("fast"), None, None, &connected), At::Labelled("arm".to_owned()));
+        let small = [agent("other", |_| ())];
+        let elsewhere = homes.at(&of("slow"), Some("e"), Some("other"), &small);
+        assert_eq!(elsewhere, At::Labelled("arm".to_owned()), "its home does not offer it");
     }
 
     #[test]

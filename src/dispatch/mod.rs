@@ -1,8 +1,8 @@
 //! Who does which run, and what happens when they fall silent.
 //!
 //! Connected agents take the first queued run that they can do, one at a time; what somebody has put first goes before the
-//! rest, who is drained takes nothing, and an experiment stays on one machine ([`homes`]); [`queue`] says what waits for
-//! whom. A run is *leased*: each sign of life of
+//! rest, who is drained takes nothing, and an experiment stays on one machine, or each of its repetitions does ([`homes`]);
+//! [`queue`] says what waits for whom. A run is *leased*: each sign of life of
 //! its agent prolongs the lease, silence past it makes the run `lost` and queues its repetition anew, as often as its plan
 //! says. A run whose load comes from other agents is given to all of them at once or to nobody, so that two of them never
 //! wait for each other; [`together`] lets them begin at one moment. What a late result counts for is settled by the rule in [`crate::runs::ingest`]. Runs of an experiment that is

@@ -16,7 +16,7 @@ use crate::runs::load::stages_text;
 /// `brewbench run new …`, to be pasted into a shell.
 pub fn command(plan: &Plan) -> String {
     let Plan { name, targets, sizes, scenario, parameters, loads, knee, .. } = plan;
-    let Plan { warm_up_s, repetitions, until, retries, seed, agent, generators, .. } = plan;
+    let Plan { warm_up_s, repetitions, until, retries, seed, agent, agent_label, spread, generators, .. } = plan;
     let mut flags: Vec<(&str, String)> = Vec::new();
     flags.extend(targets.iter().map(|target| ("target", target.clone())));
     flags.extend(sizes.iter().map(|size| ("size", size.clone())));
@@ -34,9 +34,11 @@ pub fn command(plan: &Plan) -> String {
     }
     flags.extend(seed.map(|seed| ("seed", seed.to_string())));
     flags.extend(agent.clone().map(|agent| ("agent", agent)));
+    flags.extend(agent_label.clone().map(|label| ("agent-label", label)));
     flags.extend(generators.iter().map(|name| ("load-from", name.clone())));
     flags.extend(name.clone().map(|name| ("name", name)));
-    flags.iter().fold("brewbench run new".to_owned(), |mut line, (flag, value)| {
+    let start = if *spread { "brewbench run new --spread" } else { "brewbench run new" };
+    flags.iter().fold(start.to_owned(), |mut line, (flag, value)| {
         // What begins with a dash would be taken for another flag.
         let between = if value.starts_with('-') { '=' } else { ' ' };
         let _ = write!(line, " --{flag}{between}{}", quoted(value));
@@ -128,6 +130,9 @@ mod tests {
         assert!(command(&script).ends_with("--warm-up 2s --repeat 3 --agent=-x"), "{}", command(&script));
         let apart = Plan { generators: vec!["one".to_owned(), "two".to_owned()], ..plan() };
         assert!(command(&apart).ends_with(" --load-from one --load-from two"), "{}", command(&apart));
+        let spread = Plan { agent_label: Some("rack 2".to_owned()), spread: true, ..plan() };
+        assert!(command(&spread).starts_with("brewbench run new --spread --target"), "{}", command(&spread));
+        assert!(command(&spread).ends_with(" --agent-label 'rack 2'"), "{}", command(&spread));
     }
 
     #[test]

@@ -63,16 +63,23 @@ pub struct Draft {
     pub seed: String,
     /// An agent's name; empty for any that can.
     pub agent: String,
+    /// What the agent is to be labelled; empty where one is named, or any may.
+    pub agent_label: String,
+    /// Whether several machines may do it at once.
+    pub spread: bool,
     /// Names of agents that make the load; none for the target's own.
     pub load_from: Vec<String>,
 }
+
+/// What the box says that lets several machines do it.
+const SPREAD: &str = "on";
 
 /// What is wrong, by field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults(BTreeMap<&'static str, String>);
 
 /// The fields of the form, and what a refusal of the API calls them.
-const FIELDS: [(&str, &str); 14] = [
+const FIELDS: [(&str, &str); 16] = [
     ("target", "target"),
     ("targets", "target"),
     ("size", "size"),
@@ -86,6 +93,8 @@ const FIELDS: [(&str, &str); 14] = [
     ("knee", "knee"),
     ("loads", "load"),
     ("agent", "agent"),
+    ("agent_label", "agent"),
+    ("spread", "spread"),
     ("generators", "load-from"),
 ];
 
@@ -150,6 +159,8 @@ impl Default for Draft {
             retries: default_retries().to_string(),
             seed: String::new(),
             agent: String::new(),
+            agent_label: String::new(),
+            spread: false,
             load_from: Vec::new(),
         }
     }
@@ -182,7 +193,9 @@ impl Draft {
                 "at-most" => draft.at_most = value,
                 "retries" => draft.retries = value,
                 "seed" => draft.seed = value,
-                "agent" => draft.agent = value,
+                "agent" => draft.choose(value),
+                "agent-label" => draft.agent_label = value,
+                "spread" => draft.spread = value == SPREAD,
                 "load-from" => draft.load_from.push(value),
                 other => {
                     if let Some(name) = other.strip_prefix("set.") {
@@ -192,6 +205,22 @@ impl Draft {
             }
         }
         draft
+    }
+
+    /// The form has one choice for agents and labels: a label stands behind `label:`, and an agent whose name begins like
+    /// this behind `agent:`.
+    fn choose(&mut self, value: String) {
+        (self.agent, self.agent_label) = match (value.strip_prefix("label:"), value.strip_prefix("agent:")) {
+            (Some(label), _) => (String::new(), label.to_owned()),
+            (None, Some(name)) => (name.to_owned(), String::new()),
+            (None, None) => (value, String::new()),
+        };
+    }
+
+    /// What chooses an agent of this name.
+    pub fn choice_of(name: &str) -> String {
+        let is_odd = name.starts_with("label:") || name.starts_with("agent:");
+        if is_odd { format!("agent:{name}") } else { name.to_owned() }
     }
 
     /// What would make this plan, in another order.
@@ -209,6 +238,8 @@ impl Draft {
             at_most: plan.until.map_or_else(|| usual.at_most.clone(), |until| until.at_most.to_string()),
             retries: plan.retries.to_string(),
             agent: plan.agent.clone().unwrap_or_default(),
+            agent_label: plan.agent_label.clone().unwrap_or_default(),
+            spread: plan.spread,
             load_from: plan.generators.clone(),
             ..match &plan.knee {
                 Some(knee) => usual.with_knee(knee),
@@ -246,7 +277,11 @@ impl Draft {
         }
         query.append_pair("retries", &self.retries);
         query.extend_pairs(self.load_from.iter().map(|name| ("load-from", name)));
-        let named = [("seed", &self.seed), ("agent", &self.agent), ("name", &self.name)];
+        if self.spread {
+            query.append_pair("spread", SPREAD);
+        }
+        let agent = Self::choice_of(&self.agent);
+        let named = [("seed", &self.seed), ("agent", &agent), ("agent-label", &self.agent_label), ("name", &self.name)];
         query.extend_pairs(named.into_iter().filter(|(_, value)| !value.is_empty()));
         query.finish()
     }
@@ -288,6 +323,8 @@ impl Draft {
             retries,
             seed,
             agent: text(&self.agent),
+            agent_label: text(&self.agent_label),
+            spread: self.spread,
             generators: self.load_from.clone(),
         })
     }

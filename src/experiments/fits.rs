@@ -20,6 +20,8 @@ pub struct Needs<'a> {
     pub scenario_source: Source,
     /// Only this agent.
     pub agent: Option<&'a str>,
+    /// Only agents with this label; those that make the load need not have it.
+    pub label: Option<&'a str>,
     /// The agents that make the load; none where the target's own does.
     pub generators: &'a [String],
 }
@@ -35,11 +37,15 @@ pub enum Source {
 
 /// A sentence about the first thing that nobody connected can do; none if everything can be done.
 pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<String> {
-    let agents: Vec<_> = connected.iter().filter(|(name, _)| needs.agent.is_none_or(|wanted| wanted == name)).collect();
+    let is_meant = |(name, agent): &&(String, Connected)| {
+        needs.agent.is_none_or(|wanted| wanted == name) && needs.label.is_none_or(|label| agent.has_label(label))
+    };
+    let agents: Vec<_> = connected.iter().filter(is_meant).collect();
     if agents.is_empty() {
-        return Some(match needs.agent {
-            Some(name) => format!("agent: {name:?} is not connected"),
-            None => {
+        return Some(match (needs.agent, needs.label) {
+            (Some(name), _) => format!("agent: {name:?} is not connected"),
+            (None, Some(label)) => format!("agent_label: no agent labelled {label:?} is connected"),
+            (None, None) => {
                 "no agent is connected; start one with `brewbench agent`, or the server with --local-agent".to_owned()
             }
         });
@@ -54,19 +60,23 @@ pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<S
     if agents.is_empty() {
         return Some("generators: nobody is left to run the target; connect another agent".to_owned());
     }
+    let labelled = needs.label.map_or(String::new(), |label| format!(" labelled {label:?}"));
     let takes_user_scripts = |agent: &Connected| needs.scenario_source == Source::Bundled || agent.hello.any_scenario;
     // Where others make the load, they run the script.
     let willing = |agent: &Connected| !needs.generators.is_empty() || takes_user_scripts(agent);
     if !agents.iter().any(|(_, agent)| willing(agent)) {
         let name = needs.scenario;
         return Some(format!(
-            "scenario: {name:?} did not come with brewbench, and no connected agent runs such scripts; \
+            "scenario: {name:?} did not come with brewbench, and no connected agent{labelled} runs such scripts; \
              start one with --any-scenario"
         ));
     }
     for target in needs.targets {
         if !agents.iter().any(|(_, agent)| agent.offers(target)) {
-            return Some(format!("target: {target:?} is offered by no connected agent; {}", offered(&agents)));
+            return Some(format!(
+                "target: {target:?} is offered by no connected agent{labelled}; {}",
+                offered(&agents)
+            ));
         }
         if !needs.generators.is_empty()
             && let Some(why) = nobody_takes_load(target, &agents)
@@ -79,7 +89,7 @@ pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<S
             };
             if !agents.iter().any(|(_, agent)| able(agent)) {
                 return Some(format!(
-                    "size: no connected agent with {target:?} can give {}; {}",
+                    "size: no connected agent{labelled} with {target:?} can give {}; {}",
                     size.name,
                     lacking(&agents, size)
                 ));

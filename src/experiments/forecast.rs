@@ -16,7 +16,7 @@ pub struct Forecast {
     pub runs: String,
     /// E.g. `2 targets × 2 sizes × 3 repetitions`.
     pub cells: String,
-    /// E.g. `about 3 min`, `about 3 min to 20 min`.
+    /// E.g. `about 3 min`, `about 3 min to 20 min`, `about 3 min of machine time`.
     pub takes: String,
     /// Where in the queue it would stand.
     pub place: String,
@@ -34,6 +34,8 @@ impl Forecast {
         let takes = takes(fewest).zip(takes(most)).map(|(least, longest)| {
             if fewest == most { about(least) } else { format!("{} to {}", about(least), in_words(longest)) }
         });
+        // Nobody knows how many machines will share it.
+        let takes = takes.map(|takes| if plan.spread { format!("{takes} of machine time") } else { takes });
         let runs = format::plural(most, "run");
         Self {
             runs: if fewest == most { runs } else { format!("{fewest} to {runs}") },
@@ -106,6 +108,8 @@ mod tests {
         let forecast = Forecast::new(&plan(), (6, 40), &[], 0, 0);
         assert_eq!(forecast.runs, "6 to 40 runs");
         assert_eq!(plain(&forecast.takes), "about 1 min 21 s to 9 min");
+        let spread = Forecast::new(&Plan { spread: true, ..plan() }, (6, 6), &[], 0, 0);
+        assert_eq!(plain(&spread.takes), "about 1 min 21 s of machine time");
     }
 
     #[test]

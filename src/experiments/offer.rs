@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     catalog::{MachineSize, ScenarioInfo, Target, find_size},
-    fleet::{Agent, Connected},
+    fleet::{self, Agent, Connected},
     web::mark::{Mark, Marks},
 };
 
@@ -60,6 +60,8 @@ pub struct Offer {
     pub scenarios: Vec<Choice>,
     /// By name.
     pub agents: Vec<Choice>,
+    /// Labels of agents, by the alphabet.
+    pub labels: Vec<Choice>,
     /// Agents that may make the load of another one's target, by name.
     pub generators: Vec<Choice>,
 }
@@ -72,6 +74,7 @@ pub fn offer(draft: &Draft, known: &Known, connected: &[(String, Connected)]) ->
         sizes: sizes(&asker, known),
         scenarios: known.scenarios.iter().map(|scenario| asker.scenario(scenario)).collect(),
         agents: agents(&asker, known),
+        labels: labels(&asker, known),
         generators: generators(&asker, known),
     }
 }
@@ -97,9 +100,25 @@ impl Asker<'_> {
         Some(self.draft.agent.as_str()).filter(|name| !name.is_empty())
     }
 
-    fn ask(&self, targets: &[String], sizes: &[MachineSize], agent: Option<&str>) -> Option<String> {
+    fn label(&self) -> Option<&str> {
+        Some(self.draft.agent_label.as_str()).filter(|label| !label.is_empty())
+    }
+
+    /// What keeps it from being done by whom the draft names.
+    fn ask(&self, targets: &[String], sizes: &[MachineSize]) -> Option<String> {
+        self.ask_of(targets, sizes, (self.agent(), self.label()))
+    }
+
+    /// What keeps it from being done by an agent, or those with a label.
+    fn ask_of(
+        &self,
+        targets: &[String],
+        sizes: &[MachineSize],
+        (agent, label): (Option<&str>, Option<&str>),
+    ) -> Option<String> {
         let Draft { scenario, load_from, .. } = self.draft;
-        let needs = Needs { targets, sizes, scenario, scenario_source: self.source, agent, generators: load_from };
+        let scenario_source = self.source;
+        let needs = Needs { targets, sizes, scenario, scenario_source, agent, label, generators: load_from };
         obstacle(needs, self.connected)
     }
 
@@ -111,6 +130,7 @@ impl Asker<'_> {
             scenario: &self.draft.scenario,
             scenario_source: Source::Bundled,
             agent: self.agent(),
+            label: self.label(),
             generators: &[],
         };
         let told = obstacle(needs, self.connected)?;
@@ -124,6 +144,7 @@ impl Asker<'_> {
             scenario: &scenario.name,
             scenario_source: origin(scenario),
             agent: self.agent(),
+            label: self.label(),
             generators: &[],
         };
         let told = obstacle(needs, self.connected);
@@ -182,13 +203,13 @@ fn sizes(asker: &Asker<'_>, known: &Known) -> Vec<Choice> {
     let judge = |size: &MachineSize| {
         let size = std::slice::from_ref(size);
         if !chosen.is_empty() {
-            return asker.ask(&chosen, size, asker.agent());
+            return asker.ask(&chosen, size);
         }
         let mut told = None;
         for target in known.targets.iter().filter(|target| asker.target(&target.name).is_none()) {
-            told = Some(asker.ask(std::slice::from_ref(&target.name), size, asker.agent())?);
+            told = Some(asker.ask(std::slice::from_ref(&target.name), size)?);
         }
-        told.or_else(|| asker.ask(&[], &[], asker.agent()))
+        told.or_else(|| asker.ask(&[], &[]))
     };
     let choice = |size: &MachineSize| Choice {
         name: size.name.clone(),
@@ -203,19 +224,40 @@ fn sizes(asker: &Asker<'_>, known: &Known) -> Vec<Choice> {
     known.sizes.iter().map(choice).collect()
 }
 
+fn meant_sizes(asker: &Asker<'_>, known: &Known) -> Vec<MachineSize> {
+    asker.draft.sizes.iter().filter_map(|meant| find_size(&known.sizes, meant)).cloned().collect()
+}
+
 fn agents(asker: &Asker<'_>, known: &Known) -> Vec<Choice> {
-    let meant: Vec<MachineSize> =
-        asker.draft.sizes.iter().filter_map(|meant| find_size(&known.sizes, meant)).cloned().collect();
+    let meant = meant_sizes(asker, known);
     let choice = |agent: &Agent| Choice {
         name: agent.name.clone(),
         detail: String::new(),
         mark: None,
         is_chosen: asker.draft.agent == agent.name,
         obstacle: asker
-            .ask(&asker.draft.targets, &meant, Some(&agent.name))
+            .ask_of(&asker.draft.targets, &meant, (Some(&agent.name), None))
             .map(|told| if told.starts_with("agent: ") { "not connected".to_owned() } else { short(&told) }),
     };
     known.agents.iter().filter(|agent| agent.revoked_at_ms.is_none()).map(choice).collect()
+}
+
+fn labels(asker: &Asker<'_>, known: &Known) -> Vec<Choice> {
+    let meant = meant_sizes(asker, known);
+    let obstacle = |label: &str| {
+        let told = asker.ask_of(&asker.draft.targets, &meant, (None, Some(label)))?;
+        Some(if told.starts_with("agent_label: ") { "none is connected".to_owned() } else { short(&told) })
+    };
+    let mut all: Vec<Choice> = Vec::new();
+    for (name, agents) in fleet::labels(&known.agents) {
+        let (is_chosen, obstacle) = (asker.draft.agent_label == name, obstacle(&name));
+        all.push(Choice { detail: agents.join(", "), mark: None, is_chosen, obstacle, name });
+    }
+    if let Some(gone) = asker.label().filter(|label| !all.iter().any(|choice| choice.name == *label)) {
+        let obstacle = Some("no agent is labelled so".to_owned());
+        all.push(Choice { name: gone.to_owned(), detail: String::new(), mark: None, is_chosen: true, obstacle });
+    }
+    all
 }
 
 fn generators(asker: &Asker<'_>, known: &Known) -> Vec<Choice> {

@@ -54,6 +54,14 @@ pub struct Plan {
     /// Only this agent; any that can, if absent.
     #[serde(default)]
     pub agent: Option<String>,
+    /// Only agents with this label, in place of `agent`; any that can, if absent. Where it has begun it stays, whatever
+    /// labels are changed meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_label: Option<String>,
+    /// Whether several machines may do it at once, each whole repetitions: all cells of one stay on one machine, so each
+    /// machine measures every cell as often. All of it stays on one machine, if absent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spread: bool,
     /// The agents that the load comes from, each an equal part of it; the target's own, if absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<String>,

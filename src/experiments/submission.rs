@@ -1,5 +1,7 @@
 //! From a plan to an experiment in the queue: the same for the API and for the form.
 
+use std::collections::BTreeSet;
+
 use brewbench_agent::{
     scenarios,
     wire::{
@@ -23,7 +25,7 @@ use crate::{
     auth::api::checked_name,
     catalog::{self, MachineSize, find_size},
     error::{Error, Result},
-    fleet::Presence,
+    fleet::{self, Presence},
     runs::{self, RunSize, queries::NewRun},
     state::AppState,
 };
@@ -63,6 +65,7 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
     let scenario = catalog::queries::scenario(&state.db.read, &plan.scenario).await?;
     let scenario = scenario.ok_or_else(|| Error::Invalid(format!("scenario: there is no {:?}", plan.scenario)))?;
     known_parameters(&plan, &scenario)?;
+    known_label(state, &plan).await?;
     let scenario_source = if scenarios::is_bundled(&scenario) { Source::Bundled } else { Source::User };
     let needs = Needs {
         targets: &plan.targets,
@@ -70,12 +73,29 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
         scenario: &plan.scenario,
         scenario_source,
         agent: plan.agent.as_deref(),
+        label: plan.agent_label.as_deref(),
         generators: &plan.generators,
     };
     match obstacle(needs, &presence.list()) {
         Some(obstacle) => Err(Error::Conflict(obstacle)),
         None => Ok(Checked { plan, sizes, scenario_sha256: scenario.sha256() }),
     }
+}
+
+/// A label that nobody has is more likely a slip than a wish.
+async fn known_label(state: &AppState, plan: &Plan) -> Result<()> {
+    let Some(label) = &plan.agent_label else { return Ok(()) };
+    let agents = fleet::queries::agents(&state.db.read).await?;
+    let known: BTreeSet<String> = fleet::labels(&agents).into_keys().collect();
+    if known.contains(label) {
+        return Ok(());
+    }
+    let known = if known.is_empty() {
+        "none has any".to_owned()
+    } else {
+        format!("there are {}", known.into_iter().collect::<Vec<_>>().join(", "))
+    };
+    Err(Error::Invalid(format!("agent_label: no agent is labelled {label:?}; {known}")))
 }
 
 fn known_parameters(plan: &Plan, scenario: &Scenario) -> Result<()> {
@@ -153,7 +173,7 @@ fn checked(mut plan: Plan) -> Result<Plan> {
     if plan.knee.is_none() && plan.loads.is_empty() {
         plan.loads.push(Load::Script);
     }
-    if let Some(sentence) = load_fault(&plan).or_else(|| generators_fault(&plan)) {
+    if let Some(sentence) = load_fault(&plan).or_else(|| place_fault(&plan)).or_else(|| generators_fault(&plan)) {
         return Err(Error::Invalid(sentence));
     }
     let (_, runs) = runs_of(&plan);
@@ -186,6 +206,30 @@ fn load_fault(plan: &Plan) -> Option<String> {
         };
     }
     until.as_ref()?.fault(plan).map(|fault| format!("until: {fault}"))
+}
+
+/// What is wrong with where it is to be done.
+fn place_fault(plan: &Plan) -> Option<String> {
+    let Plan { agent, agent_label, spread, generators, knee, until, .. } = plan;
+    if let (Some(agent), Some(_)) = (agent, agent_label) {
+        return Some(format!("agent_label: {agent} is named already; leave agent or agent_label out"));
+    }
+    if !spread {
+        return None;
+    }
+    if let Some(agent) = agent {
+        return Some(format!("spread: only {agent} may do it; leave agent or spread out"));
+    }
+    let sentence = if !generators.is_empty() {
+        "spread: agents make load for one machine at a time; leave generators or spread out"
+    } else if knee.is_some() {
+        "spread: a search for the knee chooses each rate by those before it, on one machine; leave knee or spread out"
+    } else if until.is_some() {
+        "spread: the differences of machines keep intervals wide, however often it is repeated; leave until or spread out"
+    } else {
+        return None;
+    };
+    Some(sentence.to_owned())
 }
 
 /// What is wrong with where the load comes from.
@@ -263,6 +307,8 @@ pub async fn queue(
             // A search counts by itself what came to nothing, and for it a run that fails may say a lot.
             retries: if plan.knee.is_some() { 0 } else { plan.retries },
             wanted_agent: plan.agent.as_deref(),
+            agent_label: plan.agent_label.as_deref(),
+            block: if plan.spread { *repetition } else { 0 },
             generators: &plan.generators,
             created_by,
             now,

@@ -21,6 +21,10 @@ pub fn asked(plan: &Plan) -> String {
     parts.push(format!("{} warm-up", seconds(plan.warm_up_s)));
     parts.push(cells(plan));
     parts.extend(plan.until.as_ref().map(Until::words));
+    parts.extend(plan.agent_label.as_ref().map(|label| format!("on agents labelled {label}")));
+    if plan.spread {
+        parts.push("on several machines at once".to_owned());
+    }
     if !plan.generators.is_empty() {
         parts.push(format!("load from {}", plan.generators.join(", ")));
     }
@@ -122,6 +126,8 @@ pub(crate) mod tests {
             retries: 1,
             seed: None,
             agent: None,
+            agent_label: None,
+            spread: false,
             generators: Vec::new(),
         }
     }

@@ -64,18 +64,20 @@ pub async fn set_labels(
     Path(name): Path<String>,
     Input(new): Input<NewLabels>,
 ) -> Result<Json<Agent>> {
-    label(&state, &name, new.labels, &caller).await?;
+    label(&state, &presence, &name, new.labels, &caller).await?;
     Ok(Json(found(&state, &presence, &name).await?))
 }
 
-/// Labels an agent; in place of those that it had.
-pub async fn label(state: &AppState, name: &str, labels: Vec<String>, by: &Caller) -> Result<()> {
+/// Labels an agent; in place of those that it had. What waits for agents with a label knows it at once.
+pub async fn label(state: &AppState, presence: &Presence, name: &str, labels: Vec<String>, by: &Caller) -> Result<()> {
     let labels = checked_labels(labels)?;
     let act = by.does(Deed::AgentLabelsChanged, name).with(json!({"labels": labels.join(", ")}));
     if !queries::set_labels(&state.db.write, name, &labels, &act).await? {
         return Err(missing(name));
     }
+    presence.set_labels(name, &labels);
     state.events.agents_changed();
+    state.work.notify_one();
     Ok(())
 }
 

@@ -7,7 +7,7 @@ pub mod inspection;
 pub mod presence;
 pub mod queries;
 
-use std::net::IpAddr;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -67,6 +67,17 @@ impl Agent {
             _ => "away",
         }
     }
+}
+
+/// What people call agents whose keys go on: each label with the names of those that have it.
+pub fn labels(agents: &[Agent]) -> BTreeMap<String, Vec<String>> {
+    let mut labels: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for agent in agents.iter().filter(|agent| agent.revoked_at_ms.is_none()) {
+        for label in &agent.labels {
+            labels.entry(label.clone()).or_default().push(agent.name.clone());
+        }
+    }
+    labels
 }
 
 /// What an agent may take.

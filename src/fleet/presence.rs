@@ -25,6 +25,8 @@ pub struct Connected {
     pub hello: Arc<Hello>,
     /// What it may take.
     pub standing: Standing,
+    /// What people call it; shared as well.
+    pub labels: Arc<[String]>,
     /// What it was given and has not reported done.
     pub busy: Option<RunId>,
     /// The script that it looks at; a run waits for that.
@@ -45,6 +47,11 @@ impl Connected {
     /// Whether it may be given something: it takes runs and has nothing to do.
     pub fn is_free(&self) -> bool {
         self.standing == Standing::Enabled && self.busy.is_none() && self.inspecting.is_none()
+    }
+
+    /// Whether people call it this.
+    pub fn has_label(&self, label: &str) -> bool {
+        self.labels.iter().any(|own| own == label)
     }
 
     /// Why it can't give a machine size, if it can't.
@@ -213,6 +220,13 @@ impl Presence {
     pub fn set_standing(&self, name: &str, standing: Standing) {
         if let Some(connected) = self.all().get_mut(name) {
             connected.standing = standing;
+        }
+    }
+
+    /// Notes what people call an agent from now on.
+    pub fn set_labels(&self, name: &str, labels: &[String]) {
+        if let Some(connected) = self.all().get_mut(name) {
+            connected.labels = labels.into();
         }
     }
 

@@ -148,6 +148,16 @@ pub async fn standing(pool: &SqlitePool, name: &str) -> sqlx::Result<Option<Stan
     row.map(|row| read_standing(&row.standing)).transpose()
 }
 
+/// What people call an agent; nothing where it is unknown.
+pub async fn labels(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<String>> {
+    let row = sqlx::query!("select labels from agent where name = ?", name).fetch_optional(pool).await?;
+    row.map_or_else(|| Ok(Vec::new()), |row| read_labels(&row.labels))
+}
+
+fn read_labels(text: &str) -> sqlx::Result<Vec<String>> {
+    serde_json::from_str(text).map_err(|fault| sqlx::Error::Decode(fault.into()))
+}
+
 fn read_standing(text: &str) -> sqlx::Result<Standing> {
     text.parse().map_err(|fault: String| sqlx::Error::Decode(fault.into()))
 }
@@ -272,7 +282,7 @@ pub async fn agents(pool: &SqlitePool) -> sqlx::Result<Vec<Agent>> {
                 standing: read_standing(&row.standing)?,
                 standing_at_ms: row.standing_at,
                 standing_by: row.standing_by,
-                labels: serde_json::from_str(&row.labels).map_err(|fault| sqlx::Error::Decode(fault.into()))?,
+                labels: read_labels(&row.labels)?,
                 enrols_until_ms: row.one_time_until,
                 key_at_ms: row.key_at,
                 key_change_asked_at_ms: row.key_change_asked_at,

@@ -1,18 +1,23 @@
 //! What was not alike around the two sides of a cell. A difference in figures may come of it, so the gate does not decide
 //! over it unless somebody accepts it. Pure.
+//!
+//! Sides from several agents are judged by the rule of the compare page: where both have as many runs from each agent of
+//! the same experiments, the agents are no difference between them, and the machine of each is held against itself.
 
 use std::collections::BTreeSet;
 
 use super::cells::Cell;
 use crate::{
-    compare::likeness::{Circumstance, Environments, machines},
+    compare::likeness::{Circumstance, Environments, is_balanced, unlike_machines},
     runs::Run,
 };
 
 /// What was not alike, with a sentence each.
 pub fn unlike(cell: &Cell, environments: &Environments) -> Vec<(Circumstance, String)> {
-    let plain = Circumstance::ALL.into_iter().filter_map(|one| Some((one, differ(cell, one)?)));
-    plain.chain(facts(cell, environments).map(|told| (Circumstance::Environments, told))).collect()
+    let sides = [&cell.baseline, &cell.candidate].map(|runs| runs.iter().filter(|run| run.counts()).collect());
+    let differs = |one: &Circumstance| *one != Circumstance::Agents || !is_balanced(&sides);
+    let plain = Circumstance::ALL.into_iter().filter(differs).filter_map(|one| Some((one, differ(cell, one)?)));
+    plain.chain(facts(&sides, environments).map(|told| (Circumstance::Environments, told))).collect()
 }
 
 fn differ(cell: &Cell, circumstance: Circumstance) -> Option<String> {
@@ -26,11 +31,10 @@ fn differ(cell: &Cell, circumstance: Circumstance) -> Option<String> {
 }
 
 /// Facts that matter, of every run on both sides.
-fn facts(cell: &Cell, environments: &Environments) -> Option<String> {
+fn facts(sides: &[Vec<&Run>], environments: &Environments) -> Option<String> {
     const MOST: usize = 3;
-    let sides = [&cell.baseline, &cell.candidate].map(|runs| runs.iter().filter(|run| run.counts()).collect());
     let word = |side: Option<&String>| side.map_or("not known", String::as_str).to_owned();
-    let differ = machines(&sides, environments)?;
+    let differ = unlike_machines(sides, environments)?;
     let told: Vec<String> = differ
         .facts
         .iter()
@@ -95,6 +99,34 @@ mod tests {
         let kinds: Vec<_> = told.iter().map(|(kind, _)| *kind).collect();
         assert_eq!(kinds, Circumstance::ALL[..7]);
         assert_eq!(told[2].1, "k6 differ: baseline 1.8.1, candidate not known");
+    }
+
+    #[test]
+    fn sides_with_as_many_runs_from_each_agent_of_one_experiment_are_alike() {
+        let on_two = |run: Run| {
+            let agent = if run.repetition == 2 { "laptop" } else { "bench-01" };
+            Run { agent: Some(agent.to_owned()), experiment: Some("night".to_owned()), ..run }
+        };
+        let both = |mut cell: Cell| {
+            cell.baseline = cell.baseline.into_iter().map(on_two).collect();
+            cell
+        };
+        let kinds = |cell: &Cell| {
+            let known = |run: &Run| {
+                let kernel = run.agent.as_deref().unwrap_or_default();
+                (run.id.clone(), RunEnvironment { run: run.id.clone(), ..environment(&[("kernel.release", kernel)]) })
+            };
+            let environments = cell.baseline.iter().chain(&cell.candidate).map(known).collect();
+            unlike(cell, &environments).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>()
+        };
+        assert_eq!(kinds(&both(cell(on_two))), []);
+        let differ = [Circumstance::Agents, Circumstance::Environments];
+        assert_eq!(kinds(&cell(on_two)), differ, "the baseline has one machine only");
+        let mut fewer = both(cell(on_two));
+        fewer.candidate.remove(1);
+        assert_eq!(kinds(&fewer), differ, "nothing of the candidate from the second");
+        let later = |run: Run| Run { experiment: Some("later".to_owned()), ..on_two(run) };
+        assert_eq!(kinds(&both(cell(later))), differ, "measured at another time");
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod migrations;
 mod new_run;
 mod parts;
 mod people;
+mod place;
 mod plans;
 mod processes;
 mod provoked;

@@ -51,6 +51,12 @@ pub struct New {
     /// Only this agent [default: any that can]
     #[arg(long)]
     agent: Option<String>,
+    /// Only agents with this label [default: any that can]
+    #[arg(long, value_name = "LABEL", conflicts_with = "agent")]
+    agent_label: Option<String>,
+    /// On several machines at once, each whole repetitions [default: all of it on one]
+    #[arg(long, conflicts_with_all = ["agent", "generators", "until", "knee"])]
+    spread: bool,
     /// Make the load on this agent, and not on the target's own; repeat for several, each makes an equal part
     #[arg(long = "load-from", value_name = "AGENT")]
     generators: Vec<String>,
@@ -87,6 +93,8 @@ impl New {
             retries: self.retries,
             seed: self.seed,
             agent,
+            agent_label: self.agent_label,
+            spread: self.spread,
             generators: self.generators,
         };
         let connection = common.connect()?;

@@ -44,6 +44,9 @@ pub struct Waiting {
     pub experiment_name: Option<String>,
     /// The only agent that may do it; null where any may.
     pub wanted_agent: Option<String>,
+    /// Only agents with this label may begin its experiment; null where any may.
+    #[serde(default)]
+    pub agent_label: Option<String>,
     /// Who can do it and takes runs, by name.
     pub agents: Vec<String>,
     /// What it waits for, in a word.
@@ -115,6 +118,7 @@ fn told(
             run,
             experiment_name: row.experiment_name,
             wanted_agent: row.wanted_agent,
+            agent_label: row.agent_label,
             agents: why.agents,
             reason: why.reason,
             why: why.sentence,
@@ -136,6 +140,8 @@ fn needs<'a>(row: &'a WaitingRun, run: &'a Run) -> Result<Needs<'a>> {
         memory_bytes: size.map_or(0, |size| size.memory_bytes),
         source: if is_bundled { Source::Bundled } else { Source::User },
         agent: row.wanted_agent.as_deref(),
+        label: row.agent_label.as_deref(),
+        block: row.block,
         generators: &run.generators,
     })
 }
@@ -196,6 +202,7 @@ pub(crate) mod made_up {
             connection: Uuid::nil(),
             hello: Arc::new(hello),
             standing: Standing::Enabled,
+            labels: Arc::default(),
             busy: None,
             inspecting: None,
             declined: HashSet::new(),
@@ -223,6 +230,8 @@ pub(crate) mod made_up {
             memory_bytes: 4 << 30,
             source: Source::Bundled,
             agent: None,
+            label: None,
+            block: 0,
             generators: &[],
         }
     }

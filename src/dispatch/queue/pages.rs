@@ -98,10 +98,11 @@ impl Row {
 
     /// Who is to do it.
     fn who(&self) -> String {
-        match &self.waiting.wanted_agent {
-            Some(name) => name.clone(),
-            None if self.waiting.agents.is_empty() => "any agent".to_owned(),
-            None => self.waiting.agents.join(", "),
+        match (&self.waiting.wanted_agent, &self.waiting.agent_label) {
+            (Some(name), _) => name.clone(),
+            (None, _) if !self.waiting.agents.is_empty() => self.waiting.agents.join(", "),
+            (None, Some(label)) => format!("any labelled {label}"),
+            (None, None) => "any agent".to_owned(),
         }
     }
 

@@ -28,6 +28,10 @@ pub struct Needs<'a> {
     pub source: Source,
     /// Only this agent, if it was said so.
     pub agent: Option<&'a str>,
+    /// Only agents with this label, if it was said so.
+    pub label: Option<&'a str>,
+    /// The runs of its experiment that stay on one machine have the same: 0 for all of them, else the repetition.
+    pub block: i64,
     /// The agents that make the load; empty where the target's own does.
     pub generators: &'a [String],
 }
@@ -37,18 +41,22 @@ pub struct Needs<'a> {
 pub enum At {
     /// By anybody who can.
     Anywhere,
+    /// By anybody who can and has this label now.
+    Labelled(String),
     /// By the agent that it was submitted for.
     Only(String),
-    /// By the agent that its experiment has begun on.
+    /// By the agent that its block has begun on: its experiment, or where that is spread over several, its repetition.
+    /// Labels don't matter any more.
     Home(String),
-    /// By one of those that can do its whole experiment.
+    /// By one of those that can do its whole experiment, and have its label if it asks for one.
     OneOf(Arc<BTreeSet<String>>),
 }
 
 impl At {
-    fn admits(&self, name: &str) -> bool {
+    fn admits(&self, name: &str, agent: &Connected) -> bool {
         match self {
             Self::Anywhere => true,
+            Self::Labelled(label) => agent.has_label(label),
             Self::Only(only) | Self::Home(only) => only == name,
             Self::OneOf(names) => names.contains(name),
         }
@@ -75,7 +83,7 @@ pub enum Lack {
 /// Why an agent can't do a run; nothing if it can.
 pub fn lack(needs: &Needs<'_>, at: &At, name: &str, agent: &Connected) -> Option<Lack> {
     // Who makes the load does not run the target, or both would share its cores.
-    if !at.admits(name) || needs.generators.iter().any(|generator| generator == name) {
+    if !at.admits(name, agent) || needs.generators.iter().any(|generator| generator == name) {
         return Some(Lack::NotWanted);
     }
     let declined = || agent.declined.contains(&needs.run).then_some(Lack::Declined);
@@ -186,9 +194,9 @@ pub fn paused(by: Option<&str>) -> Why {
 
 /// Why a run waits, of which nobody has said that it shall.
 pub fn why(needs: &Needs<'_>, at: &At, connected: &[(String, Connected)], known: &[Agent]) -> Why {
-    let candidates: Vec<_> = connected.iter().filter(|(name, _)| at.admits(name)).collect();
+    let candidates: Vec<_> = connected.iter().filter(|(name, agent)| at.admits(name, agent)).collect();
     if candidates.is_empty() {
-        return absent(at, known);
+        return absent(needs, at, known);
     }
     let lacks: Vec<_> = candidates.iter().map(|(name, agent)| (name, agent, lack(needs, at, name, agent))).collect();
     let able: Vec<_> = lacks.iter().filter(|(.., lack)| lack.is_none()).collect();
@@ -218,15 +226,21 @@ pub fn why(needs: &Needs<'_>, at: &At, connected: &[(String, Connected)], known:
 }
 
 /// Nobody is there who may do it.
-fn absent(at: &At, known: &[Agent]) -> Why {
+fn absent(needs: &Needs<'_>, at: &At, known: &[Agent]) -> Why {
     let name = match at {
         At::Only(name) => name,
         At::Home(name) => {
+            let what = if needs.block > 0 { "repetition" } else { "experiment" };
             let sentence = format!(
-                "its experiment is measured on {name}, which is not connected; if that is disabled or forgotten, another \
-                 agent goes on"
+                "its {what} is measured on {name}, which is not connected; if that is disabled or forgotten, another agent \
+                 goes on"
             );
             return Why::nobody(Reason::Away, sentence);
+        }
+        At::Labelled(label) => {
+            let has_it = known.iter().any(|agent| agent.labels.contains(label));
+            let how = if has_it { "none of these is connected" } else { "there is none any more" };
+            return Why::nobody(Reason::Away, format!("it is for agents labelled {label}, and {how}"));
         }
         At::Anywhere | At::OneOf(_) => return Why::nobody(Reason::Away, "no agent is connected"),
     };
@@ -274,7 +288,11 @@ fn unable(needs: &Needs<'_>, lacks: &[(&str, &Lack)]) -> Why {
         let sentence = format!("nobody with {} can give {}: {}", needs.target, needs.size, small.join(", "));
         return Why::nobody(Reason::DoesNotFit, sentence);
     }
-    let who = needs.agent.map_or("no connected agent offers".to_owned(), |name| format!("{name} does not offer"));
+    let who = match (needs.agent, needs.label) {
+        (Some(name), _) => format!("{name} does not offer"),
+        (None, Some(label)) => format!("no connected agent labelled {label} offers"),
+        (None, None) => "no connected agent offers".to_owned(),
+    };
     Why::nobody(Reason::NotOffered, format!("{who} {}", needs.target))
 }
 
@@ -336,8 +354,29 @@ mod tests {
         let (reason, sentence) = told(&only, std::slice::from_ref(&busy));
         assert_eq!(reason, Reason::Away);
         assert!(sentence.contains("there is no such agent any more"), "{sentence}");
-        let why = super::why(&needs("fast"), &At::Home("rack".to_owned()), &[busy], &[]);
+        let home = At::Home("rack".to_owned());
+        let why = super::why(&needs("fast"), &home, std::slice::from_ref(&busy), &[]);
         assert!(why.sentence.starts_with("its experiment is measured on rack, which is not connected"), "{why:?}");
+        let why = super::why(&Needs { block: 2, ..needs("fast") }, &home, &[busy], &[]);
+        assert!(why.sentence.starts_with("its repetition is measured on rack, which is not connected"), "{why:?}");
+    }
+
+    #[test]
+    fn only_those_with_a_label_are_looked_at_where_one_is_asked_for() {
+        let (at, needs) = (At::Labelled("arm".to_owned()), Needs { label: Some("arm"), ..needs("fast") });
+        let plain = agent("plain", |_| ());
+        let told = why(&needs, &at, std::slice::from_ref(&plain), &[]);
+        let expected = "it is for agents labelled arm, and there is none any more";
+        assert_eq!((told.reason, told.sentence.as_str()), (Reason::Away, expected));
+        let arm = |agent: &mut Connected| agent.labels = ["arm".to_owned()].into();
+        let poor = agent("poor", |agent| {
+            arm(agent);
+            Arc::make_mut(&mut agent.hello).targets.clear();
+        });
+        let told = why(&needs, &at, &[plain.clone(), poor], &[]);
+        assert_eq!(told.sentence, "no connected agent labelled arm offers fast");
+        let told = why(&needs, &at, &[plain, agent("rack", arm)], &[]);
+        assert_eq!((told.reason, told.agents), (Reason::Soon, vec!["rack".to_owned()]));
     }
 
     #[test]

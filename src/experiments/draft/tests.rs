@@ -33,6 +33,21 @@ fn what_is_typed_becomes_a_plan_and_a_plan_the_same_form() {
 }
 
 #[test]
+fn one_choice_names_an_agent_or_a_label() {
+    let none = BTreeMap::new();
+    let of = |query: &str| draft(query).plan(&none).expect("a plan");
+    let labelled = of("agent=label:rack+2&spread=on");
+    assert_eq!((&labelled.agent, labelled.agent_label.as_deref(), labelled.spread), (&None, Some("rack 2"), true));
+    assert_eq!(of("agent-label=rack+2&spread=on"), labelled);
+    assert_eq!(draft(&Draft::of(&labelled).query()).plan(&none).expect("a plan"), labelled);
+    assert_eq!(of("agent=label:arm&agent=rack").agent_label, None, "what was chosen last counts");
+    for name in ["rack", "label:arm", "agent:label:arm"] {
+        let plan = Plan { agent: Some(name.to_owned()), ..of("") };
+        assert_eq!(draft(&Draft::of(&plan).query()).plan(&none).expect("a plan"), plan);
+    }
+}
+
+#[test]
 fn parameters_that_say_the_default_or_belong_to_another_scenario_are_left_out() {
     let defaults = BTreeMap::from([("N".to_owned(), "1".to_owned())]);
     let plan = draft("set.N=1&set.OTHER=2").plan(&defaults).expect("a plan");

@@ -35,9 +35,13 @@ pub struct QueuedRun {
     pub warm_up_ms: i64,
     /// Only this agent may do it.
     pub wanted_agent: Option<String>,
+    /// Only agents with this label may do it.
+    pub agent_label: Option<String>,
+    /// The runs of its experiment that stay on one machine have the same: 0 for all, else its repetition.
+    pub block: i64,
     /// Who makes the load, as JSON.
     pub generators: String,
-    /// Who did the first of its experiment that was not lost; none where that one may do nothing any more.
+    /// Who did the first of its block that was not lost; none where that one may do nothing any more.
     pub home: Option<String>,
 }
 
@@ -47,9 +51,11 @@ pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
         QueuedRun,
         r#"select id, experiment_id, target, size_name as "size_name!", vcpus as "vcpus!",
                   memory_bytes as "memory_bytes!", scenario as "scenario!", scenario_sha256 as "scenario_sha256!",
-                  parameters, load as "load!", warm_up_ms as "warm_up_ms!", wanted_agent, generators,
+                  parameters, load as "load!", warm_up_ms as "warm_up_ms!", wanted_agent, agent_label, block,
+                  generators,
                   (select agent.name from run earlier cross join agent on agent.name = earlier.agent
-                   where earlier.experiment_id = run.experiment_id and earlier.phase <> 'lost'
+                   where earlier.experiment_id = run.experiment_id and earlier.block = run.block
+                       and earlier.agent is not null and earlier.phase <> 'lost'
                        and agent.standing <> 'disabled' and agent.revoked_at is null
                    order by earlier.seq limit 1) as "home?: String"
            from run
@@ -74,7 +80,11 @@ pub struct WaitingRun {
     pub paused_by: Option<String>,
     /// Only this agent may do it.
     pub wanted_agent: Option<String>,
-    /// Who did the first of its experiment that was not lost; none where that one may do nothing any more.
+    /// Only agents with this label may do it.
+    pub agent_label: Option<String>,
+    /// The runs of its experiment that stay on one machine have the same: 0 for all, else its repetition.
+    pub block: i64,
+    /// Who did the first of its block that was not lost; none where that one may do nothing any more.
     pub home: Option<String>,
     /// Higher ones go first.
     pub priority: i64,
@@ -85,9 +95,10 @@ pub async fn waiting(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<WaitingR
     sqlx::query_as!(
         WaitingRun,
         r#"select run.id, experiment.name as "experiment_name?", experiment.paused_at is not null as "is_paused!: bool",
-                  experiment.paused_by as "paused_by?", run.wanted_agent, run.priority,
+                  experiment.paused_by as "paused_by?", run.wanted_agent, run.agent_label, run.block, run.priority,
                   (select agent.name from run earlier cross join agent on agent.name = earlier.agent
-                   where earlier.experiment_id = run.experiment_id and earlier.phase <> 'lost'
+                   where earlier.experiment_id = run.experiment_id and earlier.block = run.block
+                       and earlier.agent is not null and earlier.phase <> 'lost'
                        and agent.standing <> 'disabled' and agent.revoked_at is null
                    order by earlier.seq limit 1) as "home?: String"
            from run left join experiment on experiment.id = run.experiment_id
@@ -326,11 +337,11 @@ pub async fn lose(pool: &SqlitePool, id: &str, new_id: &str, error: &str, now: i
 pub async fn repeat(connection: &mut SqliteConnection, id: &str, new_id: &str, now: i64) -> sqlx::Result<bool> {
     let queued = sqlx::query!(
         "insert into run (id, experiment_id, retry_of, origin, target, version, size_name, vcpus, memory_bytes, scenario,
-             scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at,
-             phase_at, load, retries, priority, generators)
+             scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, agent_label, block,
+             created_by, phase, queued_at, phase_at, load, retries, priority, generators)
          select ?2, experiment_id, id, origin, target, version, size_name, vcpus, memory_bytes, scenario,
-             scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, 'queued', ?3, ?3,
-             load, retries - 1, priority, generators
+             scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, agent_label, block,
+             created_by, 'queued', ?3, ?3, load, retries - 1, priority, generators
          from run
          where id = ?1 and origin = 'agent' and retries > 0 and (phase in ('lost', 'failed') or verdict = 'invalid')
              and not exists (select 1 from run other where other.retry_of = ?1)",

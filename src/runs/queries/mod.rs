@@ -99,6 +99,10 @@ pub struct RunRow {
     #[expect(dead_code, reason = "only the queue asks for it; here all columns come along")]
     priority: i64,
     generators: String,
+    #[expect(dead_code, reason = "only the queue asks for it; here all columns come along")]
+    agent_label: Option<String>,
+    #[expect(dead_code, reason = "only the queue asks for it; here all columns come along")]
+    block: i64,
 }
 
 fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
@@ -181,6 +185,8 @@ impl TryFrom<RunRow> for Run {
             received_per_s,
             priority: _,
             generators,
+            agent_label: _,
+            block: _,
         } = row;
         let size = match (size_name, vcpus, memory_bytes) {
             (Some(name), Some(vcpus), Some(memory)) => {
@@ -413,6 +419,10 @@ pub struct NewRun<'a> {
     pub retries: u32,
     /// Only this agent may do it.
     pub wanted_agent: Option<&'a str>,
+    /// Only agents with this label may do it.
+    pub agent_label: Option<&'a str>,
+    /// Runs of one experiment with the same number stay on one machine.
+    pub block: u32,
     /// Who makes the load, if others do.
     pub generators: &'a [String],
     /// Who submitted it.
@@ -432,9 +442,9 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
     sqlx::query!(
         "insert into run (id, experiment_id, origin, target, size_name, vcpus, memory_bytes, scenario, scenario_sha256,
              parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at, phase_at,
-             load, retries, generators)
+             load, retries, generators, agent_label, block)
          values (?1, ?2, 'agent', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'queued', ?16, ?16, ?17, ?18,
-             ?19)",
+             ?19, ?20, ?21)",
         run.id,
         run.experiment,
         run.target,
@@ -453,7 +463,9 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
         run.now,
         load,
         run.retries,
-        generators
+        generators,
+        run.agent_label,
+        run.block
     )
     .execute(&mut *connection)
     .await?;

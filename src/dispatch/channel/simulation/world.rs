@@ -144,6 +144,8 @@ impl World {
             repetition: 1,
             retries,
             wanted_agent: None,
+            agent_label: None,
+            block: 0,
             generators: &[],
             created_by: "test",
             now: now_ms(),

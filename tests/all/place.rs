@@ -1,0 +1,221 @@
+//! On which machines an experiment is done: on those with a label, and on several at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use brewbench_agent::wire::{
+    job::Job,
+    outcome::{Cause, Ended, Outcome},
+};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    harness::{
+        Actor, Agent, App,
+        agent::outcome,
+        program::as_user,
+        submit::{plan_with, retry_of, submit, text},
+        summaries::{good, scaled},
+    },
+    new_run::fill_in,
+};
+
+async fn label(admin: &Actor, agent: &str, labels: &[&str]) {
+    admin.put(&format!("/api/v1/agents/{agent}/labels"), &json!({"labels": labels})).await.ok();
+}
+
+/// Waits until the first that waits does so with these words.
+async fn waits(app: &App, user: &Actor, why: &str) -> Value {
+    app.until(why, async || {
+        let first = user.get("/api/v1/queue").await.ok().json()["waiting"][0].clone();
+        first["why"].as_str().is_some_and(|told| told.contains(why)).then_some(first)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_label_says_who_may_begin_and_where_it_has_begun_it_stays() {
+    let app = App::start().await;
+    let (user, admin) = (app.user().await, app.admin().await);
+    let (mut one, mut two) = (Agent::start(&app, "one").await, Agent::start(&app, "two").await);
+    label(&admin, "two", &["arm"]).await;
+    let plan = plan_with(&json!({"repetitions": 2, "agent_label": "arm"}));
+    let (_, first) = submit(&user, &plan).await;
+    let job = two.job().await;
+    assert_eq!(job.run.to_string(), first[0]);
+    let waiting = waits(&app, &user, "two is busy").await;
+    assert_eq!((&waiting["agent_label"], &waiting["wanted_agent"]), (&json!("arm"), &Value::Null));
+
+    // The label goes over to the other machine: what has begun stays, what has not follows the label at once.
+    label(&admin, "two", &[]).await;
+    let sentence = user.post("/api/v1/experiments", &plan).await.refused(422);
+    assert_eq!(sentence, "agent_label: no agent is labelled \"arm\"; none has any");
+    label(&admin, "one", &["arm"]).await;
+    let (_, second) = submit(&user, &plan).await;
+    let other = one.job().await;
+    assert_eq!(other.run.to_string(), second[0]);
+    two.finish(&job, &good()).await;
+    let rest = two.job().await;
+    assert_eq!(rest.run.to_string(), first[1]);
+    two.finish(&rest, &good()).await;
+
+    // Nobody has it when its turn comes, until somebody gets it.
+    let (_, third) = submit(&user, &plan_with(&json!({"agent_label": "arm"}))).await;
+    label(&admin, "one", &[]).await;
+    one.finish(&other, &good()).await;
+    let last = one.job().await;
+    assert_eq!(last.run.to_string(), second[1]);
+    waits(&app, &user, "it is for agents labelled arm, and there is none any more").await;
+    label(&admin, "two", &["arm"]).await;
+    assert_eq!(two.job().await.run.to_string(), third[0]);
+}
+
+#[tokio::test]
+async fn a_place_that_makes_no_sense_is_refused() {
+    let app = App::start().await;
+    let (user, admin) = (app.user().await, app.admin().await);
+    let (_one, mut two) = (Agent::start(&app, "one").await, Agent::start(&app, "two").await);
+    label(&admin, "two", &["arm"]).await;
+    let knee = json!({"objective": "p99<50ms", "from": 10, "to": 90, "duration_s": 1.0});
+    for (changes, words) in [
+        (json!({"agent_label": "arm", "agent": "two"}), "agent_label: two is named already"),
+        (json!({"agent_label": "x86"}), "agent_label: no agent is labelled \"x86\"; there are arm"),
+        (json!({"spread": true, "agent": "two"}), "spread: only two may do it"),
+        (json!({"spread": true, "generators": ["one"]}), "spread: agents make load for one machine at a time"),
+        (json!({"spread": true, "knee": knee, "load": []}), "spread: a search for the knee"),
+        (
+            json!({"spread": true, "targets": ["fast", "slow"], "until": {"narrower_than": 0.02, "at_most": 9}}),
+            "spread: the differences of machines keep intervals wide",
+        ),
+    ] {
+        let said = user.post("/api/v1/experiments", &plan_with(&changes)).await.refused(422);
+        assert!(said.starts_with(words), "{changes}: {said}");
+    }
+    two.hang_up();
+    let said = app
+        .until("its absence", async || {
+            let answer = user.post("/api/v1/experiments", &plan_with(&json!({"agent_label": "arm"}))).await;
+            (answer.status == StatusCode::CONFLICT).then(|| answer.refused(409))
+        })
+        .await;
+    assert_eq!(said, "agent_label: no agent labelled \"arm\" is connected");
+}
+
+/// Does the next job: the second machine is a little slower, and one target much.
+async fn measure(agent: &mut Agent) -> Job {
+    let job = agent.job().await;
+    let machine = if agent.name == "two" { 0.95 } else { 1.0 };
+    let target = if job.target == "slow" { 0.8 } else { 1.0 };
+    agent.finish(&job, &scaled(machine * target)).await;
+    job
+}
+
+#[tokio::test]
+async fn several_machines_share_the_repetitions_and_their_figures_name_a_winner() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let (mut one, mut two) = (Agent::start(&app, "one").await, Agent::start(&app, "two").await);
+    let plan = plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 6, "spread": true}));
+    let (experiment, runs) = submit(&user, &plan).await;
+    for _ in 0..6 {
+        measure(&mut one).await;
+        measure(&mut two).await;
+    }
+    let mut places: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
+    for id in &runs {
+        let run = user.run(id).await;
+        let repetition = run["repetition"].as_u64().expect("a number");
+        places.entry(repetition).or_default().insert(text(&run["agent"]));
+    }
+    assert_eq!(places.len(), 6);
+    assert!(places.values().all(|agents| agents.len() == 1), "each repetition has one machine: {places:?}");
+    let of_one = places.values().filter(|agents| agents.contains("one")).count();
+    assert_eq!(of_one, 3, "{places:?}");
+
+    let compared = async |runs: &[String]| -> Value {
+        user.get(&format!("/api/v1/compare?runs={}", runs.join(","))).await.ok().json()
+    };
+    let rps = |comparison: &Value| text(&comparison["rows"][0]["cells"][1]["stats"][0]["standing"]);
+    let whole = compared(&runs).await;
+    assert_eq!((rps(&whole).as_str(), &whole["rows"][0]["unlike"]), ("worse", &json!([])), "{whole}");
+    let notes = whole["notes"].as_array().expect("notes");
+    assert!(notes.iter().any(|note| note["title"] == "Measured on several machines."), "{whole}");
+    let part = compared(&runs[1..]).await;
+    assert_eq!((rps(&part).as_str(), &part["rows"][0]["unlike"][0]["what"]), ("unlike", &json!("Agents")), "{part}");
+    let page = user.clone().at_pages().get(&format!("/experiments/{experiment}")).await.ok().text();
+    assert!(page.contains("on several machines at once"), "{page}");
+}
+
+#[tokio::test]
+async fn what_is_done_again_is_done_where_its_repetition_is() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let (mut one, mut two) = (Agent::start(&app, "one").await, Agent::start(&app, "two").await);
+    let plan = plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 2, "spread": true}));
+    submit(&user, &plan).await;
+    let first = two.job().await;
+    let ended = Ended::Failed { reason: "the port was taken".to_owned(), cause: Cause::Other };
+    two.end(Outcome { ended, summary: None, ..outcome(&first, "") }).await;
+    let second = two.job().await;
+    two.hang_up();
+    measure(&mut one).await;
+    measure(&mut one).await;
+    let again = retry_of(&user, &first.run.to_string()).await.expect("a retry");
+    let waiting = waits(&app, &user, "its repetition is measured on two, which is not connected").await;
+    assert_eq!(waiting["run"]["id"], again["id"], "nobody else may do it");
+    two.hello.holds = vec![second.run];
+    two.hello.running = Some(second.run);
+    two.dial(&app).await.expect("a welcome");
+    two.finish(&second, &good()).await;
+    assert_eq!(two.job().await.run.to_string(), text(&again["id"]));
+}
+
+#[tokio::test]
+async fn the_form_and_the_command_say_where() {
+    let app = App::start().await;
+    let (user, admin) = (app.user().await, app.admin().await);
+    let pages = user.clone().at_pages();
+    let (_one, _two) = (Agent::start(&app, "one").await, Agent::start(&app, "two").await);
+    label(&admin, "two", &["arm"]).await;
+    let page = pages.get("/runs/new").await.ok().text();
+    assert!(page.contains(r#"name="agent" value="label:arm" data-preserve"#), "{page}");
+    assert!(page.contains("Any labelled arm<small>two</small>") && page.contains(r#"name="spread" value="on""#));
+    let form = "target=fast&size=1%2F256MiB&vus=1&duration=1s&repeat=2&agent=label:arm&spread=on";
+    let checked = pages.get(&format!("/runs/new?{form}")).await.ok().text();
+    let command = "brewbench run new --spread --target fast";
+    assert!(checked.contains(command) && checked.contains(" --agent-label arm"), "{checked}");
+    let made = fill_in(&pages, "/runs/new", form).await;
+    assert_eq!(made.status, StatusCode::SEE_OTHER, "{}", made.text());
+    let path = format!("/api/v1{}", made.header("location"));
+    let plan = user.get(&path).await.ok().json()["experiment"]["plan"].clone();
+    assert_eq!((&plan["agent_label"], &plan["spread"]), (&json!("arm"), &json!(true)));
+    let shown = pages.get(made.header("location")).await.ok().text();
+    assert!(shown.contains("on agents labelled arm · on several machines at once"), "{shown}");
+    let again = made.header("location").replace("/experiments/", "/runs/new?experiment=");
+    let query = pages.get(&again).await.header("location").to_owned();
+    assert!(query.contains("agent-label=arm") && query.contains("spread=on"), "{query}");
+    let wrong = fill_in(&pages, "/runs/new", &form.replace("label:arm", "two")).await;
+    assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(wrong.text().contains("only two may do it"), "{}", wrong.text());
+
+    let request = user.request(&Method::POST, &format!("{path}/cancel"));
+    request.send().await.expect("an answer");
+    let token = user.secret().to_owned();
+    let run = async |flags: &[&str]| {
+        let plan = ["run", "new", "--target", "fast", "--size", "1/256MiB", "--vus", "1", "--duration", "1s"];
+        as_user(&app, &token, &[&plan, flags].concat()).await
+    };
+    run(&["--agent-label", "arm", "--spread", "--repeat", "3"]).await.ok();
+    let shown = as_user(&app, &token, &["queue"]).await.ok();
+    assert!(shown.contains("any arm"), "{shown}");
+    let newest = user.get("/api/v1/experiments?limit=1").await.ok().json();
+    let plan = &newest["experiments"][0]["experiment"]["plan"];
+    assert_eq!((&plan["agent_label"], &plan["spread"]), (&json!("arm"), &json!(true)));
+    for flags in [&["--agent-label", "arm", "--agent", "two"][..], &["--spread", "--agent", "two"]] {
+        assert!(run(flags).await.refused(2).contains("cannot be used with"), "{flags:?}");
+    }
+    run(&[]).await.ok();
+    let newest = user.get("/api/v1/experiments?limit=1").await.ok().json();
+    let plan = newest["experiments"][0]["experiment"]["plan"].as_object().expect("a plan").clone();
+    assert!(!plan.contains_key("agent_label") && !plan.contains_key("spread"), "written where it was said: {plan:?}");
+}
