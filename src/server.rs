@@ -105,6 +105,7 @@ impl Server {
             config: Arc::new(config),
             public_url: Arc::new(public_url),
             meters: Arc::new(Meters::default()),
+            certificate: certificate.as_ref().map(Certificate::in_use),
             events: Events::default(),
             underway: Underway::default(),
             notices: Notices::default(),

@@ -7,7 +7,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 use uuid::Uuid;
 
-use crate::{config::Config, db::Db, limits::Limits, meters::Meters, notices::Notices, underway::Underway};
+use crate::{config::Config, db::Db, limits::Limits, meters::Meters, notices::Notices, tls::InUse, underway::Underway};
 
 /// Cheap to clone: the pools and handles of one server.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct AppState {
     pub limits: Arc<Limits>,
     /// How long requests take.
     pub meters: Arc<Meters>,
+    /// The certificate of a server that speaks TLS itself.
+    pub certificate: Option<InUse>,
     /// What happens to runs, as it happens.
     pub events: Events,
     /// The runs that agents work on, as they go.

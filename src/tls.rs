@@ -15,7 +15,11 @@ use axum::{
     extract::connect_info::Connected,
     serve::{IncomingStream, Listener},
 };
-use brewbench_agent::client::prepare_tls;
+use brewbench_agent::{
+    certificate::{Ending, Left},
+    client::prepare_tls,
+    wire::now_ms,
+};
 use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
@@ -76,7 +80,7 @@ impl CertificateFiles {
         Ok(Contents { chain: read(&self.chain)?, key: read(&self.key)? })
     }
 
-    fn understand(&self, contents: &Contents) -> Result<Arc<ServerConfig>, CertificateError> {
+    fn understand(&self, contents: &Contents) -> Result<Shown, CertificateError> {
         prepare_tls();
         let no_chain = |fault| CertificateError::Pem(self.chain.clone(), "certificate", fault);
         let chain: Vec<_> =
@@ -84,13 +88,32 @@ impl CertificateFiles {
         if chain.is_empty() {
             return Err(CertificateError::Empty(self.chain.clone()));
         }
+        let ending = chain.first().and_then(|own| Ending::of(own));
         let no_key = |fault| CertificateError::Pem(self.key.clone(), "private key", fault);
         let key = PrivateKeyDer::from_pem_slice(&contents.key).map_err(no_key)?;
         let unfit = |fault| CertificateError::Unfit(self.chain.clone(), self.key.clone(), fault);
         let mut config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).map_err(unfit)?;
         // WebSockets begin as HTTP/1.1.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Arc::new(config))
+        Ok(Shown { config: Arc::new(config), ending })
+    }
+}
+
+/// What those who connect are shown.
+#[derive(Clone, Debug)]
+struct Shown {
+    config: Arc<ServerConfig>,
+    ending: Option<Ending>,
+}
+
+/// The certificate that is in use, whichever that is by now.
+#[derive(Clone, Debug)]
+pub struct InUse(watch::Receiver<Shown>);
+
+impl InUse {
+    /// When it ends; nothing if that can't be read.
+    pub fn ending(&self) -> Option<Ending> {
+        self.0.borrow().ending
     }
 }
 
@@ -98,14 +121,19 @@ impl CertificateFiles {
 #[derive(Debug)]
 pub struct Certificate {
     files: CertificateFiles,
-    seen: watch::Sender<Arc<ServerConfig>>,
+    seen: watch::Sender<Shown>,
 }
 
 impl Certificate {
     /// Reads it for the first time.
     pub fn open(files: CertificateFiles) -> Result<Self, CertificateError> {
-        let config = files.understand(&files.read()?)?;
-        Ok(Self { files, seen: watch::Sender::new(config) })
+        let shown = files.understand(&files.read()?)?;
+        Ok(Self { files, seen: watch::Sender::new(shown) })
+    }
+
+    /// For those who want to know of the one that is in use.
+    pub fn in_use(&self) -> InUse {
+        InUse(self.seen.subscribe())
     }
 
     /// A door that shows it.
@@ -113,33 +141,46 @@ impl Certificate {
         Door { tcp, certificate: self.seen.subscribe(), shaking: JoinSet::new() }
     }
 
-    /// Looks at its files until told to end.
+    /// Looks at its files until told to end, and once a day says of one that is about to end that it is.
     pub async fn keep_fresh(self, end: CancellationToken) {
         let mut clock = interval(LOOK_EVERY);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Those that are in use may be older by now.
         let mut known: Option<Contents> = None;
+        let mut told = None;
         loop {
             tokio::select! {
                 () = end.cancelled() => return,
                 _ = clock.tick() => {}
             }
+            told = self.warn(told);
             // Two small files: no reason to leave this thread. One that is missing for a moment is being replaced.
             let Ok(contents) = self.files.read() else { continue };
             if known.as_ref() == Some(&contents) {
                 continue;
             }
             match self.files.understand(&contents) {
-                Ok(config) => {
+                Ok(shown) => {
                     if known.is_some() {
                         tracing::info!(chain = %self.files.chain.display(), "another certificate from now on");
                     }
-                    self.seen.send_replace(config);
+                    self.seen.send_replace(shown);
                 }
                 Err(fault) => tracing::warn!(%fault, "the certificate stays as it was"),
             }
             known = Some(contents);
         }
+    }
+
+    /// Says of a certificate that is about to end how many days are left, unless that was told; gives what was.
+    fn warn(&self, told: Option<(Ending, i64)>) -> Option<(Ending, i64)> {
+        let (ending, now_ms) = (self.seen.borrow().ending?, now_ms());
+        let new = Some((ending, ending.days(now_ms)));
+        if ending.left(now_ms) != Left::Plenty && told != new {
+            let chain = self.files.chain.display();
+            tracing::warn!(%chain, "the server's certificate {}: renew it", ending.sentence(now_ms));
+        }
+        new
     }
 }
 
@@ -147,7 +188,7 @@ impl Certificate {
 #[derive(Debug)]
 pub struct Door {
     tcp: TcpListener,
-    certificate: watch::Receiver<Arc<ServerConfig>>,
+    certificate: watch::Receiver<Shown>,
     shaking: JoinSet<Option<(TlsStream<TcpStream>, SocketAddr)>>,
 }
 
@@ -159,7 +200,7 @@ impl Listener for Door {
         loop {
             tokio::select! {
                 (stream, address) = Listener::accept(&mut self.tcp) => {
-                    let acceptor = TlsAcceptor::from(Arc::clone(&self.certificate.borrow()));
+                    let acceptor = TlsAcceptor::from(Arc::clone(&self.certificate.borrow().config));
                     self.shaking.spawn(async move {
                         let shaken = timeout(HANDSHAKE, acceptor.accept(stream)).await;
                         // Who does not trust us, or speaks no TLS, is gone by now.

@@ -19,6 +19,7 @@ use crate::{
     fleet::{self, Agent, Presence},
     meters::{EDGES, Meters},
     state::AppState,
+    tls::InUse,
 };
 
 /// The format, by the name that scrapers know it by.
@@ -33,6 +34,10 @@ pub async fn metrics(
     let mut page = Page::default();
     page.family("brewbench_info", Kind::Gauge, "Always 1; the version is a label.");
     page.point("brewbench_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    if let Some(ending) = state.certificate.as_ref().and_then(InUse::ending) {
+        const NAME: &str = "brewbench_certificate_expiry_timestamp_seconds";
+        page.one(NAME, "When the certificate expires that this server shows.", seconds(ending.at_ms));
+    }
     runs(&mut page, &state).await?;
     let agents = fleet::api::all(&state.db, &presence).await?;
     fleet(&mut page, &agents, &presence);

@@ -8,13 +8,14 @@ use std::{
 
 use brewbench::{auth::Scope, tls::CertificateFiles};
 use brewbench_agent::client::prepare_tls;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
 use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
+use time::OffsetDateTime;
 use tokio::{
     io::copy_bidirectional,
     net::{TcpListener, TcpStream},
@@ -26,7 +27,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::harness::{
     Actor, App,
     program::{Done, Running, Tools, brewbench},
-    submit::{plan_with, reaches, submit},
+    submit::{plan_with, reaches, submit, text},
 };
 
 /// Speaks TLS for a server, as `https://localhost:PORT/`.
@@ -46,8 +47,12 @@ impl Drop for Proxy {
 
 impl Proxy {
     async fn before(app: &App) -> Self {
+        Self::showing(app, made()).await
+    }
+
+    async fn showing(app: &App, made: Made) -> Self {
         prepare_tls();
-        let (ca, config) = certificates();
+        let (ca, config) = certificates(made);
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("ca.pem");
         std::fs::write(&file, ca).expect("a file");
@@ -70,20 +75,26 @@ struct Made {
 }
 
 fn made() -> Made {
+    made_with(|_| {})
+}
+
+/// One of which something is different.
+fn made_with(other: impl FnOnce(&mut CertificateParams)) -> Made {
     let key = || KeyPair::generate().expect("a key");
     let mut of_ca = CertificateParams::new(Vec::new()).expect("no names");
     of_ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     of_ca.distinguished_name.push(DnType::CommonName, format!("the CA {}", uuid::Uuid::now_v7()));
     let ca = CertifiedIssuer::self_signed(of_ca, key()).expect("a CA");
     let own = key();
-    let of_server = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+    let mut of_server = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+    other(&mut of_server);
     let signed = of_server.signed_by(&own, &ca).expect("a certificate");
     Made { ca: ca.pem(), chain: signed.pem(), der: signed.der().clone(), key: own }
 }
 
 /// A CA's certificate, and what a server needs to show one of `localhost` that it signed.
-fn certificates() -> (String, Arc<ServerConfig>) {
-    let Made { ca, der, key, .. } = made();
+fn certificates(made: Made) -> (String, Arc<ServerConfig>) {
+    let Made { ca, der, key, .. } = made;
     let secret = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![der], secret);
     (ca, Arc::new(config.expect("a configuration")))
@@ -202,9 +213,103 @@ async fn an_agent_does_not_show_its_key_to_a_server_that_it_does_not_trust() {
     assert_eq!(agents["agents"][0]["connected"], false);
 }
 
+/// What a doctor says of a proxy's certificate and of the server behind it.
+async fn doctored(proxy: &Proxy, trusted: &Path) -> [Value; 2] {
+    let state = tempfile::tempdir().expect("a folder");
+    let mut command = brewbench(&["agent", "doctor", "--server", &proxy.url, "--key", "bba_x", "--json"]);
+    command.arg("--state").arg(state.path()).args(["--k6", "/nonexistent/k6", "--ca-file"]).arg(trusted);
+    let signs: Value = serde_json::from_str(&Done::of(command).await.out).expect("JSON");
+    ["certificate", "server"].map(|what| {
+        let sign = signs.as_array().expect("signs").iter().find(|sign| sign["what"] == what);
+        sign.unwrap_or_else(|| panic!("nothing about {what}: {signs}")).clone()
+    })
+}
+
+#[tokio::test]
+async fn a_doctor_says_when_the_servers_certificate_ends_and_why_it_is_not_trusted() {
+    let app = App::start().await;
+    let (now, days) = (OffsetDateTime::now_utc(), time::Duration::days);
+    let ending = |at: OffsetDateTime| {
+        made_with(|it| (it.not_before, it.not_after) = (now - days(90), at + time::Duration::minutes(10)))
+    };
+    let date = |at: OffsetDateTime| (at + time::Duration::minutes(10)).date().to_string();
+    let cases = [
+        (ending(now + days(60)), "good", format!("trusted; it ends on {}, in 60 days", date(now + days(60))), ""),
+        (
+            ending(now + days(9)),
+            "doubtful",
+            format!("trusted; it ends on {}, in 9 days", date(now + days(9))),
+            "renew it",
+        ),
+        (ending(now - days(9)), "bad", format!("it has expired on {}, 8 days ago", date(now - days(9))), "renew it"),
+        (
+            made_with(|it| {
+                it.subject_alt_names = vec![SanType::DnsName("bench.example.com".try_into().expect("a name"))]
+            }),
+            "bad",
+            "it is for bench.example.com, and not for localhost".to_owned(),
+            "--server",
+        ),
+        (
+            made_with(|it| it.not_before = now + days(2)),
+            "bad",
+            format!("it begins on {} only", (now + days(2)).date()),
+            "this machine's clock",
+        ),
+        (
+            made_with(|it| it.is_ca = IsCa::Ca(BasicConstraints::Unconstrained)),
+            "bad",
+            "it is that of a CA, with which nobody may be a server".to_owned(),
+            "CA:FALSE",
+        ),
+    ];
+    for (made, rank, seen, remedy) in cases {
+        let proxy = Proxy::showing(&app, made).await;
+        let [certificate, server] = doctored(&proxy, &proxy.ca).await;
+        assert_eq!((text(&certificate["rank"]), text(&certificate["seen"])), (rank.to_owned(), seen));
+        assert!(certificate["remedy"].as_str().unwrap_or_default().contains(remedy), "{certificate}");
+        assert_eq!(server["rank"] == "bad", rank == "bad", "{server}");
+    }
+    let (proxy, other) = (Proxy::before(&app).await, Proxy::before(&app).await);
+    let [certificate, server] = doctored(&proxy, &other.ca).await;
+    assert_eq!(text(&certificate["seen"]), "it is not signed by anybody whom this machine trusts");
+    assert!(text(&certificate["remedy"]).contains("--ca-file"), "{certificate}");
+    assert!(text(&server["seen"]).starts_with("not asked"), "{server}");
+}
+
+#[tokio::test]
+async fn a_server_says_when_its_certificate_ends_in_its_metrics_and_soon_before_in_its_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let end = OffsetDateTime::now_utc() + time::Duration::days(9) + time::Duration::minutes(10);
+    let (files, ca) = files_of(made_with(|it| it.not_after = end), folder.path());
+    let app = App::with(|config| config.tls = Some(files.clone())).await;
+    let token = app.token_secret(Scope::Read, None).await;
+    let metrics = async |ca: &str| {
+        let answer = trusting(&app, ca, "metrics", &token).send().await.ok()?;
+        answer.error_for_status().expect("metrics").text().await.ok()
+    };
+    let line =
+        |end: OffsetDateTime| format!("brewbench_certificate_expiry_timestamp_seconds {}\n", end.unix_timestamp());
+    assert!(metrics(&ca).await.expect("metrics").contains(&line(end)));
+    let later = end + time::Duration::days(90);
+    let (_, ca) = files_of(made_with(|it| it.not_after = later), folder.path());
+    let renewed = app.until("the new certificate", async || metrics(&ca).await).await;
+    assert!(renewed.contains(&line(later)), "{renewed}");
+
+    files_of(made_with(|it| it.not_after = end), folder.path());
+    let data = folder.path().join("data").display().to_string();
+    let mut serve = brewbench(&["serve", "--listen", "127.0.0.1:0", "--data", &data]);
+    serve.arg("--tls-cert").arg(&files.chain).arg("--tls-key").arg(&files.key);
+    let server = Running::start(serve);
+    server.says(&format!("the server's certificate ends on {}, in 9 days: renew it", end.date())).await;
+}
+
 /// A certificate of `localhost` and its key as files; gives its CA, PEM.
 fn certificate_in(folder: &Path) -> (CertificateFiles, String) {
-    let made = made();
+    files_of(made(), folder)
+}
+
+fn files_of(made: Made, folder: &Path) -> (CertificateFiles, String) {
     let files = CertificateFiles { chain: folder.join("chain.pem"), key: folder.join("key.pem") };
     fs::write(&files.key, made.key.serialize_pem()).expect("a file");
     fs::write(&files.chain, &made.chain).expect("a file");
@@ -212,11 +317,11 @@ fn certificate_in(folder: &Path) -> (CertificateFiles, String) {
 }
 
 /// Somebody who trusts a CA and no other.
-fn trusting(app: &App, ca: &str, token: &str) -> reqwest::RequestBuilder {
+fn trusting(app: &App, ca: &str, path: &str, token: &str) -> reqwest::RequestBuilder {
     let ca = reqwest::Certificate::from_pem(ca.as_bytes()).expect("a certificate");
     let http = reqwest::Client::builder().no_proxy().tls_certs_only([ca]).build().expect("a client");
     let port = app.url.port().expect("a port");
-    http.get(format!("https://localhost:{port}/api/v1/runs")).bearer_auth(token)
+    http.get(format!("https://localhost:{port}/{path}")).bearer_auth(token)
 }
 
 #[tokio::test]
@@ -228,7 +333,7 @@ async fn a_server_with_a_certificate_speaks_tls_and_takes_a_new_one_without_drop
     let token = app.token_secret(Scope::Read, None).await;
     // Who connects and says nothing keeps nobody waiting.
     let _silent = TcpStream::connect(("127.0.0.1", app.url.port().expect("a port"))).await.expect("a connection");
-    let asked = trusting(&app, &first, &token);
+    let asked = trusting(&app, &first, "api/v1/runs", &token);
     let kept = asked.try_clone().expect("a request");
     assert!(asked.send().await.expect("an answer").status().is_success());
 
@@ -238,9 +343,9 @@ async fn a_server_with_a_certificate_speaks_tls_and_takes_a_new_one_without_drop
     // Half of a new one is none.
     fs::write(folder.path().join("key.pem"), made().key.serialize_pem()).expect("a file");
     let (_, second) = certificate_in(folder.path());
-    app.until("the new certificate", async || trusting(&app, &second, &token).send().await.ok()).await;
+    app.until("the new certificate", async || trusting(&app, &second, "api/v1/runs", &token).send().await.ok()).await;
     assert!(kept.send().await.expect("the old connection goes on").status().is_success());
-    let anew = trusting(&app, &first, &token).send().await;
+    let anew = trusting(&app, &first, "api/v1/runs", &token).send().await;
     assert!(anew.is_err(), "who connects now sees the new one");
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::sys::statvfs::statvfs;
 use reqwest::{Method, StatusCode, header};
 
-use super::Sign;
+use super::{Rank, Sign};
 use crate::client::{Client, Fault};
 use crate::daemon::Options;
 use crate::key::{Enrolled, Keys, ONE_TIME};
@@ -20,7 +20,7 @@ const LITTLE: u64 = 1024 * MIB;
 const NOTHING: u64 = 64 * MIB;
 
 /// How long a server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// The server marks results of a clock that is further off. A `Date` has no parts of a second.
 const CLOCK_TOLERANCE_MS: i64 = 2_000;
 
@@ -62,16 +62,22 @@ pub(super) async fn server(options: &Options) -> Vec<Sign> {
         Ok(client) => client,
         Err(fault) => return vec![unreached(&fault)],
     };
+    let shown = super::certificate::certificate(&client).await;
+    if let Some(shown) = shown.clone().filter(|shown| shown.rank == Rank::Bad) {
+        let not_asked = "not asked: it would be shown the key, and its certificate is not trusted";
+        return vec![Sign::bad("server", not_asked, "see to its certificate first"), shown];
+    }
     let asked = Instant::now();
     let answer = client.send(client.request(Method::GET, "healthz").timeout(PATIENCE)).await;
     let answer = match answer {
         Ok(answer) => answer,
         Err(fault) => return vec![unreached(&fault)],
     };
-    let kind = if client.tls().is_some() { "answers, and its certificate is trusted" } else { "answers, without TLS" };
+    let kind = if client.tls().is_some() { "answers" } else { "answers, without TLS" };
     let date = answer.headers().get(header::DATE).and_then(|date| date.to_str().ok()).and_then(seconds_of);
     let half_way_ms = i64::try_from(asked.elapsed().as_millis() / 2).unwrap_or(i64::MAX);
     let mut signs = vec![Sign::good("server", format!("{} {kind}", client.base()))];
+    signs.extend(shown);
     signs.extend(date.map(|seconds| clock(now_ms() - half_way_ms - seconds * 1_000)));
     signs.push(match keys {
         Ok(_) => key(&client, &secret).await,
@@ -135,7 +141,6 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Rank;
     use super::*;
 
     #[test]

@@ -1,6 +1,7 @@
 //! Whether this machine is fit for an agent: what would be in the way of a run or of figures that count, and what to do
 //! about it. It leaves nothing behind but the state folder.
 
+mod certificate;
 mod home;
 mod host;
 
