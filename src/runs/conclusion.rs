@@ -154,8 +154,11 @@ impl End {
         };
         let mut figures = parsed.figures();
         if !evidence.generators.is_empty() {
-            // Those of the script are each generator's own: whether the whole keeps to them is not known.
-            (figures.thresholds, figures.thresholds_failed) = (None, None);
+            // Each k6 has judged its own part; how many the whole has crossed is known where all of them could be judged.
+            let crossed = evidence.thresholds.iter().map(|one| Some(!one.passed?)).collect::<Option<Vec<bool>>>();
+            let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+            figures.thresholds = Some(count(evidence.thresholds.len()));
+            figures.thresholds_failed = crossed.map(|all| count(all.into_iter().filter(|crossed| *crossed).count()));
         }
         let Asked { load, vcpus, .. } = asked;
         let made = Made { enforced: outcome.enforced, vcpus, load, evidence, series };

@@ -26,7 +26,7 @@ use utoipa::ToSchema;
 use super::{
     conclusion::Conclusion,
     material,
-    parts::{self, seen::GeneratorSeen},
+    parts::{self, seen::GeneratorSeen, thresholds::WholeThreshold},
     queries::{self, judgements, leases},
 };
 use crate::{
@@ -53,6 +53,9 @@ pub struct Evidence {
     /// Those who made the load, where it was not the target's agent, in the order of their segments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<GeneratorSeen>,
+    /// The script's thresholds for the load of all of these together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<WholeThreshold>,
 }
 
 /// What became of a result.
@@ -156,6 +159,7 @@ impl Evidence {
             environment: outcome.environment.clone(),
             conditions: material::short(outcome.conditions.clone()),
             generators: Vec::new(),
+            thresholds: Vec::new(),
         }
     }
 }

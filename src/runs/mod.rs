@@ -127,7 +127,8 @@ pub struct Run {
     pub checks_failed: Option<u64>,
     /// Thresholds of the script.
     pub thresholds: Option<u32>,
-    /// Thresholds that were crossed.
+    /// Thresholds that were crossed; null where there are some of which that is not known, as there may be where several
+    /// agents made the load.
     pub thresholds_failed: Option<u32>,
     /// Warm-up before the measured phase, seconds.
     pub warm_up_s: Option<f64>,

@@ -104,7 +104,7 @@ async fn parts_become_one_run_in_whatever_order_they_come() {
         );
         // 51,230 of one, half of that of the other.
         assert_eq!((&run["requests"], &run["generators"]), (&json!(76_845), &json!(["bench-02", "bench-03"])));
-        assert!(run["p99_ms"].is_number() && run["thresholds"].is_null(), "{run}");
+        assert!(run["p99_ms"].is_number() && run["thresholds"] == 0, "{run}");
         assert_eq!(
             (&run["agent"], &run["version"], &run["k6_version"]),
             (&json!("bench-01"), &json!("1.0"), &json!("1.8.1"))
@@ -163,6 +163,67 @@ async fn each_one_s_share_is_told_on_the_page_in_json_and_by_commands() {
         .ok()
         .json();
     assert_eq!((&again["judged"], &again["changed"]), (&json!(1), &json!([])), "{again}");
+}
+
+/// A summary with thresholds, and what that k6 says of them: of which metric, the condition, whether it was kept to.
+fn with_thresholds(summary: &str, all: &[(&str, &str, bool)]) -> String {
+    let mut summary: Value = serde_json::from_str(summary).expect("JSON");
+    for (metric, expression, ok) in all {
+        summary["metrics"][metric]["thresholds"][expression] = json!({ "ok": ok });
+    }
+    summary.to_string()
+}
+
+#[tokio::test]
+async fn the_scripts_thresholds_are_judged_for_the_whole_where_that_can_be_told_and_for_each_part() {
+    const COUNT: &str = "count>60000";
+    const P99: &str = "p(99)<100000";
+    const OTHER: &str = "p(95)<3";
+    let bring = async |other: bool| {
+        let crew = Crew::begun(0).await;
+        let of = |count, other| {
+            [("http_reqs", COUNT, count), ("http_req_duration", P99, true), ("http_req_waiting", OTHER, other)]
+        };
+        let first = crew.of_generator(&with_thresholds(&good(), &of(false, true)), AHEAD_MS);
+        let last = crew.of_generator(&with_thresholds(&scaled(0.5), &of(false, other)), 0);
+        for (place, part) in [crew.of_host(), first, last].iter().enumerate() {
+            assert!(crew.who(place).settle(part).await.kept, "{place}");
+        }
+        crew
+    };
+    let crew = bring(true).await;
+    let run = crew.run().await;
+    // Together they made more than either.
+    assert_eq!((&run["thresholds"], &run["thresholds_failed"]), (&json!(3), &json!(0)), "{run}");
+
+    let crew = bring(false).await;
+    let run = crew.run().await;
+    assert_eq!((&run["thresholds"], &run["thresholds_failed"]), (&json!(3), &Value::Null), "one of them is not known");
+    let list = crew.user.get(&format!("/api/v1/runs/{}/generators", crew.id())).await.ok().json();
+    let one = |metric: &str, expression: &str, passed: Option<bool>, basis: &str, own: [bool; 2]| json!({"metric": metric, "expression": expression, "passed": passed, "basis": basis, "own": own});
+    let told = json!([
+        one("http_req_waiting", OTHER, None, "parts", [true, false]),
+        one("http_req_duration", P99, Some(true), "histogram", [true, true]),
+        one("http_reqs", COUNT, Some(true), "added", [false, false]),
+    ]);
+    assert_eq!(list["thresholds"], told);
+    assert_eq!(
+        (&list["generators"][0]["thresholds"], &list["generators"][0]["thresholds_failed"]),
+        (&json!(3), &json!(1))
+    );
+    let page = crew.user.clone().at_pages().get(&format!("/runs/{}", crew.id())).await.ok().text();
+    for words in ["bench-03’s part", "by the added histograms", "and the parts don’t settle it", "not known"] {
+        assert!(page.contains(words), "{words} is not in {page}");
+    }
+    let token = crew.app.token_secret(Scope::Read, None).await;
+    let shown = as_user(&crew.app, &token, &["run", "show", &crew.id()]).await.ok();
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for told in [
+        "threshold http_reqs count>60000: held (by the figures of all, added), bench-02 crossed, bench-03 crossed",
+        "http_req_waiting p(95)<3: not known",
+    ] {
+        assert!(words.contains(told), "{told} is not in {shown}");
+    }
 }
 
 #[tokio::test]

@@ -303,7 +303,9 @@ async fn real_agent(app: &App, tools: &Tools, folder: &std::path::Path, name: &s
     let state = folder.join(name).display().to_string();
     let arguments =
         ["agent", "--server", &url, "--key", &key, "--state", &state, "--k6", &k6, "--load-address", "127.0.0.2"];
-    let agent = Running::start(brewbench(&arguments));
+    let mut agent = brewbench(&arguments);
+    agent.arg("--any-scenario");
+    let agent = Running::start(agent);
     app.until(name, async || app.state.events.agents().borrow().gt(&0).then_some(())).await;
     agent
 }
@@ -323,8 +325,13 @@ async fn real_agents_measure_one_target_together() {
         (connected == 3).then_some(())
     })
     .await;
-    let asked =
-        json!({"targets": ["rust-hyper"], "agent": "rack", "load": vus(4, 3.0), "warm_up_s": 0.5, "retries": 0});
+    let script = "import http from 'k6/http';
+        export const options = { thresholds: {
+            http_reqs: ['count>1', 'count<1'], http_req_duration: ['p(95)<60000'], http_req_waiting: ['p(90)<60000'] } };
+        export default function () { http.get(`${__ENV.BASE_URL}/hash`); }";
+    user.post("/api/v1/scenarios", &json!({"name": "mine", "script": script, "files": {}, "defaults": {}})).await.ok();
+    let asked = json!({"targets": ["rust-hyper"], "scenario": "mine", "agent": "rack", "load": vus(4, 3.0),
+        "warm_up_s": 0.5, "retries": 0});
     let (_, runs) = submit(&user, &plan(&["one", "two"], &asked)).await;
     let ended = app
         .until("the end of the run", async || {
@@ -338,4 +345,16 @@ async fn real_agents_measure_one_target_together() {
         assert!(ended[figure].as_f64().is_some_and(|value| value > 0.0), "{figure}: {ended}");
     }
     assert_eq!(ended["failed"], 0);
+    assert_eq!((&ended["thresholds"], &ended["thresholds_failed"]), (&json!(4), &json!(1)), "{ended}");
+    let list = user.get(&format!("/api/v1/runs/{}/generators", runs[0])).await.ok().json();
+    let told: Vec<_> =
+        list["thresholds"].as_array().expect("a list").iter().map(|one| (&one["basis"], &one["own"])).collect();
+    let (both, neither) = (json!([true, true]), json!([false, false]));
+    let expected = [("added", &neither), ("histogram", &both), ("unanimous", &both), ("added", &both)];
+    assert_eq!(told, expected.map(|(basis, own)| (json!(basis), own)).each_ref().map(|(basis, own)| (basis, *own)));
+    let environment = user.get(&format!("/api/v1/runs/{}/environment", runs[0])).await.ok().json();
+    for generator in environment["generators"].as_array().expect("a list") {
+        let facts = &generator["facts"];
+        assert!(facts["kernel.release"].is_string() && facts["target.sha256"].is_null(), "{generator}");
+    }
 }

@@ -9,7 +9,10 @@ use crate::{
     cli::table,
     runs::{
         Run as RunData, RunList, Verdict, load,
-        parts::shares::{GeneratorList, GeneratorShare},
+        parts::{
+            shares::{GeneratorList, GeneratorShare},
+            thresholds::WholeThreshold,
+        },
     },
 };
 
@@ -20,6 +23,9 @@ struct Shown {
     runs: RunList,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     generators: Vec<GeneratorShare>,
+    /// The script's thresholds for the load of all of these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    thresholds: Vec<WholeThreshold>,
 }
 
 impl One {
@@ -28,19 +34,19 @@ impl One {
         let connection = self.common.connect()?;
         let id = full_id(&connection, &self.id).await?;
         let runs: RunList = connection.client.get(&format!("api/v1/runs/{id}")).await?;
-        let mut shown = Shown { runs, generators: Vec::new() };
+        let mut shown = Shown { runs, generators: Vec::new(), thresholds: Vec::new() };
         if shown.runs.runs.iter().any(|run| !run.generators.is_empty()) {
             let list: GeneratorList = connection.client.get(&format!("api/v1/runs/{id}/generators")).await?;
-            shown.generators = list.generators;
+            (shown.generators, shown.thresholds) = (list.generators, list.thresholds);
         }
-        self.common.print(&shown, |shown| shown.runs.runs.iter().map(|run| details(run, &shown.generators)).collect())
+        self.common.print(&shown, |shown| shown.runs.runs.iter().map(|run| details(run, shown)).collect())
     }
 }
 
 /// Of the names at the left.
 const WIDTH: usize = 16;
 
-fn details(run: &RunData, generators: &[GeneratorShare]) -> String {
+fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> String {
     use table::{figure, thousands};
     let count = |value: Option<u64>| value.map_or("–".to_owned(), |value| thousands(value as f64));
     let mut lines = vec![
@@ -78,6 +84,7 @@ fn details(run: &RunData, generators: &[GeneratorShare]) -> String {
         ("agent", run.agent.clone().unwrap_or_else(|| "–".to_owned())),
     ]);
     lines.extend(generators.iter().map(|one| ("load from", share(one))));
+    lines.extend(thresholds.iter().map(|one| ("threshold", threshold(one, &run.generators))));
     lines.extend([("k6", run.k6_version.clone().unwrap_or_else(|| "–".to_owned()))]);
     lines.extend(run.labels.iter().map(|label| ("label", label.clone())));
     lines.extend(run.note.iter().flat_map(|note| note.lines()).map(|line| ("note", line.to_owned())));
@@ -112,4 +119,12 @@ fn share(one: &GeneratorShare) -> String {
             .map(|crossed| format!("crossed {crossed} of {} thresholds", one.thresholds.unwrap_or(crossed))),
     );
     told.join(", ")
+}
+
+/// A threshold of the script for all generators together, and what each one's k6 says of its part.
+fn threshold(one: &WholeThreshold, generators: &[String]) -> String {
+    let word = |passed: Option<bool>, unknown| passed.map_or(unknown, |passed| if passed { "held" } else { "crossed" });
+    let WholeThreshold { metric, expression, passed, basis, own } = one;
+    let own = generators.iter().zip(own).map(|(agent, said)| format!(", {agent} {}", word(*said, "–")));
+    format!("{metric} {expression}: {} ({}){}", word(*passed, "not known"), basis.words(), own.collect::<String>())
 }

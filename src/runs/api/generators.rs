@@ -24,7 +24,6 @@ pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<String>
 
 /// The shares of a run of which this is known.
 pub async fn read(state: &AppState, run: &Run, evidence: Option<&Evidence>) -> Result<GeneratorList> {
-    let seen = evidence.map_or(&[][..], |evidence| &evidence.generators);
     let states = if run.generators.is_empty() { Vec::new() } else { parts::states(&state.db.read, &run.id).await? };
-    Ok(GeneratorList::of(run, seen, &states))
+    Ok(GeneratorList::of(run, evidence, &states))
 }

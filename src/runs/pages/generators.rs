@@ -7,11 +7,13 @@ use crate::{
         parts::{
             seen::GeneratorSeen,
             shares::{GeneratorList, GeneratorShare},
+            thresholds::WholeThreshold,
         },
     },
     web::{
         address,
         format::{self, Figure, plural},
+        pill::{self, Pill},
     },
 };
 
@@ -22,8 +24,8 @@ pub struct Generators {
     pub rows: Vec<Row>,
     /// Where the percentiles come from, or why there are none; nothing until there are figures.
     pub percentiles: Option<String>,
-    /// What became of the script's thresholds; nothing if it has none.
-    pub thresholds: Option<String>,
+    /// What became of the script's thresholds.
+    pub thresholds: Vec<ThresholdRow>,
     /// What each k6 wrote, if it wrote anything.
     pub logs: Vec<(String, String)>,
 }
@@ -40,7 +42,11 @@ impl Generators {
         let logs = run.generators.iter().zip(seen).filter(|(_, seen)| !seen.k6_log.is_empty());
         (!list.generators.is_empty()).then(|| Self {
             percentiles: percentiles(run, &list),
-            thresholds: thresholds(&list),
+            thresholds: list
+                .thresholds
+                .into_iter()
+                .map(|threshold| ThresholdRow { threshold, agents: run.generators.clone() })
+                .collect(),
             logs: logs.map(|(agent, seen)| (agent.clone(), seen.k6_log.clone())).collect(),
             rows: list.generators.into_iter().map(|share| Row { share }).collect(),
         })
@@ -63,20 +69,34 @@ fn percentiles(run: &Run, list: &GeneratorList) -> Option<String> {
     })
 }
 
-fn thresholds(list: &GeneratorList) -> Option<String> {
-    let own = list.generators.iter().filter_map(|one| Some((one, one.thresholds.filter(|count| *count > 0)?)));
-    let told: Vec<String> = own
-        .map(|(one, of)| match one.thresholds_failed.unwrap_or(0) {
-            0 => format!("{} crossed none of {of}", one.agent),
-            crossed => format!("{} crossed {crossed} of {of}", one.agent),
-        })
-        .collect();
-    (!told.is_empty()).then(|| {
-        format!(
-            "Thresholds of the script are judged by each k6 for its own part, and not for the whole: {}.",
-            told.join(", ")
-        )
-    })
+/// A threshold of the script.
+#[derive(Clone, Debug)]
+pub struct ThresholdRow {
+    threshold: WholeThreshold,
+    agents: Vec<String>,
+}
+
+impl ThresholdRow {
+    /// Of which metric, and what it may be.
+    pub fn condition(&self) -> (&str, &str) {
+        (&self.threshold.metric, &self.threshold.expression)
+    }
+
+    /// Whether all together kept to it; nothing where that is not known.
+    pub fn whole(&self) -> Option<Pill> {
+        self.threshold.passed.as_ref().map(pill::threshold)
+    }
+
+    /// How that is known, or why it is not.
+    pub fn basis(&self) -> &'static str {
+        self.threshold.basis.words()
+    }
+
+    /// What each k6 says of its own part.
+    pub fn own(&self) -> Vec<(&str, Option<Pill>)> {
+        let said = self.threshold.own.iter().map(|passed| passed.as_ref().map(pill::threshold));
+        self.agents.iter().map(String::as_str).zip(said).collect()
+    }
 }
 
 impl Row {

@@ -3,18 +3,21 @@
 //!
 //! - [`settle`]: what becomes of what arrives, and [`settle::fail`]: the end of a run that one of them has left;
 //! - [`whole`]: all parts become one result; [`crate::together`] and [`summary`] add up what they have measured;
+//! - [`thresholds`]: whether the whole keeps to what the script asks for, as far as that can be told;
 //! - [`seen`]: what is kept of each generator, to judge it by and to show it;
 //! - [`shares`]: that as JSON.
 //!
 //! Adding up is exact for counts, sums, least and greatest values. A percentile is not a sum: those of the latency come
 //! from the added histograms, others are left out.
 
+mod condition;
 pub mod seen;
 pub mod settle;
 pub mod shares;
 pub mod summary;
 #[cfg(test)]
 mod tests;
+pub mod thresholds;
 pub mod whole;
 
 use brewbench_agent::wire::outcome::Outcome;

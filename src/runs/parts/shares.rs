@@ -5,10 +5,11 @@ use utoipa::ToSchema;
 
 use super::{
     seen::{GeneratorSeen, Used},
+    thresholds::WholeThreshold,
     whole::segment,
 };
 use crate::{
-    runs::{Run, queries::parts::PartState},
+    runs::{Run, ingest::Evidence, queries::parts::PartState},
     together::Clock,
 };
 
@@ -22,6 +23,8 @@ pub struct GeneratorList {
     /// How wide the buckets are that the run's percentiles come from, as a share of a latency: 0.09 is 9 %. Null until the
     /// run has a result, and where no generator told its histograms.
     pub percentiles_within: Option<f64>,
+    /// The script's thresholds for the load of all together; empty until the run has a result, and where it has none.
+    pub thresholds: Vec<WholeThreshold>,
 }
 
 /// What one generator has done of a run. What is not known, or not yet, is null.
@@ -45,7 +48,7 @@ pub struct GeneratorShare {
     pub p99_ms: Option<f64>,
     /// How long it measured, seconds.
     pub measured_s: Option<f64>,
-    /// Thresholds of the script, which it has judged for its part alone.
+    /// Thresholds of the script, which its k6 has judged for its part alone.
     pub thresholds: Option<u32>,
     /// Those that its part crossed.
     pub thresholds_failed: Option<u32>,
@@ -71,7 +74,8 @@ pub struct GeneratorShare {
 
 impl GeneratorList {
     /// Of a run, from what is kept of its generators, or from how far they are.
-    pub fn of(run: &Run, seen: &[GeneratorSeen], states: &[PartState]) -> Self {
+    pub fn of(run: &Run, evidence: Option<&Evidence>, states: &[PartState]) -> Self {
+        let seen = evidence.map_or(&[][..], |evidence| &evidence.generators);
         let one = |(index, agent): (usize, &String)| {
             let place = i64::try_from(index + 1).unwrap_or(i64::MAX);
             let state = states.iter().find(|state| state.place == place);
@@ -87,6 +91,7 @@ impl GeneratorList {
             run: run.id.clone(),
             generators: run.generators.iter().enumerate().map(one).collect(),
             percentiles_within: width(seen),
+            thresholds: evidence.map_or_else(Vec::new, |evidence| evidence.thresholds.clone()),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! - `vus` and `vus_max` are sums; a script's own gauges are left out, for the last value of all is nobody's;
 //! - trends have their number, their mean weighted by it, least and greatest value. Percentiles there are of
 //!   `http_req_duration` alone, from the added histograms, and only where these have every request in them;
-//! - thresholds are left out: each k6 has judged its own part.
+//! - thresholds are left out: each k6 has judged its own part. Those of the whole are in [`super::thresholds`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +31,17 @@ pub struct Latencies {
     pub succeeded: Histogram,
     /// Of those that failed.
     pub failed: Histogram,
+}
+
+impl Latencies {
+    /// Those of a metric; none if it is no latency.
+    pub fn of(&self, metric: &str) -> Option<Histogram> {
+        match metric {
+            ALL => Some([&self.succeeded, &self.failed].into_iter().sum()),
+            OF_SUCCESSFUL => Some(self.succeeded.clone()),
+            _ => None,
+        }
+    }
 }
 
 /// One summary of all, as JSON. There is one part at least, and each was read before.
@@ -110,12 +121,7 @@ fn trend(name: &str, of: &[Counted<'_>], latencies: &Latencies) -> Values {
     let weighted = full.iter().map(|one| Some(one.metric.values.get("avg")? * one.count?)).sum::<Option<f64>>();
     let mean = weighted.zip(total.filter(|total| *total > 0.0)).map(|(sum, total)| sum / total);
     values.extend(mean.map(|mean| ("avg", mean)));
-    let histogram = match name {
-        ALL => Some([&latencies.succeeded, &latencies.failed].into_iter().sum::<Histogram>()),
-        OF_SUCCESSFUL => Some(latencies.succeeded.clone()),
-        _ => None,
-    };
-    if let Some(histogram) = histogram.filter(|histogram| Some(histogram.total() as f64) == total) {
+    if let Some(histogram) = latencies.of(name).filter(|histogram| Some(histogram.total() as f64) == total) {
         // Within a bucket anything could be; below the least and above the greatest there was nothing.
         let (low, high) = (least.unwrap_or(0.0), greatest.unwrap_or(f64::MAX));
         let at = |q| histogram.quantile(q).map(|quantile| quantile.estimate.max(low).min(high));

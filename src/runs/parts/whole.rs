@@ -13,6 +13,7 @@ use super::{
     Part,
     seen::{GeneratorSeen, compare_starts},
     summary::{Latencies, summed},
+    thresholds::thresholds,
 };
 use crate::{
     runs::{conclusion, ingest::Evidence, material::Seen, series::latencies},
@@ -49,7 +50,11 @@ pub fn whole(host: &Part, generators: &[Part]) -> Result<Whole, String> {
     let there: Vec<Clocked<'_>> = of_generators.iter().flatten().copied().collect();
     let merged = merged(of_host.as_ref().map(|series| clocked(series, host)), &there);
     let (succeeded, failed) = merged.measured.as_ref().map(latencies).unwrap_or_default();
-    let text = summed(&summaries, &Latencies { succeeded, failed });
+    let latencies = Latencies { succeeded, failed };
+    let text = summed(&summaries, &latencies);
+    // What can't be read is told where it is judged.
+    let thresholds =
+        summary::parse(text.as_bytes()).map_or_else(|_| Vec::new(), |sum| thresholds(&summaries, &sum, &latencies));
 
     let mut seen: Vec<GeneratorSeen> = Vec::with_capacity(generators.len());
     for (index, part) in generators.iter().enumerate() {
@@ -59,7 +64,7 @@ pub fn whole(host: &Part, generators: &[Part]) -> Result<Whole, String> {
     }
     compare_starts(&mut seen);
     Ok(Whole {
-        evidence: Evidence { generators: seen, ..of_target(&host.outcome) },
+        evidence: Evidence { generators: seen, thresholds, ..of_target(&host.outcome) },
         outcome: outcome(host, generators, text, &merged),
     })
 }
