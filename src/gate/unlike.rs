@@ -75,6 +75,7 @@ mod tests {
             agent: None,
             facts: facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             conditions: Conditions::default(),
+            generators: Vec::new(),
         }
     }
 

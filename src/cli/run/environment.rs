@@ -8,7 +8,9 @@ use reqwest::Method;
 use super::full_id;
 use crate::{
     cli::{Common, table::plain},
-    runs::environment::{EnvironmentDifference, RunEnvironment, Weight, whole as groups},
+    runs::environment::{
+        EnvironmentDifference, FactDifference, Group, RunEnvironment, Weight, of_generator, whole as groups,
+    },
 };
 
 /// Shows under what a run was measured, or in what that differs from another run's.
@@ -45,7 +47,17 @@ fn whole(environment: &RunEnvironment) -> String {
     if environment.facts.is_empty() {
         text.push_str("nothing is known of its environment: it was imported, or has not ended\n");
     }
-    for group in groups(environment) {
+    text.push_str(&told(groups(environment)));
+    for generator in &environment.generators {
+        let _ = writeln!(text, "\nLOAD FROM {}", plain(&generator.agent));
+        text.push_str(&told(of_generator(generator)));
+    }
+    text
+}
+
+fn told(groups: Vec<Group>) -> String {
+    let mut text = String::new();
+    for group in groups {
         let _ = writeln!(text, "\n{}", group.title);
         for fact in group.facts {
             text.push_str(&entry(&fact.name, &fact.value));
@@ -57,12 +69,21 @@ fn whole(environment: &RunEnvironment) -> String {
 fn differences(difference: &EnvironmentDifference) -> String {
     let EnvironmentDifference { run, with, .. } = difference;
     let mut text = format!("{}\n", plain(&difference.sentence()));
-    if difference.differences.is_empty() {
-        return text;
+    if !difference.differences.is_empty() {
+        let _ = write!(text, "here:  {}\nthere: {}\n", plain(&run.name()), plain(&with.name()));
     }
-    let _ = write!(text, "here:  {}\nthere: {}\n", plain(&run.name()), plain(&with.name()));
+    text.push_str(&weighed(|weight| difference.of(weight)));
+    for one in &difference.generators {
+        let _ = writeln!(text, "\n{}: {}", plain(&one.name()), plain(&one.sentence()));
+        text.push_str(&weighed(|weight| one.of(weight)));
+    }
+    text
+}
+
+fn weighed<'a>(of: impl Fn(Weight) -> Vec<&'a FactDifference>) -> String {
+    let mut text = String::new();
     for weight in Weight::ALL {
-        let facts = difference.of(weight);
+        let facts = of(weight);
         if !facts.is_empty() {
             let _ = writeln!(text, "\n{}", weight.title());
         }
@@ -89,8 +110,10 @@ fn entry(name: &str, value: &str) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
+    use brewbench_agent::wire::outcome::Conditions;
+
     use super::*;
-    use crate::runs::made_up::finished;
+    use crate::runs::{environment::GeneratorEnvironment, made_up::finished};
 
     fn environment(repetition: u32, facts: &[(&str, &str)]) -> RunEnvironment {
         let facts: BTreeMap<_, _> =
@@ -111,6 +134,23 @@ mod tests {
         assert!(text.contains(&format!("\nProcessor\n  {:<32} Z80\n", "model")), "{text}");
         assert!(!text.contains('\u{1b}'));
         assert!(whole(&environment(1, &[])).contains("nothing is known"));
+    }
+
+    #[test]
+    fn those_who_made_the_load_have_environments_of_their_own() {
+        let with = |model: &str| {
+            let facts = [("cpu.model".to_owned(), model.to_owned())].into();
+            let generator =
+                GeneratorEnvironment { agent: "gen-1".to_owned(), facts, conditions: Conditions::default() };
+            RunEnvironment { generators: vec![generator], ..environment(1, &[("cpu.model", "Z80")]) }
+        };
+        let text = whole(&with("8080"));
+        assert!(text.contains(&format!("\nLOAD FROM gen-1\n\nProcessor\n  {:<32} 8080\n", "model")), "{text}");
+        let other = RunEnvironment { run: "other".to_owned(), ..with("6502") };
+        let expected = "The environments are the same in all 1 facts.\n\n\
+            load from gen-1: 1 fact that matters differs; 0 are the same.\n\n\
+            What matters\n  model (Processor)\n    here  8080\n    there 6502\n";
+        assert_eq!(differences(&EnvironmentDifference::new(with("8080"), other)), expected);
     }
 
     #[test]

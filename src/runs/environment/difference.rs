@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    RunEnvironment,
+    GeneratorDifference, RunEnvironment, generators,
     names::{Kind, kind, label, shown},
 };
 
@@ -21,6 +21,9 @@ pub struct EnvironmentDifference {
     pub alike: u32,
     /// Facts that are not, those that matter first; empty where nothing is known of one of them.
     pub differences: Vec<FactDifference>,
+    /// The same of those who made the load, where others than the target's agents made it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generators: Vec<GeneratorDifference>,
 }
 
 /// A fact that is not the same.
@@ -95,21 +98,15 @@ const PASSING_VARIABLES: [&str; 22] = [
 impl EnvironmentDifference {
     /// Of two runs.
     pub fn new(run: RunEnvironment, with: RunEnvironment) -> Self {
-        if run.facts.is_empty() || with.facts.is_empty() {
-            return Self { run, with, alike: 0, differences: Vec::new() };
-        }
-        let names: BTreeSet<&String> = run.facts.keys().chain(with.facts.keys()).collect();
         let same_target = run.target == with.target && run.version == with.version;
-        let mut differences: Vec<_> =
-            names.iter().filter_map(|name| difference(name, &run.facts, &with.facts, same_target)).collect();
-        let alike = u32::try_from(names.len() - differences.len()).unwrap_or(u32::MAX);
-        differences.sort_by_key(|difference| (difference.weight, kind(&difference.fact)));
-        Self { run, with, alike, differences }
+        let (alike, differences) = compare(&run.facts, &with.facts, same_target);
+        let generators = generators::differences(&run.generators, &with.generators);
+        Self { run, with, alike, differences, generators }
     }
 
     /// Those of a weight.
     pub fn of(&self, weight: Weight) -> Vec<&FactDifference> {
-        self.differences.iter().filter(|difference| difference.weight == weight).collect()
+        of_weight(&self.differences, weight)
     }
 
     /// What there is to say in a sentence.
@@ -123,12 +120,39 @@ impl EnvironmentDifference {
         if run.run == with.run {
             return "It is one and the same run.".to_owned();
         }
-        match (self.of(Weight::Matters).len(), self.differences.len()) {
-            (0, 0) => format!("The environments are the same in all {alike} facts."),
-            (0, _) => format!("Nothing that matters differs; {alike} facts are the same."),
-            (1, _) => format!("1 fact that matters differs; {alike} are the same."),
-            (some, _) => format!("{some} facts that matter differ; {alike} are the same."),
+        match self.differences.len() {
+            0 => format!("The environments are the same in all {alike} facts."),
+            _ => counted(&self.differences, *alike),
         }
+    }
+}
+
+/// How many facts are the same, and those that are not, the heavier first; none where nothing is known of one side.
+pub(super) fn compare(
+    run: &BTreeMap<String, String>,
+    with: &BTreeMap<String, String>,
+    same_target: bool,
+) -> (u32, Vec<FactDifference>) {
+    if run.is_empty() || with.is_empty() {
+        return (0, Vec::new());
+    }
+    let names: BTreeSet<&String> = run.keys().chain(with.keys()).collect();
+    let mut differences: Vec<_> = names.iter().filter_map(|name| difference(name, run, with, same_target)).collect();
+    let alike = u32::try_from(names.len() - differences.len()).unwrap_or(u32::MAX);
+    differences.sort_by_key(|difference| (difference.weight, kind(&difference.fact)));
+    (alike, differences)
+}
+
+pub(super) fn of_weight(differences: &[FactDifference], weight: Weight) -> Vec<&FactDifference> {
+    differences.iter().filter(|difference| difference.weight == weight).collect()
+}
+
+/// Some differences in a sentence.
+pub(super) fn counted(differences: &[FactDifference], alike: u32) -> String {
+    match of_weight(differences, Weight::Matters).len() {
+        0 => format!("Nothing that matters differs; {alike} facts are the same."),
+        1 => format!("1 fact that matters differs; {alike} are the same."),
+        some => format!("{some} facts that matter differ; {alike} are the same."),
     }
 }
 
@@ -177,6 +201,7 @@ mod tests {
             agent: Some("rack".to_owned()),
             facts: told(facts),
             conditions: Conditions::default(),
+            generators: Vec::new(),
         }
     }
 

@@ -5,6 +5,7 @@
 
 pub mod circumstances;
 mod difference;
+mod generators;
 mod names;
 
 use std::collections::BTreeMap;
@@ -14,9 +15,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use difference::{EnvironmentDifference, FactDifference, Weight};
+pub use generators::GeneratorDifference;
 use names::{Kind, kind, label, modern, shown};
 
-use super::{Run, ingest::Evidence};
+use super::{Run, ingest::Evidence, parts::seen::GeneratorSeen};
 
 /// The environment of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -39,6 +41,21 @@ pub struct RunEnvironment {
     /// `processes_gone`, `response_change`; null where it is not known.
     #[schema(value_type = Object)]
     pub conditions: Conditions,
+    /// Under what its load was made, where others than its agent made it, in the order of their segments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generators: Vec<GeneratorEnvironment>,
+}
+
+/// The environment of one who made a part of a run's load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct GeneratorEnvironment {
+    /// The agent.
+    pub agent: String,
+    /// Facts by their dotted names.
+    pub facts: BTreeMap<String, String>,
+    /// As of a run: `ground` and `clock_jump_ms`.
+    #[schema(value_type = Object)]
+    pub conditions: Conditions,
 }
 
 impl RunEnvironment {
@@ -46,9 +63,17 @@ impl RunEnvironment {
     pub fn new(run: &Run, evidence: Option<&Evidence>) -> Self {
         let conditions = evidence.map_or_else(Conditions::default, |evidence| evidence.conditions.clone());
         let facts = evidence.map_or_else(BTreeMap::new, facts);
+        // A run that has ended keeps the names of its agents, whatever they are called later.
+        let seen = run.generators.iter().zip(evidence.map_or(&[][..], |evidence| &evidence.generators));
+        let of = |(agent, seen): (&String, &GeneratorSeen)| GeneratorEnvironment {
+            agent: agent.clone(),
+            facts: renamed(&seen.environment),
+            conditions: seen.conditions.clone(),
+        };
+        let generators = seen.map(of).collect();
         let Run { id, target, version, size, repetition, agent, .. } = run.clone();
         let size = size.map(|size| size.name);
-        Self { run: id, target, version, size, repetition, agent, facts, conditions }
+        Self { run: id, target, version, size, repetition, agent, facts, conditions, generators }
     }
 
     /// What it is called beside another.
@@ -62,8 +87,11 @@ impl RunEnvironment {
 
 /// Facts under the names of today.
 pub fn facts(evidence: &Evidence) -> BTreeMap<String, String> {
-    let renamed = |(name, value): (&String, &String)| (modern(name).to_owned(), value.clone());
-    evidence.environment.iter().map(renamed).collect()
+    renamed(&evidence.environment)
+}
+
+fn renamed(facts: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    facts.iter().map(|(name, value)| (modern(name).to_owned(), value.clone())).collect()
 }
 
 /// Facts that belong together.
@@ -86,9 +114,18 @@ pub struct Fact {
 
 /// All that is known, what the agent saw besides facts first; a group without facts is left out.
 pub fn whole(environment: &RunEnvironment) -> Vec<Group> {
-    let seen = Group { title: "Circumstances", facts: circumstances::all(&environment.conditions) };
-    let seen = Some(seen).filter(|group| !group.facts.is_empty());
-    seen.into_iter().chain(groups(&environment.facts)).collect()
+    with(circumstances::all(&environment.conditions), &environment.facts)
+}
+
+/// The same of one who made a part of the load.
+pub fn of_generator(generator: &GeneratorEnvironment) -> Vec<Group> {
+    with(circumstances::of_machine(&generator.conditions), &generator.facts)
+}
+
+fn with(circumstances: Vec<Fact>, facts: &BTreeMap<String, String>) -> Vec<Group> {
+    let seen = Some(circumstances).filter(|facts| !facts.is_empty());
+    let seen = seen.map(|facts| Group { title: "Circumstances", facts });
+    seen.into_iter().chain(groups(facts)).collect()
 }
 
 /// All facts, group by group; a group without facts is left out.

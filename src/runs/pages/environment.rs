@@ -11,7 +11,7 @@ use crate::{
     runs::{
         Origin, Run,
         api::environment::read,
-        environment::{self, EnvironmentDifference, Group, RunEnvironment, Weight},
+        environment::{self, EnvironmentDifference, FactDifference, Group, RunEnvironment, Weight},
         filter::Filter,
         queries,
     },
@@ -32,9 +32,29 @@ pub struct EnvironmentPage {
     shell: Shell,
     environment: RunEnvironment,
     groups: Vec<Group>,
+    /// Those who made its load, where it was not its agent.
+    generators: Vec<(String, Vec<Group>)>,
     /// Runs that it can be held against.
     others: Vec<Other>,
     difference: Option<EnvironmentDifference>,
+}
+
+/// What differs of the target's machines, or of those of one who made load in each run.
+#[derive(Debug)]
+struct Facing<'a> {
+    /// Who they are; nothing for the target's.
+    title: Option<String>,
+    sentence: String,
+    here: String,
+    there: String,
+    /// The heavier first; none without facts.
+    facts: Vec<(Weight, Vec<&'a FactDifference>)>,
+}
+
+impl Facing<'_> {
+    fn matters(&self) -> bool {
+        self.facts.first().is_some_and(|(weight, _)| *weight == Weight::Matters)
+    }
 }
 
 /// A run in the list of others.
@@ -73,6 +93,11 @@ impl EnvironmentPage {
         Self {
             shell,
             groups: environment::whole(&environment),
+            generators: environment
+                .generators
+                .iter()
+                .map(|one| (one.agent.clone(), environment::of_generator(one)))
+                .collect(),
             others: others(&environment, with.as_ref(), newest),
             difference: with.map(|with| EnvironmentDifference::new(environment.clone(), with)),
             environment,
@@ -82,6 +107,31 @@ impl EnvironmentPage {
     fn name(&self) -> String {
         self.environment.name()
     }
+
+    /// What differs, the target's machines first.
+    fn facing(&self) -> Vec<Facing<'_>> {
+        let Some(difference) = &self.difference else { return Vec::new() };
+        let EnvironmentDifference { run, with, .. } = difference;
+        let host = Facing {
+            title: None,
+            sentence: difference.sentence(),
+            here: run.name(),
+            there: with.name(),
+            facts: weighed(|weight| difference.of(weight)),
+        };
+        let generators = difference.generators.iter().map(|one| Facing {
+            title: Some(one.name()),
+            sentence: one.sentence(),
+            here: one.run.clone().unwrap_or_default(),
+            there: one.with.clone().unwrap_or_default(),
+            facts: weighed(|weight| one.of(weight)),
+        });
+        [host].into_iter().chain(generators).collect()
+    }
+}
+
+fn weighed<'a>(of: impl Fn(Weight) -> Vec<&'a FactDifference>) -> Vec<(Weight, Vec<&'a FactDifference>)> {
+    Weight::ALL.into_iter().map(|weight| (weight, of(weight))).filter(|(_, facts)| !facts.is_empty()).collect()
 }
 
 /// Runs of agents, those of the same target first, and in any case the chosen one.
@@ -105,8 +155,10 @@ fn others(environment: &RunEnvironment, with: Option<&RunEnvironment>, newest: &
 
 #[cfg(test)]
 mod tests {
+    use brewbench_agent::wire::outcome::Conditions;
+
     use super::*;
-    use crate::runs::made_up::finished;
+    use crate::runs::{environment::GeneratorEnvironment, made_up::finished};
 
     fn environment(run: &Run, facts: &[(&str, &str)]) -> RunEnvironment {
         let facts = facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -124,6 +176,24 @@ mod tests {
         let html = page(&environment(&one, &[("cpu.model", "Z80")]), None, &[one, other]);
         assert!(html.contains("Z80") && html.contains("<option value=\"gosherve-2\""), "{html}");
         assert!(!html.contains("<option value=\"servy-1\""), "not itself");
+    }
+
+    #[test]
+    fn those_who_made_the_load_are_shown_and_held_against_each_other_too() {
+        let with = |model: &str| {
+            let facts = [("cpu.model".to_owned(), model.to_owned())].into();
+            let generator =
+                GeneratorEnvironment { agent: "gen-1".to_owned(), facts, conditions: Conditions::default() };
+            let run = finished("servy", 1);
+            RunEnvironment { generators: vec![generator], ..environment(&run, &[("cpu.model", "Z80")]) }
+        };
+        let html = page(&with("8080"), None, &[]);
+        assert!(html.contains("Load from gen-1") && html.contains("8080"), "{html}");
+        let other = RunEnvironment { run: "servy-2".to_owned(), ..with("6502") };
+        let html = page(&with("8080"), Some(&other), &[]);
+        assert!(html.contains("The environments are the same in all 1 facts"), "{html}");
+        assert!(html.contains("load from gen-1") && html.contains("1 fact that matters differs"), "{html}");
+        assert!(html.contains("<td data-label=\"there\">6502</td>"), "{html}");
     }
 
     #[test]
