@@ -10,7 +10,7 @@
 //! and from nobody else. It waits until all parts are there; they then become its one result, in the same transaction
 //! that keeps the last of them. A part that failed, or that its agent stopped, ends the run at once, for the rest of a
 //! load is not the load that was asked for: it is `failed`, and what its other agents bring afterwards is acknowledged and
-//! changes nothing. For a run that was given up as lost, parts still count as long as the rule above lets its whole
+//! changes nothing; but what the target's agent saw is kept with the run, for the target may have been the reason. For a run that was given up as lost, parts still count as long as the rule above lets its whole
 //! result count; one that failed does not, for the run has ended already.
 
 use std::{collections::BTreeMap, str::FromStr};
@@ -56,6 +56,9 @@ pub struct Evidence {
     /// The script's thresholds for the load of all of these together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<WholeThreshold>,
+    /// Why the target's agent failed, too, where another agent had ended the run before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said_later: Option<String>,
 }
 
 /// What became of a result.
@@ -160,6 +163,7 @@ impl Evidence {
             conditions: material::short(outcome.conditions.clone()),
             generators: Vec::new(),
             thresholds: Vec::new(),
+            said_later: None,
         }
     }
 }

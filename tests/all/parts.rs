@@ -260,7 +260,57 @@ async fn a_generator_that_fails_ends_the_run_for_all() {
     assert_eq!(crew.leased().await, 0);
     let again = retry_of(&crew.user, &crew.id()).await.expect("it is done again");
     assert_eq!(again["generators"], run["generators"]);
-    assert_eq!(crew.host.settle(&of_host).await.why.as_deref(), Some("there is a result already"));
+    assert_eq!(crew.host.settle(&of_host).await.why.as_deref(), Some(LAST_WORDS));
+}
+
+/// What the target's agent hears that brings its part after a generator has ended the run.
+const LAST_WORDS: &str = "the run had failed; what was seen of its target is kept";
+
+#[tokio::test]
+async fn the_targets_last_words_are_kept_where_a_generator_ended_the_run_first() {
+    for is_silent in [false, true] {
+        let crew = Crew::begun(0).await;
+        let [of_host, first, _] = crew.parts();
+        let page = async || crew.user.clone().at_pages().get(&format!("/runs/{}", crew.id())).await.ok().text();
+        let facts = async || {
+            let path = format!("/api/v1/runs/{}/environment", crew.id());
+            crew.user.get(&path).await.ok().json()["facts"].as_object().expect("facts").len()
+        };
+        if is_silent {
+            assert!(parts::fail(&crew.app.state.db, &crew.id(), "bench-02 fell silent").await.expect("settled"));
+        } else {
+            let ended = Ended::Failed { reason: "k6 broke".to_owned(), cause: Cause::Generator };
+            let log = "k6 said something".to_owned();
+            assert!(crew.others[0].settle(&Outcome { ended, summary: None, k6_log: log, ..first }).await.kept);
+            assert!(page().await.contains("its agent has not told yet"));
+        }
+        assert_eq!(facts().await, 0, "those of a generator are not the target's");
+        let before = crew.run().await;
+        let ended =
+            Ended::Failed { reason: "target hello died: killed by signal 9".to_owned(), cause: Cause::TargetDied };
+        let late = Outcome { ended, target_log: "panic: out of ideas\n".to_owned(), ..of_host };
+        assert_eq!(crew.host.settle(&late).await.why.as_deref(), Some(LAST_WORDS));
+        assert_eq!(crew.run().await, before, "it is the same run still");
+        let page = page().await;
+        for words in ["panic: out of ideas", "bench-01 failed as well", "killed by signal 9"] {
+            assert!(page.contains(words), "{words} is not in {page}");
+        }
+        assert_eq!(page.contains("k6 said something"), !is_silent);
+        assert!(facts().await > 0);
+        let twice = Outcome { target_log: "second thoughts".to_owned(), ..late };
+        assert_eq!(crew.host.settle(&twice).await.why.as_deref(), Some("there is a result already"));
+        assert!(
+            !crew
+                .user
+                .clone()
+                .at_pages()
+                .get(&format!("/runs/{}", crew.id()))
+                .await
+                .ok()
+                .text()
+                .contains("second thoughts")
+        );
+    }
 }
 
 #[tokio::test]

@@ -107,7 +107,10 @@ struct Seen {
     machine: Vec<Fact>,
     groups: Vec<Group>,
     sandbox: Vec<Fact>,
-    target_log: String,
+    /// What its target's agent has told of the target; nothing where it has told nothing.
+    target_log: Option<String>,
+    /// Why the target's agent failed after the run had.
+    said_later: Option<String>,
     k6_log: String,
 }
 
@@ -162,6 +165,7 @@ impl RunView {
         let mark = marks.of(&run.target);
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
         let seen = evidence.as_ref().map_or(&[][..], |evidence| &evidence.generators);
+        let is_alone = run.generators.is_empty();
         Self {
             generators: shares.and_then(|shares| Generators::of(&run, shares, seen)),
             doing: (!run.has_ended()).then(|| {
@@ -190,7 +194,9 @@ impl RunView {
                 machine: machine::machine(&evidence),
                 groups: environment::groups(&environment::facts(&evidence)),
                 sandbox: machine::sandbox(&run, &evidence),
-                target_log: evidence.target_log,
+                // Who ends a run by making no load knows nothing of its target.
+                target_log: (!evidence.environment.is_empty() || is_alone).then_some(evidence.target_log),
+                said_later: evidence.said_later,
                 k6_log: evidence.k6_log,
             }),
             remarks: Remarks::of(&run, scope),

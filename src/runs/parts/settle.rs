@@ -68,11 +68,17 @@ async fn try_once(db: &Db, agent: &str, outcome: &Outcome, asked: &Asked) -> Res
     let Some((phase, _)) = leases::standing(&mut transaction, &id).await? else {
         return Err(Error::NotFound(format!("run {id}")));
     };
+    let there = parts::delivered(&mut transaction, &id).await?;
     let open = match still_open(&mut transaction, &id, &phase).await? {
+        Open::No(_) if place == 0 && phase == Phase::Failed.as_str() && !there.contains(&place) => {
+            own.keep(&mut transaction, &id, place).await?;
+            keep_last_words(&mut transaction, &id, outcome).await?;
+            transaction.commit().await?;
+            return Ok(Some(Settled::dropped("the run had failed; what was seen of its target is kept")));
+        }
         Open::No(settled) => return Ok(Some(settled)),
         open => open,
     };
-    let there = parts::delivered(&mut transaction, &id).await?;
     if there.contains(&place) {
         return Ok(Some(Settled::dropped(format!("the part of {agent} is there already"))));
     }
@@ -86,10 +92,10 @@ async fn try_once(db: &Db, agent: &str, outcome: &Outcome, asked: &Asked) -> Res
             if let Open::Instead(retry) = &open {
                 leases::withdraw(&mut transaction, retry).await?;
             }
-            own.keep(&mut transaction, &id, place, outcome, now).await?;
+            own.bring(&mut transaction, &id, place, outcome, now).await?;
             conclusion.store(&mut transaction, &id, now).await?;
         }
-        None if waits => own.keep(&mut transaction, &id, place, outcome, now).await?,
+        None if waits => own.bring(&mut transaction, &id, place, outcome, now).await?,
         None => return Ok(None),
     }
     transaction.commit().await?;
@@ -116,9 +122,30 @@ fn failure(place: i64, agent: &str, outcome: &Outcome) -> Option<Failure> {
 }
 
 fn without_figures<'a>(place: i64, outcome: &'a Outcome, asked: &Asked, end: Failure) -> Result<Conclusion<'a>> {
-    // Only the target's agent knows what held it to its size.
-    let enforced = (place == 0).then_some(outcome.enforced);
-    Conclusion::failed(outcome, asked.clone(), &Evidence::of(outcome), enforced, end)
+    // Only the target's agent knows what held it to its size, and under what it was measured.
+    let (enforced, evidence) = match place {
+        0 => (Some(outcome.enforced), Evidence::of(outcome)),
+        _ => (None, Evidence { k6_log: outcome.k6_log.clone(), ..Evidence::default() }),
+    };
+    Conclusion::failed(outcome, asked.clone(), &evidence, enforced, end)
+}
+
+/// Keeps what the target's agent saw of a run that another has ended: whether the target was the reason may be in it.
+async fn keep_last_words(connection: &mut SqliteConnection, id: &str, outcome: &Outcome) -> Result<()> {
+    let known: Evidence = match endings::evidence(connection, id).await? {
+        Some(body) => {
+            serde_json::from_slice(&blob::unpack(&body).map_err(Error::internal)?).map_err(Error::internal)?
+        }
+        None => Evidence::default(),
+    };
+    let said_later = match &outcome.ended {
+        Ended::Failed { reason, .. } => Some(reason.clone()),
+        Ended::Finished | Ended::Cancelled => None,
+    };
+    let evidence = Evidence { k6_log: known.k6_log, said_later, ..whole::of_target(outcome) };
+    let body = blob::pack(&serde_json::to_vec(&evidence).map_err(Error::internal)?);
+    endings::keep_evidence(connection, id, &body).await?;
+    Ok(())
 }
 
 /// What is kept of a part, as it is kept.
@@ -138,8 +165,16 @@ impl<'a> Own<'a> {
         })
     }
 
-    /// Keeps it. When the phases of the run began is told by the target's agent.
-    async fn keep(
+    async fn keep(&self, connection: &mut SqliteConnection, id: &str, place: i64) -> Result<()> {
+        let Self { outcome: rest, summary, series } = self;
+        let came = Came { outcome: rest, summary: summary.as_deref(), series: series.map(Packed::as_bytes) };
+        parts::keep(connection, id, place, came).await?;
+        Ok(())
+    }
+
+    /// Keeps it as a part of a run that goes on, or ends by it. When the phases of the run began is told by the target's
+    /// agent.
+    async fn bring(
         &self,
         connection: &mut SqliteConnection,
         id: &str,
@@ -147,9 +182,7 @@ impl<'a> Own<'a> {
         outcome: &Outcome,
         now: i64,
     ) -> Result<()> {
-        let Self { outcome: rest, summary, series } = self;
-        let came = Came { outcome: rest, summary: summary.as_deref(), series: series.map(Packed::as_bytes) };
-        parts::keep(connection, id, place, came).await?;
+        self.keep(connection, id, place).await?;
         if place == 0 {
             enter(connection, outcome, now).await?;
         }

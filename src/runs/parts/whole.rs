@@ -76,7 +76,7 @@ pub fn segment(index: usize, of: usize) -> Segment {
 }
 
 /// What the target's agent saw. It ran no k6.
-fn of_target(outcome: &Outcome) -> Evidence {
+pub(super) fn of_target(outcome: &Outcome) -> Evidence {
     let mut evidence = Evidence::of(outcome);
     evidence.cores.generator.clear();
     evidence

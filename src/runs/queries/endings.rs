@@ -84,9 +84,7 @@ pub async fn end(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_
             .await?;
     }
     if let Some(body) = ending.evidence {
-        sqlx::query!("insert or replace into run_evidence (run_id, body) values (?, ?)", id, body)
-            .execute(&mut *connection)
-            .await?;
+        keep_evidence(connection, id, body).await?;
     }
     if let Some(body) = ending.series {
         sqlx::query!("insert or replace into run_series (run_id, body) values (?, ?)", id, body)
@@ -97,6 +95,20 @@ pub async fn end(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_
         judgements::note(connection, id, ending.limits, ending.now).await?;
     }
     enter(connection, id, phase, ending.now).await
+}
+
+/// The compressed evidence of a run, if it has any.
+pub async fn evidence(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<Option<Vec<u8>>> {
+    let row = sqlx::query!("select body from run_evidence where run_id = ?", id).fetch_optional(connection).await?;
+    Ok(row.map(|row| row.body))
+}
+
+/// Takes the place of the evidence that there was.
+pub async fn keep_evidence(connection: &mut SqliteConnection, id: &str, body: &[u8]) -> sqlx::Result<()> {
+    sqlx::query!("insert or replace into run_evidence (run_id, body) values (?, ?)", id, body)
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 async fn update(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>) -> sqlx::Result<()> {
