@@ -6,8 +6,8 @@ use brewbench_agent::{
     session::{Accepts, Effect, Input, Session},
     wire::{
         PROTOCOL, Phase, RunId,
-        job::Job,
-        messages::{AgentMessage, Hello, Machine, ServerMessage, TargetOffer},
+        job::{Job, Role},
+        messages::{AgentMessage, Gate, Hello, Machine, ServerMessage, TargetOffer},
         now_ms,
         outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
     },
@@ -29,11 +29,49 @@ pub struct Line {
 /// What it works on.
 struct Work {
     job: Job,
-    phase: usize,
+    step: usize,
+    /// Until this gate opens nothing goes on.
+    waits: Option<Gate>,
     stopped: bool,
 }
 
-const PHASES: [Phase; 4] = [Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting];
+/// A step of a job.
+#[derive(Clone, Copy)]
+enum Step {
+    Enter(Phase),
+    /// Says that it is there, and waits for the others.
+    Wait(Gate),
+    /// Says that it is there, and goes on.
+    Tell(Gate),
+}
+
+const ALONE: [Step; 4] = [
+    Step::Enter(Phase::Preparing),
+    Step::Enter(Phase::WarmingUp),
+    Step::Enter(Phase::Measuring),
+    Step::Enter(Phase::Collecting),
+];
+
+const HOST: [Step; 7] = [
+    Step::Enter(Phase::Preparing),
+    Step::Wait(Gate::Load),
+    Step::Enter(Phase::WarmingUp),
+    Step::Wait(Gate::Measure),
+    Step::Enter(Phase::Measuring),
+    Step::Wait(Gate::End),
+    Step::Enter(Phase::Collecting),
+];
+
+const GENERATOR: [Step; 3] = [Step::Wait(Gate::Load), Step::Wait(Gate::Measure), Step::Tell(Gate::End)];
+
+/// What a job comes to if nothing goes wrong.
+fn steps(role: Role) -> &'static [Step] {
+    match role {
+        Role::Alone => &ALONE,
+        Role::Host => &HOST,
+        Role::Generator(_) => &GENERATOR,
+    }
+}
 
 pub struct SimulatedAgent {
     pub name: String,
@@ -67,7 +105,7 @@ impl SimulatedAgent {
             version: "1".to_owned(),
             description: String::new(),
             sha256: "ab".repeat(32),
-            anywhere: false,
+            anywhere: true,
         };
         let running = self.session.running();
         let mut holds: Vec<RunId> = self.spool.keys().copied().collect();
@@ -91,7 +129,7 @@ impl SimulatedAgent {
             running,
             holds,
             life: Some(self.life),
-            load_address: None,
+            load_address: Some([10, 0, 0, 5].into()),
         }
     }
 
@@ -116,6 +154,11 @@ impl SimulatedAgent {
         self.step(Input::Server(message), None);
     }
 
+    /// It has a new connection.
+    pub fn connected(&mut self) {
+        self.step(Input::Connected, None);
+    }
+
     pub fn beat(&mut self) {
         let running = self.session.running();
         self.say(AgentMessage::Heartbeat { running });
@@ -132,11 +175,19 @@ impl SimulatedAgent {
         if work.stopped {
             return self.over(Ended::Cancelled);
         }
-        match PHASES.get(work.phase) {
-            Some(phase) => {
-                work.phase += 1;
-                let input = Input::Phase(work.job.run, *phase);
-                self.step(input, None);
+        if work.waits.is_some() {
+            return;
+        }
+        let (run, role) = (work.job.run, work.job.role);
+        let next = steps(role).get(work.step).copied();
+        work.step += 1;
+        let serves = (role == Role::Host).then(|| "http://10.0.0.5:1".to_owned());
+        match next {
+            Some(Step::Enter(phase)) => self.step(Input::Phase(run, phase), None),
+            Some(Step::Tell(gate)) => self.step(Input::At(run, gate, serves), None),
+            Some(Step::Wait(gate)) => {
+                work.waits = Some(gate);
+                self.step(Input::At(run, gate, serves), None);
             }
             None => self.over(Ended::Finished),
         }
@@ -172,19 +223,20 @@ impl SimulatedAgent {
                 Effect::Send(message) => self.say(message),
                 Effect::Start(job) => {
                     assert!(self.work.is_none(), "two jobs at once");
-                    self.work = Some(Work { job: *job, phase: 0, stopped: false });
+                    self.work = Some(Work { job: *job, step: 0, waits: None, stopped: false });
                 }
                 Effect::Stop => self.work.iter_mut().for_each(|work| work.stopped = true),
                 Effect::Keep(run) => {
                     self.spool.extend(outcome.take().map(|outcome| (run, outcome)));
                     self.say(AgentMessage::Done { run });
                 }
-                Effect::Forget
-                | Effect::Inspect(..)
-                | Effect::StopInspecting
-                | Effect::Open(_)
-                | Effect::TellClock { .. }
-                | Effect::ChangeKey => {}
+                Effect::Open(opening) => {
+                    for work in self.work.iter_mut().filter(|work| work.waits == Some(opening.gate)) {
+                        work.waits = None;
+                    }
+                }
+                Effect::TellClock { asked_ms } => self.say(AgentMessage::Clock { asked_ms, now_ms: now_ms() }),
+                Effect::Forget | Effect::Inspect(..) | Effect::StopInspecting | Effect::ChangeKey => {}
             }
         }
     }
@@ -204,7 +256,7 @@ impl SimulatedAgent {
 fn outcome(job: &Job, ended: Ended) -> Outcome {
     Outcome {
         run: job.run,
-        summary: (ended == Ended::Finished).then(|| SUMMARY.to_owned()),
+        summary: (ended == Ended::Finished && job.role != Role::Host).then(|| SUMMARY.to_owned()),
         ended,
         times: Vec::new(),
         sent_at_ms: now_ms(),

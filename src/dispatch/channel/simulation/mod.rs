@@ -1,9 +1,10 @@
 //! The whole conversation with everything that can happen to it: real sessions of agents on one side, on the other the
 //! server's own decisions over a real database, and between them a line that loses, delays, doubles and reorders across
 //! connections, and that both sides find dead at different times. Both sides are killed and started anew. Time passes by
-//! moving leases into the past.
+//! moving leases into the past. Some runs are done by one agent, some by all of them together.
 
 mod agent;
+mod laws;
 mod world;
 
 use proptest::{
@@ -14,14 +15,18 @@ use proptest::{
 
 use world::World;
 
-/// Agents in a world.
-const AGENTS: usize = 2;
+/// Agents in a world: as many as a run takes whose load two others make.
+const AGENTS: usize = 3;
 
 /// Something that happens. Numbers choose among what there is.
 #[derive(Clone, Debug)]
 enum Event {
     /// Somebody submits a run that may be done again so often.
     Submit(u32),
+    /// The same of one whose target this agent is to run, while the others make its load.
+    SubmitTogether(usize, u32),
+    /// For a moment everything works between an agent and the server.
+    Calm(usize),
     /// Somebody cancels one.
     Cancel(usize),
     /// The server hands out what it can.
@@ -62,6 +67,8 @@ fn event() -> impl Strategy<Value = Event> {
     let agent = || 0..AGENTS;
     prop_oneof![
         2 => (0..3_u32).prop_map(Event::Submit),
+        2 => (agent(), 0..3_u32).prop_map(|(host, retries)| Event::SubmitTogether(host, retries)),
+        3 => agent().prop_map(Event::Calm),
         1 => (0..8_usize).prop_map(Event::Cancel),
         4 => Just(Event::HandOut),
         4 => agent().prop_map(Event::Dial),
@@ -91,6 +98,20 @@ async fn live(events: Vec<Event>) -> Result<(), TestCaseError> {
         world.check().await?;
     }
     world.come_to_rest().await
+}
+
+#[test]
+fn where_nothing_goes_wrong_a_run_that_three_do_is_finished() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let phases = runtime.block_on(async {
+        let mut world = World::new().await;
+        for event in [Event::SubmitTogether(1, 0), Event::Submit(0), Event::SubmitTogether(0, 0)] {
+            world.happen(event).await;
+        }
+        world.come_to_rest().await.expect("at rest");
+        world.phases().await
+    });
+    assert_eq!(phases, ["finished"; 3]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! A server, agents and what is between them; what must hold at any time and in the end.
+//! A server, agents and what is between them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use brewbench_agent::{
     scenarios,
@@ -11,14 +11,16 @@ use brewbench_agent::{
         outcome::Outcome,
     },
 };
-use proptest::{prelude::TestCaseError, prop_assert, prop_assert_eq};
 use tempfile::TempDir;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     super::{
-        super::{assign, give_up_expired, lease_end, pass_cancellation_on, together::Meetings},
+        super::{
+            assign, give_up_expired, hear, prolong_all,
+            together::{Meetings, Together},
+        },
         Visit,
     },
     AGENTS, Event,
@@ -29,48 +31,28 @@ use crate::{
     fleet::Presence,
     runs::{
         RunSize, ingest,
-        queries::{self, NewRun, endings, leases},
+        queries::{self, NewRun, endings},
     },
     server::Server,
     state::RunChanged,
 };
 
-/// After so many rounds in which everything works, everything has ended.
-const ROUNDS: usize = 120;
-
 pub struct World {
-    server: Server,
-    presence: Presence,
+    pub server: Server,
+    pub presence: Presence,
+    meetings: Meetings,
     changes: broadcast::Receiver<RunChanged>,
-    agents: Vec<SimulatedAgent>,
+    pub agents: Vec<SimulatedAgent>,
     /// Outcomes on their way, and whose.
     under_way: Vec<(usize, Outcome)>,
     submitted: Vec<String>,
     /// Results that count, by what the server answered.
-    kept: BTreeMap<String, String>,
+    pub kept: BTreeMap<String, String>,
+    /// Parts that count, by the same: of which run, and whose.
+    pub kept_parts: BTreeSet<(String, String)>,
     /// Ends that nothing changes any more.
-    ended: BTreeMap<String, String>,
+    pub ended: BTreeMap<String, String>,
     _folder: TempDir,
-}
-
-/// A run as it stands.
-#[derive(sqlx::FromRow)]
-struct Stored {
-    id: String,
-    retry_of: Option<String>,
-    phase: String,
-    verdict: Option<String>,
-    leased: bool,
-}
-
-impl Stored {
-    fn counts(&self) -> bool {
-        self.phase == "finished" && self.verdict.as_deref() != Some("invalid")
-    }
-
-    fn has_ended(&self) -> bool {
-        matches!(self.phase.as_str(), "finished" | "failed" | "cancelled" | "lost")
-    }
 }
 
 impl World {
@@ -86,12 +68,14 @@ impl World {
         }
         Self {
             presence: Presence::default(),
+            meetings: Meetings::default(),
             changes: server.state.events.listen(),
             server,
             agents,
             under_way: Vec::new(),
             submitted: Vec::new(),
             kept: BTreeMap::new(),
+            kept_parts: BTreeSet::new(),
             ended: BTreeMap::new(),
             _folder: folder,
         }
@@ -99,7 +83,9 @@ impl World {
 
     pub async fn happen(&mut self, event: Event) {
         match event {
-            Event::Submit(retries) => self.submit(retries).await,
+            Event::Submit(retries) => self.submit(retries, None, &[]).await,
+            Event::SubmitTogether(host, retries) => self.submit_together(host, retries).await,
+            Event::Calm(agent) => self.work_well(agent).await,
             Event::Cancel(which) => self.cancel(which).await,
             Event::HandOut => self.hand_out().await,
             Event::Dial(agent) => self.dial(agent).await,
@@ -127,7 +113,14 @@ impl World {
         self.hear_changes().await;
     }
 
-    async fn submit(&mut self, retries: u32) {
+    async fn submit_together(&mut self, host: usize, retries: u32) {
+        let name = self.agents[host].name.clone();
+        let others: Vec<String> =
+            self.agents.iter().map(|agent| agent.name.clone()).filter(|other| *other != name).collect();
+        self.submit(retries, Some(&name), &others).await;
+    }
+
+    async fn submit(&mut self, retries: u32, wanted_agent: Option<&str>, generators: &[String]) {
         let scenario = scenarios::bundled().remove(0);
         let load = Load::Closed(Closed::new(Form::Constant { level: 2, duration_ms: 1_000 }).expect("a load"));
         let size = RunSize { name: "small".to_owned(), vcpus: 1.0, memory_bytes: 1 << 28 };
@@ -143,10 +136,10 @@ impl World {
             warm_up_ms: Some(0),
             repetition: 1,
             retries,
-            wanted_agent: None,
+            wanted_agent,
             agent_label: None,
             block: 0,
-            generators: &[],
+            generators,
             created_by: "test",
             now: now_ms(),
         };
@@ -163,7 +156,7 @@ impl World {
         }
     }
 
-    async fn hand_out(&mut self) {
+    pub async fn hand_out(&mut self) {
         assign::assign(&self.server.state, &self.presence).await.expect("handed out");
     }
 
@@ -172,8 +165,8 @@ impl World {
         if caller.is_connected {
             return;
         }
-        let (state, meetings) = (&self.server.state, Meetings::default());
-        let entered = Visit::enter(&caller.name, Box::new(caller.hello()), state, &self.presence, &meetings).await;
+        let (state, meetings) = (&self.server.state, &self.meetings);
+        let entered = Visit::enter(&caller.name, Box::new(caller.hello()), state, &self.presence, meetings).await;
         let (visit, from_server, _close) = entered.expect("entered");
         let line = Line {
             connection: visit.connection,
@@ -183,6 +176,7 @@ impl World {
         };
         caller.lines.push(line);
         caller.is_connected = true;
+        caller.connected();
     }
 
     /// Over one of its lines, the newest first.
@@ -191,7 +185,7 @@ impl World {
         let Some(line) = lines.iter_mut().rev().nth(line) else { return };
         let Some(message) = line.to_server.pop_front() else { return };
         let Some(heard) = line.heard.clone() else { return };
-        let (state, presence, meetings) = (&self.server.state, &self.presence, &Meetings::default());
+        let (state, presence, meetings) = (&self.server.state, &self.presence, &self.meetings);
         let visit = Visit { name, connection: line.connection, state, presence, meetings, heard };
         visit.take(message).await.expect("taken");
     }
@@ -208,7 +202,7 @@ impl World {
         let SimulatedAgent { name, lines, .. } = &mut self.agents[agent];
         let Some(line) = lines.iter_mut().rev().nth(line) else { return };
         let Some(heard) = line.heard.take() else { return };
-        let (state, presence, meetings) = (&self.server.state, &self.presence, &Meetings::default());
+        let (state, presence, meetings) = (&self.server.state, &self.presence, &self.meetings);
         let visit = Visit { name, connection: line.connection, state, presence, meetings, heard };
         visit.leave().await.expect("left");
     }
@@ -222,98 +216,56 @@ impl World {
             self.under_way.remove(which);
         }
         let sender = &mut self.agents[agent];
-        let settled = ingest::settle(&self.server.state.db, &sender.name, &outcome).await;
+        let state = &self.server.state;
+        let settled = ingest::settle(&state.db, &sender.name, &outcome).await;
         // Its place-holder has left the queue.
         let Ok(settled) = settled else { return };
         if acknowledged {
             sender.spool.remove(&outcome.run);
         }
+        let (name, id) = (sender.name.clone(), outcome.run.to_string());
+        let together = Together { state, presence: &self.presence, meetings: &self.meetings };
+        together.delivered(&name, outcome.run).await.expect("told");
+        state.events.tell(RunChanged { run: outcome.run.0, experiment: None });
         if settled.kept {
-            let phase = self.stored().await.into_iter().find(|run| run.id == outcome.run.to_string());
-            self.kept.insert(outcome.run.to_string(), phase.expect("a run").phase);
+            let run = self.stored().await.into_iter().find(|run| run.id == id).expect("a run");
+            // A part may count for a run that goes on, or that was given up.
+            if run.is_together {
+                self.kept_parts.insert((id.clone(), name));
+            }
+            if !run.is_together || matches!(run.phase.as_str(), "finished" | "failed") {
+                self.kept.insert(id, run.phase);
+            }
         }
     }
 
     async fn kill_server(&mut self) {
-        self.presence = Presence::default();
+        (self.presence, self.meetings) = (Presence::default(), Meetings::default());
         for line in self.agents.iter_mut().flat_map(|agent| &mut agent.lines) {
             line.heard = None;
         }
-        let state = &self.server.state;
-        leases::prolong_all(&state.db.write, lease_end(state)).await.expect("prolonged");
+        prolong_all(&self.server.state).await.expect("prolonged");
     }
 
-    async fn pass(&mut self, seconds: u8) {
+    pub async fn pass(&mut self, seconds: u8) {
         let state = &self.server.state;
-        let moved =
-            sqlx::query("update run set lease_expires_at = lease_expires_at - ?").bind(i64::from(seconds) * 1_000);
-        moved.execute(&state.db.write).await.expect("moved");
+        for table in ["run", "run_part"] {
+            let moved = format!("update {table} set lease_expires_at = lease_expires_at - ?");
+            let moved = sqlx::query(sqlx::AssertSqlSafe(moved)).bind(i64::from(seconds) * 1_000);
+            moved.execute(&state.db.write).await.expect("moved");
+        }
         give_up_expired(state).await.expect("given up");
     }
 
     /// As the dispatch does, which is told of every change.
-    async fn hear_changes(&mut self) {
+    pub async fn hear_changes(&mut self) {
         while let Ok(event) = self.changes.try_recv() {
-            pass_cancellation_on(&self.server.state, &self.presence, Some(event)).await.expect("passed on");
+            let heard = hear(&self.server.state, &self.presence, &self.meetings, Some(event)).await;
+            heard.expect("passed on");
         }
     }
 
-    async fn stored(&self) -> Vec<Stored> {
-        let all = "select id, retry_of, phase, verdict, lease_expires_at is not null as leased from run order by seq";
-        sqlx::query_as(all).fetch_all(&self.server.state.db.read).await.expect("runs")
-    }
-
-    /// What must hold at any time.
-    pub async fn check(&mut self) -> Result<(), TestCaseError> {
-        let stored = self.stored().await;
-        for (id, phase) in &self.kept {
-            let now = stored.iter().find(|run| run.id == *id).map(|run| run.phase.as_str());
-            prop_assert_eq!(now, Some(phase.as_str()), "an acknowledged result is gone");
-        }
-        for run in &stored {
-            let final_phase = matches!(run.phase.as_str(), "finished" | "failed" | "cancelled");
-            let before = self.ended.get(&run.id);
-            prop_assert!(before.is_none_or(|before| *before == run.phase), "{} became {}", run.id, run.phase);
-            if final_phase {
-                self.ended.insert(run.id.clone(), run.phase.clone());
-            }
-            prop_assert!(!(run.has_ended() && run.leased), "a run that has ended is leased");
-        }
-        let mut counting: BTreeMap<&str, usize> = BTreeMap::new();
-        for run in stored.iter().filter(|run| run.counts()) {
-            *counting.entry(cell(&stored, run)).or_default() += 1;
-        }
-        prop_assert!(counting.values().all(|count| *count == 1), "a cell counts twice");
-        Ok(())
-    }
-
-    /// From now on everything works: then every run ends, every outcome comes home and everybody is free.
-    pub async fn come_to_rest(&mut self) -> Result<(), TestCaseError> {
-        for round in 0..ROUNDS {
-            for agent in 0..AGENTS {
-                self.work_well(agent).await;
-            }
-            self.hand_out().await;
-            self.hear_changes().await;
-            if round % 10 == 9 {
-                // Whoever holds something has said so in the meantime.
-                self.pass(10).await;
-                self.hear_changes().await;
-            }
-            self.check().await?;
-            if self.is_at_rest().await {
-                return Ok(());
-            }
-        }
-        let stored = self.stored().await;
-        let open: Vec<_> = stored.iter().filter(|run| !run.has_ended()).map(|run| (&run.id, &run.phase)).collect();
-        let busy: Vec<_> =
-            self.presence.list().into_iter().map(|(name, agent)| (name, agent.busy, agent.declined)).collect();
-        let known: Vec<_> = self.agents.iter().map(|agent| (agent.running(), agent.knows())).collect();
-        Err(TestCaseError::fail(format!("it does not come to rest: {open:?}, {busy:?}, {known:?}")))
-    }
-
-    async fn work_well(&mut self, agent: usize) {
+    pub async fn work_well(&mut self, agent: usize) {
         // Old lines are found dead, with what was on them.
         let newest = self.agents[agent].lines.len().saturating_sub(1);
         for line in (0..self.agents[agent].lines.len()).rev() {
@@ -340,17 +292,4 @@ impl World {
         }
         self.hear_changes().await;
     }
-
-    async fn is_at_rest(&self) -> bool {
-        let free = |(_, agent): &(String, crate::fleet::Connected)| agent.is_free();
-        self.stored().await.iter().all(Stored::has_ended)
-            && self.agents.iter().all(|agent| agent.is_idle() && agent.spool.is_empty())
-            && self.presence.list().iter().all(free)
-    }
-}
-
-/// The first of those that were done in place of each other.
-fn cell<'a>(stored: &'a [Stored], run: &'a Stored) -> &'a str {
-    let before = run.retry_of.as_ref().and_then(|before| stored.iter().find(|other| other.id == *before));
-    before.map_or(run.id.as_str(), |before| cell(stored, before))
 }

@@ -1,0 +1,118 @@
+//! What must hold in a world at any time, and in the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::{prelude::TestCaseError, prop_assert, prop_assert_eq};
+
+use super::{AGENTS, world::World};
+
+/// After so many rounds in which everything works, everything has ended.
+const ROUNDS: usize = 120;
+
+/// A run as it stands.
+#[derive(sqlx::FromRow)]
+pub struct Stored {
+    pub id: String,
+    retry_of: Option<String>,
+    pub phase: String,
+    verdict: Option<String>,
+    leased: bool,
+    /// Whether several do it.
+    pub is_together: bool,
+}
+
+impl Stored {
+    fn counts(&self) -> bool {
+        self.phase == "finished" && self.verdict.as_deref() != Some("invalid")
+    }
+
+    pub fn has_ended(&self) -> bool {
+        matches!(self.phase.as_str(), "finished" | "failed" | "cancelled" | "lost")
+    }
+}
+
+impl World {
+    pub async fn stored(&self) -> Vec<Stored> {
+        let all = "select id, retry_of, phase, verdict, generators <> '[]' as is_together,
+                       lease_expires_at is not null or exists (select 1 from run_part
+                           where run_id = run.id and lease_expires_at is not null) as leased
+                   from run order by seq";
+        sqlx::query_as(all).fetch_all(&self.server.state.db.read).await.expect("runs")
+    }
+
+    /// How all runs stand.
+    pub async fn phases(&self) -> Vec<String> {
+        self.stored().await.into_iter().map(|run| run.phase).collect()
+    }
+
+    /// Which parts of runs are stored: of which run, and whose.
+    async fn parts(&self) -> BTreeSet<(String, String)> {
+        let all = "select run_id, agent from run_part where outcome is not null";
+        sqlx::query_as(all).fetch_all(&self.server.state.db.read).await.expect("parts").into_iter().collect()
+    }
+
+    /// What must hold at any time.
+    pub async fn check(&mut self) -> Result<(), TestCaseError> {
+        let stored = self.stored().await;
+        for (id, phase) in &self.kept {
+            let now = stored.iter().find(|run| run.id == *id).map(|run| run.phase.as_str());
+            prop_assert_eq!(now, Some(phase.as_str()), "an acknowledged result is gone");
+        }
+        let lost = self.kept_parts.difference(&self.parts().await).next().cloned();
+        prop_assert_eq!(lost, None, "an acknowledged part is gone");
+        for run in &stored {
+            let final_phase = matches!(run.phase.as_str(), "finished" | "failed" | "cancelled");
+            let before = self.ended.get(&run.id);
+            prop_assert!(before.is_none_or(|before| *before == run.phase), "{} became {}", run.id, run.phase);
+            if final_phase {
+                self.ended.insert(run.id.clone(), run.phase.clone());
+            }
+            prop_assert!(!(run.has_ended() && run.leased), "a run that has ended is leased");
+        }
+        let mut counting: BTreeMap<&str, usize> = BTreeMap::new();
+        for run in stored.iter().filter(|run| run.counts()) {
+            *counting.entry(cell(&stored, run)).or_default() += 1;
+        }
+        prop_assert!(counting.values().all(|count| *count == 1), "a cell counts twice");
+        Ok(())
+    }
+
+    /// From now on everything works: then every run ends, every outcome comes home and everybody is free.
+    pub async fn come_to_rest(&mut self) -> Result<(), TestCaseError> {
+        for round in 0..ROUNDS {
+            for agent in 0..AGENTS {
+                self.work_well(agent).await;
+            }
+            self.hand_out().await;
+            self.hear_changes().await;
+            if round % 10 == 9 {
+                // Whoever holds something has said so in the meantime.
+                self.pass(10).await;
+                self.hear_changes().await;
+            }
+            self.check().await?;
+            if self.is_at_rest().await {
+                return Ok(());
+            }
+        }
+        let stored = self.stored().await;
+        let open: Vec<_> = stored.iter().filter(|run| !run.has_ended()).map(|run| (&run.id, &run.phase)).collect();
+        let busy: Vec<_> =
+            self.presence.list().into_iter().map(|(name, agent)| (name, agent.busy, agent.declined)).collect();
+        let known: Vec<_> = self.agents.iter().map(|agent| (agent.running(), agent.knows())).collect();
+        Err(TestCaseError::fail(format!("it does not come to rest: {open:?}, {busy:?}, {known:?}")))
+    }
+
+    async fn is_at_rest(&self) -> bool {
+        let free = |(_, agent): &(String, crate::fleet::Connected)| agent.is_free();
+        self.stored().await.iter().all(Stored::has_ended)
+            && self.agents.iter().all(|agent| agent.is_idle() && agent.spool.is_empty())
+            && self.presence.list().iter().all(free)
+    }
+}
+
+/// The first of those that were done in place of each other.
+fn cell<'a>(stored: &'a [Stored], run: &'a Stored) -> &'a str {
+    let before = run.retry_of.as_ref().and_then(|before| stored.iter().find(|other| other.id == *before));
+    before.map_or(run.id.as_str(), |before| cell(stored, before))
+}
