@@ -184,19 +184,19 @@ async fn the_scripts_thresholds_are_judged_for_the_whole_where_that_can_be_told_
         let of = |count, other| {
             [("http_reqs", COUNT, count), ("http_req_duration", P99, true), ("http_req_waiting", OTHER, other)]
         };
-        let first = crew.of_generator(&with_thresholds(&good(), &of(false, true)), AHEAD_MS);
-        let last = crew.of_generator(&with_thresholds(&scaled(0.5), &of(false, other)), 0);
-        for (place, part) in [crew.of_host(), first, last].iter().enumerate() {
+        let first = of_generator(&crew.job, &with_thresholds(&good(), &of(false, true)), AHEAD_MS);
+        let last = of_generator(&crew.job, &with_thresholds(&scaled(0.5), &of(false, other)), 0);
+        for (place, part) in [of_host(&crew.job), first, last].iter().enumerate() {
             assert!(crew.who(place).settle(part).await.kept, "{place}");
         }
         crew
     };
-    let crew = bring(true).await;
+    let crew = Box::pin(bring(true)).await;
     let run = crew.run().await;
     // Together they made more than either.
     assert_eq!((&run["thresholds"], &run["thresholds_failed"]), (&json!(3), &json!(0)), "{run}");
 
-    let crew = bring(false).await;
+    let crew = Box::pin(bring(false)).await;
     let run = crew.run().await;
     assert_eq!((&run["thresholds"], &run["thresholds_failed"]), (&json!(3), &Value::Null), "one of them is not known");
     let list = crew.user.get(&format!("/api/v1/runs/{}/generators", crew.id())).await.ok().json();

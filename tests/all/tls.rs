@@ -244,7 +244,7 @@ async fn a_doctor_says_when_the_servers_certificate_ends_and_why_it_is_not_trust
         (ending(now - days(9)), "bad", format!("it has expired on {}, 8 days ago", date(now - days(9))), "renew it"),
         (
             made_with(|it| {
-                it.subject_alt_names = vec![SanType::DnsName("bench.example.com".try_into().expect("a name"))]
+                it.subject_alt_names = vec![SanType::DnsName("bench.example.com".try_into().expect("a name"))];
             }),
             "bad",
             "it is for bench.example.com, and not for localhost".to_owned(),
