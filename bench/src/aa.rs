@@ -90,6 +90,8 @@ async fn made(client: &Client) -> anyhow::Result<Vec<Run>> {
         retries: 0,
         seed: None,
         agent: None,
+        agent_label: None,
+        spread: false,
         generators: Vec::new(),
     };
     let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;

@@ -295,6 +295,8 @@ async fn submit(client: Client) -> anyhow::Result<(RunId, Instant)> {
         retries: 0,
         seed: None,
         agent: None,
+        agent_label: None,
+        spread: false,
         generators: Vec::new(),
     };
     let at = Instant::now();

@@ -95,6 +95,8 @@ async fn submit(client: &Client, duration_s: f64) -> anyhow::Result<String> {
         retries: default_retries(),
         seed: None,
         agent: None,
+        agent_label: None,
+        spread: false,
         generators: Vec::new(),
     };
     let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;

@@ -132,6 +132,8 @@ async fn brewed(client: &Client, agent: &Apart, size: &Size) -> anyhow::Result<B
         retries: default_retries(),
         seed: None,
         agent: None,
+        agent_label: None,
+        spread: false,
         generators: Vec::new(),
     };
     let (before, begun) = (agent.cpu_s()?, Instant::now());

@@ -254,6 +254,8 @@ fn plan(repetitions: u32, warm_up_s: f64, duration_s: f64) -> anyhow::Result<Pla
         retries: 2,
         seed: None,
         agent: None,
+        agent_label: None,
+        spread: false,
         generators: Vec::new(),
     })
 }
