@@ -5,6 +5,7 @@
 
 use std::{
     fs::File,
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -15,6 +16,7 @@ use sqlx::{
     migrate::{MigrateError, Migrator},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
+use tokio::task::spawn_blocking;
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
 
@@ -37,7 +39,7 @@ pub struct Db {
 pub enum OpenError {
     /// The folder can't be made or written.
     #[error("the data folder {0} can't be written: {1}; choose another with --data or mend its permissions")]
-    Folder(PathBuf, std::io::Error),
+    Folder(PathBuf, io::Error),
     /// Somebody else has it open.
     #[error("the data folder {0} is in use by another brewbench server; stop that one or choose another with --data")]
     InUse(PathBuf),
@@ -72,6 +74,7 @@ pub async fn lock(folder: &Path) -> Result<Lock, OpenError> {
 /// Opens `brewbench.db` in a folder, makes it if need be and applies what migrations it lacks.
 pub async fn open(folder: &Path) -> Result<Db, OpenError> {
     std::fs::create_dir_all(folder).map_err(|fault| OpenError::Folder(folder.to_owned(), fault))?;
+    let turn = turn(folder).await?;
     let file = folder.join(FILE);
     let sqlite = |fault| OpenError::Sqlite(file.clone(), fault);
     let options = SqliteConnectOptions::new()
@@ -102,8 +105,23 @@ pub async fn open(folder: &Path) -> Result<Db, OpenError> {
         MigrateError::VersionMissing(version) => OpenError::Newer(file.clone(), version),
         other => OpenError::Migration(file.clone(), other),
     })?;
+    drop(turn);
     let read = pool().max_connections(READERS).connect_with(options.read_only(true)).await.map_err(sqlite)?;
     Ok(Db { read, write })
+}
+
+/// Waits until nobody else makes this folder's database or brings it up to date, and keeps others from it. A server and a
+/// command of its owner may come at the same moment, and each would do what the other has just done. What is locked is the
+/// folder itself: a file for that might be somebody else's, made by root.
+async fn turn(folder: &Path) -> Result<File, OpenError> {
+    let path = folder.to_owned();
+    let taken = spawn_blocking(move || {
+        let opened = File::open(path)?;
+        opened.lock()?;
+        Ok(opened)
+    });
+    let taken: io::Result<File> = taken.await.map_err(io::Error::other).and_then(|taken| taken);
+    taken.map_err(|fault| OpenError::Folder(folder.to_owned(), fault))
 }
 
 /// Opens a database as it is, for one connection: nothing is made, and no migration applied.

@@ -48,6 +48,20 @@ async fn applied(db: &Db) -> Vec<(i64, Vec<u8>)> {
 }
 
 #[tokio::test]
+async fn a_database_that_several_open_at_once_is_brought_up_to_date_by_one_of_them() {
+    for folder in [data_with(&fixtures()[0]), tempfile::tempdir().expect("a folder")] {
+        let mut opening = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let folder = folder.path().to_owned();
+            opening.spawn(async move { db::open(&folder).await.map(|_| ()) });
+        }
+        while let Some(opened) = opening.join_next().await {
+            opened.expect("no panic").unwrap_or_else(|fault| panic!("{fault}"));
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_database_of_every_earlier_version_opens_and_becomes_what_a_new_one_is() {
     let empty = tempfile::tempdir().expect("a folder");
     let new = db::open(empty.path()).await.expect("a new database");

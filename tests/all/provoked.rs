@@ -26,7 +26,7 @@ use tokio::sync::{Mutex, MutexGuard, Notify};
 use tokio_util::sync::CancellationToken;
 
 use crate::harness::{
-    Actor, Agent, App,
+    Actor, Agent, App, PATIENCE,
     program::{PROGRAM, Tools},
     submit::{plan_with, submit, text},
 };
@@ -61,9 +61,12 @@ struct Asked<'a> {
     script: &'a str,
     vus: u32,
     duration_s: f64,
+    /// How long the target may take to serve.
+    ready_s: u32,
 }
 
-const ORDINARY: Asked = Asked { target: "exec $0 --listen $1", size: SMALL, script: ASKS, vus: 4, duration_s: 3.0 };
+const ORDINARY: Asked =
+    Asked { target: "exec $0 --listen $1", size: SMALL, script: ASKS, vus: 4, duration_s: 3.0, ready_s: 30 };
 
 impl Stage {
     /// Nothing, with a printed reason, where k6, the targets or control groups are missing.
@@ -84,7 +87,8 @@ impl Stage {
         let bench = Workbench::new(sandbox, k6, targets, work_folder);
         let quiet = Quiet { longest: Duration::ZERO, ..bench.quiet };
         let bench = Workbench { quiet, ..bench };
-        let app = App::start().await;
+        // What is provoked takes the processors from the agent as well, which is played in this thread.
+        let app = App::with(|config| (config.silence, config.lease) = (PATIENCE, PATIENCE)).await;
         let size = json!({"name": SMALL, "vcpus": 0.1, "memory_bytes": 64 << 20});
         app.admin().await.post("/api/v1/sizes", &size).await.ok();
         let offer = TargetOffer {
@@ -115,9 +119,10 @@ impl Stage {
         let server = Path::new(PROGRAM).with_file_name("targets").join("bin/rust-hyper");
         let manifest = format!(
             "name = \"it\"\nversion = \"1\"\ncommand = [\"sh\", \"-c\", {:?}, \"{}\", \"127.0.0.1:{{port}}\"]\n\
-             [ready]\npath = \"/health\"\ntimeout_s = 2\n[verify]\npath = \"/hash\"\nstatus = 200\n",
+             [ready]\npath = \"/health\"\ntimeout_s = {}\n[verify]\npath = \"/hash\"\nstatus = 200\n",
             asked.target,
-            server.display()
+            server.display(),
+            asked.ready_s
         );
         std::fs::write(self.bench.targets.join("it.toml"), manifest).expect("a manifest");
         let scenario = json!({"name": "provoked", "script": asked.script});
@@ -213,7 +218,8 @@ async fn a_generator_that_is_the_bottleneck_is_told_where_the_machine_lets_it_be
     assert_eq!(run["verdict"], "suspect");
 }
 
-/// Where the processor time of a run's k6 is limited, and what is written there.
+/// Where the processor time of a run's k6 is limited, and what is written there: so little that it wants more, however much
+/// others leave it.
 fn quota_of(run: &str) -> Option<(PathBuf, &'static str)> {
     let mut open = vec![PathBuf::from(CGROUP_ROOT)];
     while let Some(folder) = open.pop() {
@@ -223,7 +229,7 @@ fn quota_of(run: &str) -> Option<(PathBuf, &'static str)> {
                 continue;
             }
             if path.ends_with(format!("{run}-generator")) {
-                for (name, quota) in [("cpu.cfs_quota_us", "20000"), ("cpu.max", "20000 100000")] {
+                for (name, quota) in [("cpu.cfs_quota_us", "10000"), ("cpu.max", "10000 100000")] {
                     if path.join(name).exists() {
                         return Some((path.join(name), quota));
                     }
@@ -240,6 +246,7 @@ async fn a_generator_that_a_quota_holds_back_is_told() {
     let Some(mut stage) = Stage::set().await else { return };
     let (id, job) = stage.job(Asked { size: "1/256MiB", ..ORDINARY }, None).await;
     let hold = async {
+        stage.measuring.notified().await;
         loop {
             if let Some((file, quota)) = quota_of(&id)
                 && std::fs::write(file, quota).is_ok()
@@ -333,7 +340,7 @@ async fn a_target_that_is_killed_half_way_is_a_failure_of_its_own() {
 #[tokio::test]
 async fn a_target_that_never_serves_is_a_failure_of_its_own() {
     let Some(mut stage) = Stage::set().await else { return };
-    let run = stage.run(Asked { target: "sleep 600", ..ORDINARY }).await;
+    let run = stage.run(Asked { target: "sleep 600", ready_s: 2, ..ORDINARY }).await;
     assert_eq!((&run["verdict"], codes(&run)), (&json!("invalid"), vec!["target_not_ready".to_owned()]));
 }
 
