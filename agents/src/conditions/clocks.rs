@@ -15,6 +15,11 @@ use crate::wire::now_ms;
 /// How often a clock is looked at.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// Two clocks that are read within this are read at one moment.
+const AT_ONCE: Duration = Duration::from_millis(2);
+/// How often that is tried.
+const TRIES: u32 = 10;
+
 /// Both clocks at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocks {
@@ -23,9 +28,25 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// Now.
+    /// Now. Between one clock and the other this thread may have to wait for a processor, which is no jump: then both are
+    /// read again.
     pub fn now() -> Self {
-        Self { unix_ms: now_ms(), counted: Instant::now() }
+        let read = || {
+            let before = Instant::now();
+            let both = Self { unix_ms: now_ms(), counted: Instant::now() };
+            (both.counted.duration_since(before), both)
+        };
+        let mut best = read();
+        for _ in 0..TRIES {
+            if best.0 <= AT_ONCE {
+                break;
+            }
+            let again = read();
+            if again.0 < best.0 {
+                best = again;
+            }
+        }
+        best.1
     }
 
     /// The same moment on a clock that was set by so much.
@@ -96,6 +117,7 @@ mod tests {
         assert_eq!(later(-970_000).jump_ms(&before), -1_000_000);
         assert_eq!(before.jump_ms(&later(0)), 0, "no time has gone by before it began");
     }
+
     #[test]
     fn a_clock_that_was_set_and_set_back_was_off_nevertheless() {
         assert_eq!([farther(0, 3), farther(-3_600_000, 2), farther(500, -900)], [3, -3_600_000, -900]);
