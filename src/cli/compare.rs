@@ -39,9 +39,9 @@ pub struct Compare {
 
 const EXIT_CODES: &str = "\
 Exit codes with --candidate:
-  0   no real difference beyond a rule
-  1   regression: a real difference beyond a rule
-  2   cannot say: too few repetitions, runs that don't count, unlike surroundings, no answer
+  0   passed: every rule's limit lies outside of the confidence interval
+  1   regression: a significant difference beyond a rule's limit
+  2   cannot say: intervals too wide, too few repetitions, runs that don't count, confounders, no answer
   64  the command line can't be understood, or names what is not there";
 
 impl Compare {
@@ -49,7 +49,7 @@ impl Compare {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let Self { common, which, baseline, how, gate } = self;
         if let (Some(candidate), Some(baseline)) = (&gate.candidate, &baseline) {
-            return Ok(gate.run(&common, baseline, candidate).await);
+            return Ok(gate.run(&common, baseline, candidate, how.primary.as_deref()).await);
         }
         let connection = common.connect()?;
         let query = which.query(&connection, baseline, how).await?;
@@ -78,15 +78,18 @@ pub struct Which {
 /// How runs are to be compared.
 #[derive(Debug, Args)]
 pub struct How {
-    /// From where on a difference matters, percent by figure [default: 1, of failed requests 0.1 points]
-    #[arg(long, value_name = "rps:2,p99_ms:5")]
-    least: Option<String>,
+    /// Minimum effect: the smallest difference that matters, percent by metric [default: 1, of failed requests 0.1 points]
+    #[arg(long, alias = "least", value_name = "rps:2,p99_ms:5")]
+    min_effect: Option<String>,
+    /// Metric to test first [default: throughput; p99 where the load is a rate]
+    #[arg(long, value_parser = Metric::JUDGED.map(Metric::key))]
+    primary: Option<String>,
     /// What is compared [default: target, in its versions]
     #[arg(long, value_parser = By::ALL.map(By::key))]
     by: Option<String>,
-    /// Judge runs that were made under unlike conditions, too
-    #[arg(long)]
-    unlike: bool,
+    /// Compare runs that differ in more than the target, too
+    #[arg(long, alias = "unlike")]
+    allow_confounders: bool,
 }
 
 impl Which {
@@ -106,10 +109,11 @@ impl Which {
         query.extend(experiment.iter().map(|id| ("experiments", id.clone())));
         query.extend(runs_of.iter().map(|name| ("baselines", name.clone())));
         query.extend(baseline.map(|baseline| ("baseline", baseline)));
-        let How { least, by, unlike } = how;
-        query.extend(least.map(|least| ("least", least)));
+        let How { min_effect, primary, by, allow_confounders } = how;
+        query.extend(min_effect.map(|min_effect| ("min_effect", min_effect)));
+        query.extend(primary.map(|primary| ("primary", primary)));
         query.extend(by.map(|by| ("by", by)));
-        query.extend(unlike.then(|| ("unlike", "true".to_owned())));
+        query.extend(allow_confounders.then(|| ("allow_confounders", "true".to_owned())));
         Ok(query)
     }
 }
@@ -133,8 +137,10 @@ pub fn text(comparison: &Comparison) -> String {
             let _ = writeln!(text, "  more: brewbench run environment {} {}", plain(run), plain(with));
         }
     }
-    if comparison.nevertheless.is_some() {
-        let _ = writeln!(text, "! Not judged. `brewbench compare --unlike` judges it nevertheless.");
+    if comparison.with_confounders.is_some() {
+        let hint =
+            "! Not comparable: more than the target differs. `brewbench compare --allow-confounders` compares anyway.";
+        let _ = writeln!(text, "{}", wrapped(hint));
     }
     text + "\n" + &figures(comparison)
 }

@@ -21,7 +21,9 @@ use super::{
 use crate::{
     baselines::{BaselineList, meant::is_id},
     compare::likeness::Circumstance,
-    gate::{Check, Gate as Answer, Outcome, junit, markdown, rule::Rule},
+    experiments::{self, ExperimentWithRuns},
+    gate::{Check, Gate as Answer, More, Outcome, junit, markdown, rule::Rule},
+    web::format::plural,
 };
 
 /// What the gate ends with on a regression.
@@ -35,9 +37,9 @@ pub const USAGE: u8 = 64;
 #[derive(Clone, Debug, Args)]
 pub struct Gate {
     /// What is to be judged against --baseline: a named baseline, an experiment, or runs, separated by commas
-    #[arg(long, value_name = "C", conflicts_with_all = ["ids", "experiment", "runs_of", "least", "by", "unlike"], requires_all = ["baseline", "fail_on"])]
+    #[arg(long, value_name = "C", conflicts_with_all = ["ids", "experiment", "runs_of", "min_effect", "by", "allow_confounders"], requires_all = ["baseline", "fail_on"])]
     pub candidate: Option<String>,
-    /// A real difference that is not accepted, such as 'rps<-5%' or 'p99>10%'; may be given several times
+    /// Fail on a significant difference such as 'rps<-5%' or 'p99>10%'; may be given several times
     #[arg(long, value_name = "RULE", requires = "candidate")]
     fail_on: Vec<Rule>,
     /// The target of --baseline that is meant, name or name@version [default: the only one]
@@ -46,9 +48,18 @@ pub struct Gate {
     /// The target of --candidate that is meant, name or name@version [default: the only one]
     #[arg(long, value_name = "TARGET", requires = "candidate")]
     candidate_target: Option<String>,
-    /// What may be unlike on the two sides: agents, generators, k6, durations, warm-ups, limits, origins or environments
+    /// Confounders to accept: agents, generators, k6, durations, warm-ups, limits, origins or environments
     #[arg(long, value_name = "WHAT", value_delimiter = ',', requires = "candidate")]
     accept: Vec<Circumstance>,
+    /// Count suspect runs, too
+    #[arg(long, requires = "candidate")]
+    accept_suspect: bool,
+    /// Add repetitions to the experiment of both sides until the gate passes or fails
+    #[arg(long, requires = "candidate")]
+    until_decided: bool,
+    /// Most repetitions with --until-decided
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "until_decided")]
+    max_repeat: usize,
     /// Write the answer as Markdown for a pull request; `-` is stdout
     #[arg(long, value_name = "FILE", requires = "candidate")]
     markdown: Option<PathBuf>,
@@ -58,9 +69,9 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Asks and tells. Whatever goes wrong never ends as a regression does.
-    pub async fn run(&self, common: &Common, baseline: &str, candidate: &str) -> ExitCode {
-        match self.ask(common, baseline, candidate).await {
+    /// Decides and prints the answer. An error never exits as a regression does.
+    pub async fn run(&self, common: &Common, baseline: &str, candidate: &str, primary: Option<&str>) -> ExitCode {
+        match self.decide(common, baseline, candidate, primary).await {
             Ok(Outcome::Fine) => ExitCode::SUCCESS,
             Ok(Outcome::Regression) => ExitCode::from(REGRESSION),
             Ok(Outcome::CannotSay) => ExitCode::from(CANNOT_SAY),
@@ -71,7 +82,13 @@ impl Gate {
         }
     }
 
-    async fn ask(&self, common: &Common, baseline: &str, candidate: &str) -> anyhow::Result<Outcome> {
+    async fn decide(
+        &self,
+        common: &Common,
+        baseline: &str,
+        candidate: &str,
+        primary: Option<&str>,
+    ) -> anyhow::Result<Outcome> {
         let connection = common.connect()?;
         let baseline = whole(&connection, baseline).await?;
         let candidate = whole(&connection, candidate).await?;
@@ -80,8 +97,17 @@ impl Gate {
         query.extend(self.baseline_target.iter().map(|target| ("baseline_target", target.clone())));
         query.extend(self.candidate_target.iter().map(|target| ("candidate_target", target.clone())));
         query.extend(self.accept.iter().map(|one| ("accept", one.as_str().to_owned())));
-        let request = connection.client.request(Method::GET, "api/v1/compare/gate").query(&query);
-        let gate: Answer = connection.client.json(request).await?;
+        query.extend(self.accept_suspect.then(|| ("accept_suspect", "true".to_owned())));
+        query.extend(primary.map(|metric| ("primary", metric.to_owned())));
+        query.extend(self.until_decided.then(|| ("max_repeat", self.max_repeat.to_string())));
+        let gate = loop {
+            let request = connection.client.request(Method::GET, "api/v1/compare/gate").query(&query);
+            let gate: Answer = connection.client.json(request).await?;
+            match &gate.more {
+                Some(more) => extend(&connection, more).await?,
+                None => break gate,
+            }
+        };
         if let Some(file) = &self.markdown {
             write(file, &markdown::text(&gate))?;
         }
@@ -95,6 +121,18 @@ impl Gate {
         }
         Ok(gate.outcome)
     }
+}
+
+/// Adds repetitions to an experiment and waits until they have ended.
+async fn extend(connection: &Connection, More { experiment, repetitions }: &More) -> anyhow::Result<()> {
+    let path = format!("api/v1/experiments/{experiment}");
+    eprintln!("brewbench: cannot say yet; measuring {} more", plural(*repetitions, "repetition"));
+    let more = experiments::More { repetitions: u32::try_from(*repetitions)? };
+    let _: ExperimentWithRuns = connection.client.post(&format!("{path}/repetitions"), &more).await?;
+    // The stream of its events ends with the experiment.
+    let events = connection.client.request(Method::GET, &format!("{path}/events"));
+    connection.client.send(events).await?.text().await?;
+    Ok(())
 }
 
 /// Whether it was asked for what is not there or makes no sense.
@@ -172,7 +210,7 @@ fn text(gate: &Answer) -> String {
     let mut text = format!("{}\n\n", plain(&gate.headline));
     text.push_str(&table(&head, &gate.checks.iter().map(row).collect::<Vec<_>>()));
     for check in gate.checks.iter().filter(|check| check.outcome != Outcome::Fine) {
-        let _ = writeln!(text, "! {} at {}: {}", check.rule, plain(&check.setting), plain(&check.told));
+        let _ = writeln!(text, "! {} at {}: {}", check.rule, plain(&check.setting), plain(&check.reason));
     }
     for note in &gate.notes {
         let _ = writeln!(text, "! {}", plain(note));

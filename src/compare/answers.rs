@@ -9,116 +9,134 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    Wishes,
+    Options,
     cell::{Cell, Row},
-    least::Least,
+    known::Known,
     metric::Metric,
-    noise,
-    statistics::{self, ALPHA, Gap, Lead, Question, Ranks, Standing},
+    pair::{Answer, Basis, basis},
+    statistics::{self, ALPHA, Count, Decision, Lead, Test, power},
 };
 
 /// How many answers a page could be wrong in, and what that takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Asked {
+    /// Pairs of cells that are compared; they share the error rate.
+    pub pairs: usize,
     /// Pairs of cells × metrics.
     pub questions: usize,
-    /// So many repetitions a side are needed for any answer.
+    /// The metric that is tested first.
+    pub primary: Metric,
+    /// Repetitions a side that it takes to answer about the primary metric.
     pub enough: usize,
+    /// How often these experiments were extended and compared again, and 1: each look shares the error rate, too.
+    pub looks: usize,
 }
 
-/// Two cells of a row, by their places in it.
+/// Two cells of a row, by their places in it: the baseline, or the one that comes first, and the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pair {
     row: usize,
     metric: Metric,
-    one: usize,
+    base: usize,
     other: usize,
 }
 
-/// The answers of one row, by metric and the places of two cells, the smaller first.
+/// The answers of one row, by metric, the baseline's place and the other's.
 #[derive(Default)]
-struct Answers(BTreeMap<(Metric, usize, usize), (Question, Standing)>);
+struct Answers(BTreeMap<(Metric, usize, usize), Answer>);
 
 impl Answers {
-    fn question(&self, metric: Metric, one: usize, other: usize) -> Option<Question> {
-        self.0.get(&(metric, one.min(other), one.max(other))).map(|(question, _)| *question)
-    }
-
-    /// How a challenger stands against its baseline. One that lacks the figure can't be beaten in it.
-    fn standing(&self, metric: Metric, base: usize, challenger: usize) -> Standing {
-        let found = self.0.get(&(metric, base.min(challenger), base.max(challenger)));
-        let standing = found.map_or(Standing::Unclear, |(_, standing)| *standing);
-        if base < challenger { standing } else { standing.turned() }
+    /// How one cell compares with another. One that lacks the metric can't be beaten in it.
+    fn decision(&self, metric: Metric, one: usize, than: usize) -> Decision {
+        let found = |base, other| self.0.get(&(metric, base, other)).map(|answer| answer.decision);
+        found(than, one).or_else(|| found(one, than).map(Decision::reversed)).unwrap_or(Decision::NoDifference)
     }
 }
 
-/// Asks, and writes the answers into the cells: differences to the baseline's subject, standings, who leads.
-pub fn answer(rows: &mut [Row], base: usize, wishes: &Wishes) -> Asked {
-    let is_asked = |row: &Row| row.unlike.is_empty() || wishes.despite_unlike;
-    let (pairs, tests) = ask(rows, is_asked);
-    // Where all figures are alike nothing is asked.
-    let asked = tests.iter().filter(|test| !test.is_flat).count();
+/// Asks, and writes the answers into the cells: effects relative to the baseline's subject, decisions, who leads.
+pub fn answer(rows: &mut [Row], base: usize, options: &Options, known: &Known) -> Asked {
+    let mut bases: Vec<(Pair, Option<Basis>)> = Vec::new();
+    for (place, row) in rows.iter().enumerate() {
+        bases.extend(pairs(place, row, base).map(|pair| (pair, basis_of(row, &pair, known))));
+    }
+    let is_compared = |pair: &Pair| rows[pair.row].unlike.is_empty() || options.allow_confounders;
+    let is_asked = |pair: &Pair| pair.metric.is_judged() && is_compared(pair);
+    let mut tests = Vec::new();
+    let mut tested = Vec::new();
+    for (number, (pair, basis)) in bases.iter().enumerate().filter(|(_, (pair, _))| is_asked(pair)) {
+        if let Some(result) = basis.as_ref().and_then(Basis::test) {
+            let is_primary = pair.metric == primary(&rows[pair.row], options);
+            tests.push(Test { pair: cells_of(pair), is_primary, result });
+            tested.push(number);
+        }
+    }
+    let looks = known.looks.max(1);
+    let alpha = ALPHA / looks as f64;
+    let mut questions: Vec<_> = bases.iter().map(|_| None).collect();
+    for (number, question) in tested.iter().zip(statistics::correct(&tests, alpha)) {
+        questions[*number] = Some(question);
+    }
     let mut answers: Vec<Answers> = rows.iter().map(|_| Answers::default()).collect();
-    for (pair, question) in pairs.iter().zip(statistics::holm(&tests)) {
-        let standing = compare(rows, pair, &question, &wishes.least);
-        answers[pair.row].0.insert((pair.metric, pair.one, pair.other), (question, standing));
+    for ((pair, basis), question) in bases.iter().zip(questions) {
+        let Some(basis) = basis else { continue };
+        let cells = [pair.base, pair.other].map(|place| &rows[pair.row].cells[place]);
+        let answer = if is_compared(pair) {
+            basis.answer(question, cells, pair.metric, options)
+        } else {
+            basis.not_compared(pair.metric)
+        };
+        answers[pair.row].0.insert((pair.metric, pair.base, pair.other), answer);
     }
     for (row, answers) in rows.iter_mut().zip(&answers) {
-        if is_asked(row) {
-            lead(row, answers);
-        } else {
-            row.leads.extend(Metric::JUDGED.map(|metric| (metric, Lead::Unlike)));
-        }
-        relate(row, base, answers, asked);
+        lead(row, answers, options);
+        relate(row, base, answers);
     }
-    Asked { questions: asked, enough: statistics::enough(asked) }
+    let count = statistics::count(&tests);
+    let primary = rows.first().map_or(Metric::Rps, |row| primary(row, options));
+    Asked { pairs: count.pairs, questions: count.questions, primary, enough: enough(count, alpha), looks }
 }
 
-fn ask(rows: &[Row], is_asked: impl Fn(&Row) -> bool) -> (Vec<Pair>, Vec<Ranks>) {
-    let (mut pairs, mut tests) = (Vec::new(), Vec::new());
-    for (row, Row { cells, .. }) in rows.iter().enumerate().filter(|(_, row)| is_asked(row)) {
-        for metric in Metric::JUDGED {
-            let values: Vec<Vec<f64>> = cells.iter().map(|cell| cell.values(metric)).collect();
-            for one in 0..cells.len() {
-                for other in one + 1..cells.len() {
-                    if let Some(test) = statistics::ranks(&values[one], &values[other]) {
-                        pairs.push(Pair { row, metric, one, other });
-                        tests.push(test);
-                    }
-                }
-            }
-        }
-    }
-    (pairs, tests)
+fn enough(count: Count, alpha: f64) -> usize {
+    power::fewest(statistics::primary_level(count) * alpha / ALPHA).unwrap_or(power::MOST_REPETITIONS)
 }
 
-/// How the second one of a pair stands against the first.
-fn compare(rows: &[Row], pair: &Pair, question: &Question, least: &Least) -> Standing {
-    let Some(better) = pair.metric.better() else { return Standing::Unclear };
-    let cells = &rows[pair.row].cells;
-    // Working out an interval takes longer than anything else here.
-    let gap =
-        if question.corrected <= ALPHA { gap(&cells[pair.one], &cells[pair.other], pair.metric, least) } else { None };
-    statistics::stand(question, gap, better)
+/// The metric that is tested first: throughput; where the load fixes that, p99.
+pub fn primary(row: &Row, options: &Options) -> Metric {
+    options.primary.unwrap_or_else(|| Metric::primary(row.cells.iter().flat_map(|cell| &cell.runs)))
 }
 
-fn gap(base: &Cell, challenger: &Cell, metric: Metric, least: &Least) -> Option<Gap> {
-    let drift = noise::between(base, challenger, metric).unwrap_or_default();
-    let least = least.of(metric).max(drift);
-    let (base, challenger) = (base.values(metric), challenger.values(metric));
-    if metric.is_share() {
-        return Gap::of_shares(&base, &challenger, least);
-    }
-    Some(Gap::of(&statistics::difference(&base, &challenger)?, least))
+/// Numbers pairs of cells, whatever metric they are asked about.
+fn cells_of(pair: &Pair) -> usize {
+    const MOST_CELLS: usize = 1 << 16;
+    (pair.row * MOST_CELLS + pair.base) * MOST_CELLS + pair.other
 }
 
-fn lead(row: &mut Row, answers: &Answers) {
+/// All pairs of cells of a row with all metrics; the baseline comes first in its pairs.
+fn pairs(row: usize, Row { cells, .. }: &Row, base: usize) -> impl Iterator<Item = Pair> {
+    let (count, base) = (cells.len(), cells.iter().position(|cell| cell.subject == base));
+    let all = (0..count).flat_map(move |one| (one + 1..count).map(move |other| (one, other)));
+    all.flat_map(move |(one, other)| {
+        let (first, second) = if base == Some(other) { (other, one) } else { (one, other) };
+        let of = move |metric| Pair { row, metric, base: first, other: second };
+        let asked = move |metric: &Metric| metric.is_judged() || base == Some(first);
+        Metric::ALL.into_iter().filter(asked).map(of)
+    })
+}
+
+fn basis_of(row: &Row, pair: &Pair, known: &Known) -> Option<Basis> {
+    let runs = |place: usize| row.cells[place].counting().collect::<Vec<_>>();
+    basis(&runs(pair.base), &runs(pair.other), pair.metric, &known.history)
+}
+
+fn lead(row: &mut Row, answers: &Answers, options: &Options) {
+    let is_compared = row.unlike.is_empty() || options.allow_confounders;
     for metric in Metric::JUDGED {
         let rivals: Vec<usize> = (0..row.cells.len()).filter(|place| row.cells[*place].tally.counting() > 0).collect();
         let counts = rivals.iter().map(|place| row.cells[*place].stat(metric).spread.as_ref().map_or(0, |s| s.count));
         let fewest = counts.min().unwrap_or(0);
-        let stands = |one: usize, other: usize| answers.standing(metric, rivals[other], rivals[one]);
-        let lead = match statistics::lead(rivals.len(), stands, fewest) {
+        let decision = |one: usize, than: usize| answers.decision(metric, rivals[one], rivals[than]);
+        let lead = match statistics::lead(rivals.len(), decision, fewest) {
+            _ if !is_compared => Lead::NotComparable,
             Lead::Of(place) => Lead::Of(rivals[place]),
             Lead::Unclear | Lead::TooFew(_) if fewest == 0 => Lead::Missing,
             lead => lead,
@@ -131,31 +149,19 @@ fn lead(row: &mut Row, answers: &Answers) {
 }
 
 /// Relates every cell of a row to the baseline's.
-fn relate(row: &mut Row, base: usize, answers: &Answers, asked: usize) {
-    let Some(base) = row.cells.iter().position(|cell| cell.subject == base) else { return };
-    let baseline = row.cells[base].clone();
+fn relate(row: &mut Row, base: usize, answers: &Answers) {
+    let Some(base) = row.cells.iter().position(|cell: &Cell| cell.subject == base) else { return };
     for (place, cell) in row.cells.iter_mut().enumerate().filter(|(place, _)| *place != base) {
         for metric in Metric::ALL {
-            let (below, values) = (baseline.values(metric), cell.values(metric));
-            if below.is_empty() || values.is_empty() {
-                continue;
-            }
-            let past = [&baseline, &*cell].map(|cell| cell.noise.get(&metric).copied());
-            let drift = noise::between(&baseline, cell, metric);
+            let Some(answer) = answers.0.get(&(metric, base, place)) else { continue };
             let stat = &mut cell.stats[metric as usize];
-            if metric.is_share() {
-                stat.points = statistics::points(&below, &values);
-            } else {
-                stat.difference = statistics::difference(&below, &values);
-            }
+            stat.effect = answer.effect;
+            stat.points = answer.points;
             if metric.is_judged() {
-                stat.standing = Some(Standing::Unlike);
-            }
-            if let Some(question) = answers.question(metric, base, place) {
-                stat.p = Some(question.corrected);
-                stat.detectable = statistics::detectable(&below, &values, past, asked);
-                stat.drift = drift;
-                stat.standing = Some(answers.standing(metric, base, place));
+                stat.p = answer.p;
+                stat.detectable = answer.detectable;
+                stat.apart = answer.apart;
+                stat.decision = Some(answer.decision);
             }
         }
     }

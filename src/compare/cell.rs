@@ -8,8 +8,9 @@ use utoipa::ToSchema;
 use super::{
     likeness::Unlike,
     metric::Metric,
+    pair::ApartStat,
     selection::{Group, Setting},
-    statistics::{self, Difference, Lead, Noise, Spread, Standing},
+    statistics::{self, Decision, Effect, Lead, Noise, Spread},
 };
 use crate::{
     runs::{Run, Verdict},
@@ -75,21 +76,22 @@ pub struct Stat {
     pub metric: Metric,
     /// Over the repetitions that count; null when none has it.
     pub spread: Option<Spread>,
-    /// By what factor it differs from the baseline's cell of its row; null for shares.
-    pub difference: Option<Difference>,
+    /// By what factor it differs from the baseline's cell of its row; null for shares. The interval is that of the corrected
+    /// test.
+    pub effect: Option<Effect>,
     /// By how much a share differs from that of the baseline's cell, 0 to 1; null for all else.
     #[serde(default)]
     pub points: Option<f64>,
-    /// How often chance alone would make such a difference somewhere on this page; null where nothing is judged.
+    /// The p-value of the difference, corrected for all questions of this page; null where nothing is judged.
     pub p: Option<f64>,
-    /// The least difference to the baseline that would probably have been seen with these repetitions, as a share.
+    /// Minimum detectable effect: the smallest difference to the baseline that is found in 80 % of such comparisons, as a
+    /// share; null where no scatter is known.
     pub detectable: Option<f64>,
-    /// How far both usually move from one experiment to the next, as a share, where they were not measured turn by turn: a
-    /// lesser difference is called none.
+    /// Where it was not measured in turn with the baseline: what the past says of such differences.
     #[serde(default)]
-    pub drift: Option<f64>,
-    /// How it stands against the baseline; null for metrics that are shown and not judged.
-    pub standing: Option<Standing>,
+    pub apart: Option<ApartStat>,
+    /// How it compares with the baseline; null for metrics that are shown and not judged.
+    pub decision: Option<Decision>,
     /// Whether it is better than every other cell of its row.
     pub best: bool,
     /// Whether figures of suspect runs are among those that it comes of.
@@ -186,7 +188,7 @@ impl Stat {
     /// there is nothing to say.
     pub fn by(&self) -> Option<f64> {
         let points = self.points.filter(|points| *points != 0.0 || self.middle() != Some(0.0));
-        self.difference.map(|difference| difference.change()).or(points)
+        self.effect.map(|effect| effect.change()).or(points)
     }
 
     /// The difference to the baseline: `+28.3 %`, `+0.30 points`.
@@ -196,7 +198,7 @@ impl Stat {
 
     /// Where the difference probably lies: `+26.1 % to +30.2 %`; empty where that is not known.
     pub fn interval(&self) -> String {
-        let interval = self.difference.and_then(|difference| difference.interval());
+        let interval = self.effect.and_then(|effect| effect.interval());
         interval.map_or_else(String::new, |(low, high)| {
             let end = |share| format::change(Some(share));
             format!("{} to {}", end(low).text(), end(high).text())
@@ -208,24 +210,24 @@ impl Stat {
         let word = self.by().map_or("", |by| self.metric.word(by));
         let within = self.interval();
         let within = if within.is_empty() { within } else { format!(", {within}") };
-        match self.standing {
-            Some(Standing::Unclear) => match self.hidden() {
-                Some(drift) => format!("no more to the baseline than between experiments, {drift}{within}"),
-                None => format!("no difference to the baseline seen{within}"),
+        match self.decision {
+            Some(Decision::NoDifference) => match self.hidden() {
+                Some(margin) => format!("within the moves between experiments, {margin}{within}"),
+                None => format!("no difference to the baseline found{within}"),
             },
-            Some(Standing::TooFew) => format!("{word} than the baseline, too few repetitions to say so{within}"),
-            Some(Standing::Unlike) => format!("{word} than the baseline, under unlike conditions{within}"),
-            Some(Standing::Better | Standing::Worse) => format!("{word} than the baseline{within}"),
-            None => format!("{word} than the baseline, shown and not judged{within}"),
+            Some(Decision::TooFew) => format!("{word} than the baseline, too few repetitions to say so{within}"),
+            Some(Decision::NotInTurn) => format!("{word} than the baseline, not measured in turn: cannot say"),
+            Some(Decision::NotComparable) => format!("{word} than the baseline, not comparable{within}"),
+            Some(Decision::Better | Decision::Worse) => format!("{word} than the baseline{within}"),
+            None => format!("{word} than the baseline, not judged{within}"),
         }
     }
 
-    /// The drift in words, where it is what keeps the difference from being told.
+    /// How far the cell moves between experiments, where that is what hides the difference.
     pub fn hidden(&self) -> Option<String> {
-        let (drift, difference) = (self.drift?, self.difference?);
-        let is_it =
-            self.standing == Some(Standing::Unclear) && difference.is_clear() && difference.change().abs() < drift;
-        is_it.then(|| format::percent(Some(drift)).text().to_owned())
+        let margin = self.apart?.margin?;
+        let is_within = self.effect.map_or(self.points, |effect| Some(effect.change()))?.abs() <= margin;
+        (self.decision == Some(Decision::NoDifference) && is_within).then(|| self.metric.amount(margin))
     }
 
     /// From the least to the greatest: `12,010 to 12,100`.
@@ -241,9 +243,9 @@ impl Stat {
 
     /// Better and worse have a colour only where they are clear.
     pub fn tone(&self) -> Tone {
-        match self.standing {
-            Some(Standing::Better) => Tone::Good,
-            Some(Standing::Worse) => Tone::Bad,
+        match self.decision {
+            Some(Decision::Better) => Tone::Good,
+            Some(Decision::Worse) => Tone::Bad,
             _ => Tone::Plain,
         }
     }
@@ -265,8 +267,8 @@ fn stats(runs: &[Run]) -> Vec<Stat> {
         let counting = || runs.iter().filter(|run| run.counts() && metric.of(run).is_some());
         let spread = statistics::spread(counting().filter_map(|run| metric.of(run)));
         let suspect = counting().any(|run| run.verdict == Some(Verdict::Suspect));
-        let (difference, points, p, detectable, drift, standing) = (None, None, None, None, None, None);
-        Stat { metric, spread, difference, points, p, detectable, drift, standing, best: false, suspect }
+        let (effect, points, p, detectable, apart, decision) = (None, None, None, None, None, None);
+        Stat { metric, spread, effect, points, p, detectable, apart, decision, best: false, suspect }
     };
     Metric::ALL.map(stat).into()
 }

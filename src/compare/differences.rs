@@ -6,7 +6,7 @@ use super::{
     cell::{Cell, Row},
     metric::Metric,
     selection::Subject,
-    statistics::Standing,
+    statistics::Decision,
 };
 use crate::web::chart::{Chart, Key, ScriptJson, elided, layout, text};
 
@@ -56,8 +56,9 @@ pub fn chart(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Chart> {
     Some(Chart {
         id: "differences",
         title: format!("{what} to {base}"),
-        unit: "% of its median · whiskers: 95 % interval · small points: repetitions · hollow: no difference seen"
-            .to_owned(),
+        unit:
+            "% of its median · whiskers: confidence interval · small points: repetitions · hollow: no difference found"
+                .to_owned(),
         label: format!("{what} to {base}: {}", spoken.join("; ")),
         height: 90 + 38 * lines.len(),
         min_width: 320,
@@ -76,16 +77,16 @@ fn of<'a>(subjects: &'a [Subject], base: usize, row: &'a Row, metric: Metric, na
 
 impl Line<'_> {
     fn change(&self) -> Option<f64> {
-        Some(self.cell.stat(self.metric).difference?.change() * 100.0)
+        Some(self.cell.stat(self.metric).effect?.change() * 100.0)
     }
 
     fn interval(&self) -> Option<(f64, f64)> {
-        let (low, high) = self.cell.stat(self.metric).difference?.interval()?;
+        let (low, high) = self.cell.stat(self.metric).effect?.interval()?;
         Some((low * 100.0, high * 100.0))
     }
 
     fn is_seen(&self) -> bool {
-        matches!(self.cell.stat(self.metric).standing, Some(Standing::Better | Standing::Worse))
+        self.cell.stat(self.metric).decision.is_some_and(Decision::is_difference)
     }
 
     fn spoken(&self) -> String {

@@ -2,11 +2,11 @@
 
 use super::{
     answers::Asked,
-    cell::{Cell, Row},
+    cell::{Cell, Row, Stat},
     left_out::{LeftOut, no_result},
     metric::Metric,
     selection::{By, Setting, Subject, only_sizes_differ, shared},
-    statistics::{self, Better, Lead, Spread, Standing},
+    statistics::{Better, Decision, Lead, Spread, TooLittlePast},
 };
 use crate::web::{
     card::{Card, Tone},
@@ -128,7 +128,7 @@ fn pair(subjects: &[Subject], base: usize, row: &Row, asked: Asked) -> Vec<Card>
     let (challenger, baseline) = if one.subject == base { (*other, *one) } else { (*one, *other) };
     let name = subjects[base].label.as_str();
     let card = |headline| doubted(difference(headline, challenger, baseline, name, asked), [challenger, baseline]);
-    let known = COSTS.into_iter().filter(|(metric, ..)| challenger.stat(*metric).difference.is_some());
+    let known = COSTS.into_iter().filter(|(metric, ..)| challenger.stat(*metric).effect.is_some());
     let failures = failures(challenger, Some((baseline, name)));
     HEADLINES.into_iter().map(card).chain([failures]).chain(known.map(card)).collect()
 }
@@ -145,40 +145,53 @@ fn doubted<'a>(card: Card, cells: impl IntoIterator<Item = &'a Cell>) -> Card {
 
 fn difference((metric, label, unit): Headline, challenger: &Cell, baseline: &Cell, name: &str, asked: Asked) -> Card {
     let (stat, against) = (challenger.stat(metric), baseline.stat(metric));
-    let (Some(difference), Some(standing)) = (stat.difference, stat.standing) else {
-        return Card::new(label, "not known", "the summaries do not have it", Tone::Plain);
+    let (Some(effect), Some(decision)) = (stat.effect, stat.decision) else {
+        return Card::new(label, "unknown", "the summaries lack it", Tone::Plain);
     };
-    let (change, word) = (stat.change().text().to_owned(), metric.word(difference.change()));
+    let (change, word) = (stat.change().text().to_owned(), metric.word(effect.change()));
     let figures = format!("{} instead of {}{unit}", stat.figure().text(), against.figure().text());
     let within = match stat.interval() {
         interval if interval.is_empty() => String::new(),
         interval => format!(" ({interval})"),
     };
-    match standing {
-        Standing::Better => Card::new(label, change, format!("{word} than {name}{within} · {figures}"), Tone::Good),
-        Standing::Worse => Card::new(label, change, format!("{word} than {name}{within} · {figures}"), Tone::Bad),
-        Standing::Unclear => {
-            let seen = stat.detectable.map_or_else(String::new, |least| {
-                format!(" · {} would probably have been seen", format::percent(Some(least)).text())
-            });
-            let seen = stat.hidden().map_or(seen, |drift| {
-                format!(
-                    " · not more than from one experiment to the next ({drift}), and these were not measured in turn"
-                )
-            });
-            let detail = format!("{change} in the median{within}{seen} · {figures}");
-            Card::new(label, "no difference seen", detail, Tone::Plain)
+    match decision {
+        Decision::Better => Card::new(label, change, format!("{word} than {name}{within} · {figures}"), Tone::Good),
+        Decision::Worse => Card::new(label, change, format!("{word} than {name}{within} · {figures}"), Tone::Bad),
+        Decision::NoDifference => {
+            let detail = format!("{change}{within}{} · {figures}", found_in_most_cases(stat));
+            Card::new(label, "no difference found", detail, Tone::Plain)
         }
-        Standing::Unlike => {
-            let detail = format!("{change}{within}, but measured under unlike conditions · {figures}");
-            Card::new(label, "not judged", detail, Tone::Doubtful)
+        Decision::NotInTurn => {
+            let because = stat.apart.and_then(|apart| apart.because).map_or("", TooLittlePast::because);
+            let detail = format!("{change}, but not measured in turn: {because} · {figures}");
+            Card::new(label, "cannot say", detail, Tone::Doubtful)
         }
-        Standing::TooFew => {
+        Decision::NotComparable => {
+            let detail = format!("{change}{within}, but more than the target differs · {figures}");
+            Card::new(label, "not comparable", detail, Tone::Doubtful)
+        }
+        Decision::TooFew => {
             let fewest = challenger.values(metric).len().min(baseline.values(metric).len());
-            let few = format!("too few repetitions to say so ({fewest} of {})", asked.enough);
+            let few = format!("too few repetitions to say so ({fewest} of {})", enough(stat, asked, fewest));
             Card::new(label, change, format!("{word}, but {few} · {figures}"), Tone::Doubtful)
         }
     }
+}
+
+/// What could have been found where no difference was.
+fn found_in_most_cases(stat: &Stat) -> String {
+    let mde = stat
+        .detectable
+        .map_or_else(String::new, |mde| format!(" · minimum detectable effect {}", stat.metric.amount(mde)));
+    match stat.hidden() {
+        Some(margin) => format!(" · within what the cell moves between experiments ({margin}){mde}"),
+        None => mde,
+    }
+}
+
+/// Repetitions that this question takes: those of the primary metric, and at least one more than there are.
+fn enough(stat: &Stat, asked: Asked, fewest: usize) -> usize {
+    if stat.metric == asked.primary { asked.enough } else { asked.enough.max(fewest + 1) }
 }
 
 /// Failures are told by the worst repetition: a median would hide one of three.
@@ -208,7 +221,7 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, aske
         Some(Better::Higher) => metric.middle(b).total_cmp(&metric.middle(a)),
         _ => metric.middle(a).total_cmp(&metric.middle(b)),
     });
-    let Some((first, _)) = cells.first() else {
+    let Some((first, first_spread)) = cells.first() else {
         return Card::new(label, "no figures", "no run that counts has it", Tone::Doubtful);
     };
     let subject = &subjects[first.subject];
@@ -217,13 +230,14 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, aske
         mark: Some(subject.mark),
         ..Card::new(label, subject.label.clone(), detail, tone)
     };
-    let foremost = format!("best median: {}, {figure}", subject.label);
+    let best = if metric.better() == Some(Better::Higher) { "highest" } else { "lowest" };
+    let foremost = format!("{best} median: {}, {figure}", subject.label);
     match lead {
         Lead::Of(_) => {
-            let ahead = cells.get(1).and_then(|(second, _)| {
-                let apart = statistics::difference(&second.values(metric), &first.values(metric))?;
+            let ahead = cells.get(1).and_then(|(second, spread)| {
+                let ratio = metric.middle(first_spread) / metric.middle(spread);
                 let name = &subjects[second.subject].label;
-                Some(format!("{} against {name}", format::change(Some(apart.change())).text()))
+                Some(format!("{} against {name}", format::change(Some(ratio - 1.0)).text()))
             });
             named(
                 [Some(format!("leads with {figure}")), ahead].into_iter().flatten().collect::<Vec<_>>().join(", "),
@@ -233,15 +247,20 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, aske
         Lead::Alone => Card::new(label, "nobody to compare with", format!("{}: {figure}", subject.label), Tone::Plain),
         Lead::Unclear => Card::new(label, "no clear leader", foremost, Tone::Plain),
         Lead::Missing => {
-            let detail = format!("{foremost}, but not everybody's summaries have it");
-            Card::new(label, "not judged", detail, Tone::Doubtful)
+            let detail = format!("{foremost}, but some summaries lack it");
+            Card::new(label, "not compared", detail, Tone::Doubtful)
         }
-        Lead::Unlike => {
-            let detail = format!("{foremost}, but measured under unlike conditions");
-            Card::new(label, "not judged", detail, Tone::Doubtful)
+        Lead::NotInTurn => {
+            let detail = format!("{foremost}, but not all were measured in turn");
+            Card::new(label, "cannot say", detail, Tone::Doubtful)
+        }
+        Lead::NotComparable => {
+            let detail = format!("{foremost}, but more than the target differs");
+            Card::new(label, "not comparable", detail, Tone::Doubtful)
         }
         Lead::TooFew(fewest) => {
-            let detail = format!("{foremost} ({fewest} of {} repetitions)", asked.enough);
+            let needed = if metric == asked.primary { asked.enough } else { asked.enough.max(fewest + 1) };
+            let detail = format!("{foremost} ({fewest} of {needed} repetitions)");
             Card::new(label, "too few repetitions", detail, Tone::Doubtful)
         }
     }
@@ -287,14 +306,18 @@ mod tests {
     fn slower_is_bad_and_close_is_no_difference() {
         assert_eq!(cards(against(0.8))[0].2, Tone::Bad);
         let close = &cards(against(1.004))[0];
-        assert_eq!((close.0.as_str(), close.2), ("no difference seen", Tone::Plain));
-        assert!(close.1.contains("% would probably have been seen · 10,040 instead of 10,000"), "{}", close.1);
+        assert_eq!((close.0.as_str(), close.2), ("no difference found", Tone::Plain));
+        assert!(
+            close.1.contains("minimum detectable effect") && close.1.contains("· 10,040 instead of 10,000"),
+            "{}",
+            close.1
+        );
     }
 
     #[test]
     fn one_repetition_is_too_few() {
         let cards = cards(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)]);
-        assert!(cards[0].1.starts_with("faster, but too few repetitions to say so (1 of 5)"), "{cards:?}");
+        assert!(cards[0].1.starts_with("faster, but too few repetitions to say so (1 of 4)"), "{cards:?}");
         assert_eq!(cards[0].2, Tone::Doubtful);
     }
 

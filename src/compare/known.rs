@@ -1,10 +1,12 @@
 //! What is known beside the figures of the runs that are compared: their machines, and the past of their cells.
 
+use std::collections::BTreeSet;
+
 use tokio::task::spawn_blocking;
 
 use super::{
     likeness::Environments,
-    noise::{self, History},
+    past::{self, History},
 };
 use crate::{
     error::{Error, Result},
@@ -24,14 +26,17 @@ const MOST_PASTS: usize = 60;
 pub struct Known {
     /// Of the runs that count.
     pub environments: Environments,
-    /// Of the cells that have runs that count.
+    /// Of the cells that have runs that count, without the experiments that are compared.
     pub history: History,
+    /// How often these experiments were extended and compared again, and 1.
+    pub looks: usize,
 }
 
 /// Looks up what is known of these runs.
 pub async fn known(state: &AppState, runs: &[Run]) -> Result<Known> {
-    let (environments, history) = tokio::try_join!(environments(state, runs), history(state, runs))?;
-    Ok(Known { environments, history })
+    let (environments, history, looks) =
+        tokio::try_join!(environments(state, runs), history(state, runs), looks(state, runs))?;
+    Ok(Known { environments, history, looks })
 }
 
 async fn environments(state: &AppState, runs: &[Run]) -> Result<Environments> {
@@ -53,8 +58,14 @@ async fn environments(state: &AppState, runs: &[Run]) -> Result<Environments> {
 async fn history(state: &AppState, runs: &[Run]) -> Result<History> {
     let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
     let mut history = History::new();
-    for (cell, run) in noise::representatives(runs).into_iter().take(MOST_PASTS) {
-        history.insert(cell, cells::past(&state.db.read, &run, &ids, noise::MOST_RUNS).await?);
+    for (cell, run) in past::representatives(runs).into_iter().take(MOST_PASTS) {
+        history.insert(cell, cells::past(&state.db.read, &run, &ids, past::MOST_RUNS).await?);
     }
-    Ok(history)
+    Ok(past::without_experiments_of(runs, history))
+}
+
+async fn looks(state: &AppState, runs: &[Run]) -> Result<usize> {
+    let experiments: BTreeSet<&String> = runs.iter().filter_map(|run| run.experiment.as_ref()).collect();
+    let experiments: Vec<String> = experiments.into_iter().cloned().collect();
+    Ok(cells::looks(&state.db.read, &experiments).await?)
 }

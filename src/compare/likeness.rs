@@ -2,9 +2,8 @@
 //! Pure.
 //!
 //! Of an experiment that was spread over several machines the cells are balanced: each has as many runs from each machine
-//! as the others ([`is_balanced`]). Then the machines differ within every cell and not between them. The runs are taken as
-//! they are: that one machine is faster than the other scatters the figures of all cells alike, which widens the intervals
-//! and makes it harder to be sure. So a difference may be missed, and none is made up.
+//! as the others ([`is_balanced`]). Then the machines differ within every cell and not between them, and as a block is
+//! measured by one machine, their difference cancels in the test.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -250,11 +249,11 @@ mod tests {
     use super::*;
     use crate::{
         compare::{
-            Comparison, Wishes,
+            Comparison, Options,
             known::Known,
             made_up::{faster, judged, repeated, run},
             metric::Metric,
-            statistics::{Lead, Standing},
+            statistics::{Decision, Lead},
         },
         runs::Verdict,
         web::mark::Marks,
@@ -270,9 +269,9 @@ mod tests {
         Known { environments: environments.clone(), ..Known::default() }
     }
 
-    fn of(runs: Vec<Run>, environments: &Environments, despite_unlike: bool) -> Comparison {
-        let wishes = Wishes { despite_unlike, ..Wishes::default() };
-        Comparison::by(runs, &Marks::default(), &wishes, &knowing(environments))
+    fn of(runs: Vec<Run>, environments: &Environments, allow_confounders: bool) -> Comparison {
+        let options = Options { allow_confounders, ..Options::default() };
+        Comparison::by(runs, &Marks::default(), &options, &knowing(environments))
     }
 
     fn environment(run: &Run, kernel: &str) -> (String, RunEnvironment) {
@@ -286,13 +285,13 @@ mod tests {
         runs[11].agent = Some("laptop".to_owned());
         let asked = of(runs.clone(), &Environments::new(), false);
         let servy = asked.rows[0].cells[1].stat(Metric::Rps);
-        assert_eq!((servy.standing, servy.best), (Some(Standing::Unlike), false));
-        assert_eq!(asked.rows[0].lead(Metric::Rps), Lead::Unlike);
-        assert!(asked.nevertheless.as_deref().is_some_and(|link| link.contains("unlike=true")));
+        assert_eq!((servy.decision, servy.best), (Some(Decision::NotComparable), false));
+        assert_eq!(asked.rows[0].lead(Metric::Rps), Lead::NotComparable);
+        assert!(asked.with_confounders.as_deref().is_some_and(|link| link.contains("allow_confounders=true")));
         assert_eq!(asked.rows[0].unlike[0].values, ["bench-01", "laptop"]);
         let told = of(runs, &Environments::new(), true);
-        assert_eq!(told.rows[0].cells[1].stat(Metric::Rps).standing, Some(Standing::Better));
-        assert!(told.nevertheless.is_none() && told.notes.iter().any(|note| note.title == "Agents differ."));
+        assert_eq!(told.rows[0].cells[1].stat(Metric::Rps).decision, Some(Decision::Better));
+        assert!(told.with_confounders.is_none() && told.notes.iter().any(|note| note.title == "Agents differ."));
     }
 
     /// Runs of one experiment, those of even repetitions on a machine that is a tenth slower.
@@ -309,23 +308,24 @@ mod tests {
     }
 
     /// What stands of the throughput of the second target, and what was unlike.
-    fn verdict(runs: Vec<Run>, environments: &Environments) -> (Option<Standing>, Vec<String>) {
+    fn verdict(runs: Vec<Run>, environments: &Environments) -> (Option<Decision>, Vec<String>) {
         let row = of(runs, environments, false).rows.remove(0);
-        (row.cells[1].stat(Metric::Rps).standing, row.unlike.into_iter().map(|unlike| unlike.what).collect())
+        (row.cells[1].stat(Metric::Rps).decision, row.unlike.into_iter().map(|unlike| unlike.what).collect())
     }
 
     #[test]
     fn cells_with_as_many_runs_from_each_machine_have_a_winner() {
-        assert_eq!(verdict(spread(), &Environments::new()), (Some(Standing::Better), Vec::new()));
+        assert_eq!(verdict(spread(), &Environments::new()), (Some(Decision::Better), Vec::new()));
         let row = of(spread(), &Environments::new(), false).rows.remove(0);
         let of_one_machine = of(both(), &Environments::new(), false).rows.remove(0);
-        let width = |row: &Row| row.cells[1].stat(Metric::Rps).difference.and_then(|known| known.width());
-        assert!(width(&row) > width(&of_one_machine), "what differs between the machines widens the interval");
+        let width = |row: &Row| row.cells[1].stat(Metric::Rps).effect.and_then(|known| known.width());
+        let apart = (width(&row).expect("an interval") - width(&of_one_machine).expect("an interval")).abs();
+        assert!(apart < 0.02, "what differs between the machines cancels within the blocks: {apart}");
     }
 
     #[test]
     fn cells_that_are_out_of_balance_have_none() {
-        let held_back = (Some(Standing::Unlike), vec!["Agents".to_owned()]);
+        let held_back = (Some(Decision::NotComparable), vec!["Agents".to_owned()]);
         let told = |change: fn(&mut Vec<Run>)| {
             let mut runs = spread();
             change(&mut runs);
@@ -365,9 +365,9 @@ mod tests {
         let kernel = |run: &Run| if run.agent.as_deref() == Some("slow") { "5.10" } else { "6.1" };
         let runs = spread();
         let mut known: Environments = runs.iter().map(|run| environment(run, kernel(run))).collect();
-        assert_eq!(verdict(runs.clone(), &known), (Some(Standing::Better), Vec::new()));
+        assert_eq!(verdict(runs.clone(), &known), (Some(Decision::Better), Vec::new()));
         known.extend([environment(&runs[7], "6.2")]);
-        assert_eq!(verdict(runs, &known), (Some(Standing::Unlike), vec!["Machines".to_owned()]));
+        assert_eq!(verdict(runs, &known), (Some(Decision::NotComparable), vec!["Machines".to_owned()]));
     }
 
     #[test]
@@ -400,7 +400,7 @@ mod tests {
         };
         let unlike = |environments: &Environments| {
             let known = knowing(environments);
-            let comparison = Comparison::by(runs.clone(), &Marks::default(), &Wishes::default(), &known);
+            let comparison = Comparison::by(runs.clone(), &Marks::default(), &Options::default(), &known);
             comparison.rows[0].unlike.clone()
         };
         assert_eq!(unlike(&of(|run| run.target.clone())), []);
@@ -411,6 +411,6 @@ mod tests {
     fn runs_whose_circumstances_nobody_knows_are_compared() {
         let unknown = |run: Run| Run { agent: None, k6_version: None, enforced: None, origin: Origin::Import, ..run };
         let comparison = of(both().into_iter().map(unknown).collect(), &Environments::new(), false);
-        assert_eq!(comparison.rows[0].cells[1].stat(Metric::Rps).standing, Some(Standing::Better));
+        assert_eq!(comparison.rows[0].cells[1].stat(Metric::Rps).decision, Some(Decision::Better));
     }
 }

@@ -53,7 +53,8 @@ fn winner(subjects: &[Subject], row: &Row, metric: Metric) -> String {
         Some(Lead::TooFew(_)) => "too few repetitions",
         Some(Lead::Alone) => "alone",
         Some(Lead::Missing) => "not in every summary",
-        Some(Lead::Unlike) | None => "not judged",
+        Some(Lead::NotInTurn) => "cannot say",
+        Some(Lead::NotComparable) | None => "not comparable",
     };
     why.to_owned()
 }

@@ -1,11 +1,12 @@
 //! The figures that a comparison shows of every cell, in the order of its columns.
 
+use brewbench_agent::wire::load::Load;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::statistics::{Better, Spread};
 use crate::{
-    runs::Run,
+    runs::{Run, queries::cells::PastRun},
     web::format::{self, Figure},
 };
 
@@ -205,6 +206,12 @@ impl Metric {
         if self.is_share() { format::points(by) } else { format::change(by) }
     }
 
+    /// The size of a difference in words: `2.4 %`, or `0.30 points` of a share.
+    pub fn amount(self, by: f64) -> String {
+        let text = if self.is_share() { format::points(Some(by)) } else { format::percent(Some(by)) };
+        text.text().trim_start_matches('+').to_owned()
+    }
+
     /// What stands for several runs: the median, or the mean of a share, of which a median hides what happens in less than
     /// half of them.
     pub fn middle(self, spread: &Spread) -> f64 {
@@ -227,6 +234,39 @@ impl Metric {
             Self::Memory => run.target_memory_bytes.map(|bytes| bytes as f64),
             Self::ReceivedPerS => run.received_per_s,
         }
+    }
+
+    /// The figure of a run of the past.
+    pub fn of_past(self, run: &PastRun) -> Option<f64> {
+        match self {
+            Self::Rps => run.rps,
+            Self::AvgMs => run.avg_ms,
+            Self::P50Ms => run.p50_ms,
+            Self::P90Ms => run.p90_ms,
+            Self::P95Ms => run.p95_ms,
+            Self::P99Ms => run.p99_ms,
+            Self::P999Ms => run.p999_ms,
+            Self::MaxMs => run.max_ms,
+            Self::ErrorRate => run.error_rate,
+            Self::CpuMs => run.cpu_ms,
+            Self::Memory => run.memory_bytes,
+            Self::ReceivedPerS => run.received_per_s,
+        }
+    }
+
+    /// The metric that a comparison of these runs tests first: throughput; where the load fixes that, p99.
+    pub fn primary<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
+        let mut loads = runs.into_iter().filter_map(|run| run.load.as_ref()).peekable();
+        let is_open = loads.peek().is_some() && loads.all(|load| matches!(load, Load::Open(_)));
+        if is_open { Self::P99Ms } else { Self::Rps }
+    }
+
+    /// The metric of this name, of those that are judged.
+    pub fn judged(name: &str) -> Result<Self, String> {
+        Self::JUDGED.into_iter().find(|metric| metric.key() == name).ok_or_else(|| {
+            let known: Vec<_> = Self::JUDGED.iter().map(|metric| metric.key()).collect();
+            format!("{name:?} is not a judged metric; there are {}", known.join(", "))
+        })
     }
 
     /// The figure as a table's cell.

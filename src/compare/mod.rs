@@ -1,7 +1,9 @@
 //! Runs side by side, with a verdict that can be trusted.
 //!
 //! In reading order: [`selection`] says which runs may be compared, [`cell`] holds the figures, [`statistics`] has the
-//! formulas, [`answers`] asks who wins by them, [`view`] puts them together with [`headline`], [`notes`], [`left_out`] and [`charts`]. All of that is pure; [`pages`] and [`api`] show it.
+//! formulas, [`pair`] applies them to two cells and [`past`] to what is known of them, [`answers`] corrects all questions
+//! of a page, [`view`] puts everything together with [`headline`], [`notes`], [`left_out`] and [`charts`]. All of that is
+//! pure; [`pages`] and [`api`] show it.
 
 pub mod answers;
 pub mod api;
@@ -10,16 +12,17 @@ pub mod charts;
 pub mod differences;
 pub mod headline;
 pub mod known;
-pub mod least;
 pub mod left_out;
 pub mod likeness;
 #[cfg(test)]
 pub mod made_up;
 pub mod matrix;
 pub mod metric;
-pub mod noise;
+pub mod min_effect;
 pub mod notes;
 pub mod pages;
+pub mod pair;
+pub mod past;
 pub mod scatter;
 pub mod selection;
 pub mod statistics;
@@ -48,8 +51,8 @@ use crate::{
     web::mark::Marks,
 };
 
-use least::Least;
 use metric::Metric;
+use min_effect::MinEffect;
 use selection::By;
 use story::Story;
 pub use view::{Comparison, Told};
@@ -85,13 +88,16 @@ pub struct Chosen {
     /// What is compared: `target` in its versions unless said otherwise, `size`, `load`, `agent` or `label`.
     #[serde(default)]
     pub by: By,
-    /// From where on a difference matters, percent by metric: `rps:2,p99_ms:5`. One percent if not given; of failed
-    /// requests 0.1 points of their share.
-    pub least: Option<String>,
-    /// Whether runs that were made under unlike conditions are judged nevertheless: on other agents or machines, by
-    /// other versions of k6, held to their size by other means.
-    #[serde(default)]
-    pub unlike: bool,
+    /// The minimum effect: the smallest difference that matters, percent by metric: `rps:2,p99_ms:5`. One percent if not
+    /// given; of failed requests 0.1 points of their share.
+    #[serde(alias = "least")]
+    pub min_effect: Option<String>,
+    /// Compares runs that differ in more than the target, too: agents or machines, versions of k6, what enforced the size.
+    #[serde(default, alias = "unlike")]
+    pub allow_confounders: bool,
+    /// The metric that is tested first: `rps`, `p50_ms`, `p99_ms`, `error_rate`, `cpu_ms` or `memory`. Throughput if not
+    /// given; p99 where the load is a rate.
+    pub primary: Option<String>,
     /// Whose matrix is shown: `rps`, `p99_ms`, `received_per_s` … Those of throughput and p99 if not given. For the page.
     pub matrix: Option<String>,
     /// Which setting's runs are shown second by second, from 1; the first with any series if not given. For the page.
@@ -104,30 +110,34 @@ fn named_metric(key: &str) -> Result<Metric> {
     found.ok_or_else(|| Error::Invalid(format!("matrix: there is no {key:?}; there are {}", known())))
 }
 
-/// How somebody wishes a comparison to be made.
+/// How runs are compared.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wishes {
+pub struct Options {
     /// Key or target that differences are relative to; the first if there is none of that name.
     pub baseline: Option<String>,
     /// What is compared.
     pub by: By,
     /// From where on a difference matters.
-    pub least: Least,
-    /// Runs of unlike conditions are judged, too.
-    pub despite_unlike: bool,
+    pub min_effect: MinEffect,
+    /// Runs that differ in more than what is compared are compared, too.
+    pub allow_confounders: bool,
+    /// The metric that is tested first, where it is not the default.
+    pub primary: Option<Metric>,
     /// Whose matrix is shown.
     pub matrix: Option<Metric>,
 }
 
-impl Wishes {
-    /// The address of a comparison of these runs that judges what was made under unlike conditions.
-    fn nevertheless(&self, ids: &[String]) -> String {
+impl Options {
+    /// The address of a comparison of these runs in spite of confounders.
+    fn with_confounders(&self, ids: &[String]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("runs", &ids.join(","));
         query.extend_pairs(self.baseline.iter().map(|key| ("baseline", key)));
-        query.extend_pairs(Some(self.least.text()).iter().filter(|text| !text.is_empty()).map(|text| ("least", text)));
+        let min_effect = self.min_effect.text();
+        query.extend_pairs(Some(&min_effect).filter(|text| !text.is_empty()).map(|text| ("min_effect", text)));
+        query.extend_pairs(self.primary.map(|metric| ("primary", metric.key())));
         query.extend_pairs((self.by != By::default()).then(|| ("by", self.by.key())));
-        query.append_pair("unlike", "true");
+        query.append_pair("allow_confounders", "true");
         format!("/compare?{}", query.finish())
     }
 }
@@ -141,17 +151,19 @@ impl Chosen {
     /// What the address says of the runs.
     fn kept(&self, ids: &[String]) -> Vec<(String, String)> {
         let mut kept = vec![("runs".to_owned(), ids.join(","))];
-        kept.extend(self.unlike.then(|| ("unlike".to_owned(), "true".to_owned())));
+        kept.extend(self.allow_confounders.then(|| ("allow_confounders".to_owned(), "true".to_owned())));
         kept
     }
 
-    fn wishes(&self) -> Result<Wishes> {
-        let least = self.least.as_deref().unwrap_or_default().parse();
-        Ok(Wishes {
+    fn options(&self) -> Result<Options> {
+        let min_effect = self.min_effect.as_deref().unwrap_or_default().parse();
+        let primary = self.primary.as_deref().filter(|key| !key.is_empty()).map(Metric::judged).transpose();
+        Ok(Options {
             baseline: self.baseline.clone().filter(|key| !key.is_empty()),
             by: self.by,
-            least: least.map_err(|fault: String| Error::Invalid(format!("least: {fault}")))?,
-            despite_unlike: self.unlike,
+            min_effect: min_effect.map_err(|fault: String| Error::Invalid(format!("min_effect: {fault}")))?,
+            allow_confounders: self.allow_confounders,
+            primary: primary.map_err(|fault| Error::Invalid(format!("primary: {fault}")))?,
             matrix: self.matrix.as_deref().filter(|key| !key.is_empty()).map(named_metric).transpose()?,
         })
     }
@@ -215,15 +227,15 @@ async fn load(state: &AppState, chosen: &Chosen, ids: &[String]) -> Result<Compa
     let missing: Vec<String> = ids.iter().filter(|id| !runs.iter().any(|run| run.id == **id)).cloned().collect();
     let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
     let marks = catalog::queries::marks(&state.db.read, &targets).await?;
-    let mut comparison = of_runs(state, runs, marks, chosen.wishes()?).await?;
+    let mut comparison = of_runs(state, runs, marks, chosen.options()?).await?;
     comparison.notes.extend(notes::missing(&missing));
     Ok(comparison)
 }
 
-/// Compares runs as somebody wishes it, with all that is known beside them.
-pub async fn of_runs(state: &AppState, runs: Vec<Run>, marks: Marks, wishes: Wishes) -> Result<Comparison> {
+/// Compares runs, with all that is known beside them.
+pub async fn of_runs(state: &AppState, runs: Vec<Run>, marks: Marks, options: Options) -> Result<Comparison> {
     let known = known::known(state, &runs).await?;
-    spawn_blocking(move || Comparison::by(runs, &marks, &wishes, &known)).await.map_err(Error::internal)
+    spawn_blocking(move || Comparison::by(runs, &marks, &options, &known)).await.map_err(Error::internal)
 }
 
 /// More series than this are not laid upon each other.
@@ -269,6 +281,6 @@ mod tests {
             ..Chosen::default()
         };
         assert_eq!(chosen.ids(), ["a", "b", "c"]);
-        assert_eq!(chosen.wishes().expect("wishes").baseline, None);
+        assert_eq!(chosen.options().expect("options").baseline, None);
     }
 }

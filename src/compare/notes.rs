@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::{
     answers::Asked,
-    cell::{Cell, Row, Tally},
+    cell::{Cell, Row, Stat, Tally},
     left_out::{LeftOut, counts},
     likeness::Circumstance,
     metric::Metric,
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     runs::{Run, Verdict},
-    web::format::{self, plural},
+    web::format::plural,
 };
 
 /// Something to know before believing a figure.
@@ -70,6 +70,7 @@ pub fn notes(subjects: &[Subject], rows: &[Row], asked: Asked, left_out: &[LeftO
     notes.extend(surroundings(rows));
     notes.extend(several_machines(rows));
     notes.extend(not_in_turn(subjects, rows));
+    notes.extend(looks(asked));
     notes.extend(missing_figures(rows));
     notes.extend(added_up(rows));
     notes.extend(settings(rows));
@@ -137,13 +138,11 @@ fn suspect(rows: &[Row]) -> Option<Note> {
         times => format!("{text} ({times} runs; this is the first)"),
     };
     let texts: Vec<String> = reasons.values().map(text).collect();
-    (count > 0).then(|| {
-        doubt(format!("{} used nevertheless:", plural(count, "suspect run")), format!("{}.", texts.join("; ")))
-    })
+    (count > 0).then(|| doubt(format!("{} used:", plural(count, "suspect run")), format!("{}.", texts.join("; "))))
 }
 
 fn too_few(subjects: &[Subject], rows: &[Row], asked: Asked) -> Option<Note> {
-    let Asked { enough, questions } = asked;
+    let Asked { enough, pairs, primary, .. } = asked;
     let mut fewest = enough;
     let mut names = BTreeSet::new();
     for row in rows.iter().filter(|row| row.rivals().count() > 1) {
@@ -152,10 +151,11 @@ fn too_few(subjects: &[Subject], rows: &[Row], asked: Asked) -> Option<Note> {
             names.insert(subjects[cell.subject].label.clone());
         }
     }
-    let why = if questions > 1 { format!(", because {questions} questions are asked at once") } else { String::new() };
+    let why = if pairs > 1 { format!(" with {pairs} comparisons on the page") } else { String::new() };
     let text = format!(
-        "{}: {fewest} of {enough}. For a winner on this page each side needs {enough} repetitions that count{why}.",
-        listed(names.iter().cloned())
+        "{}: {fewest} of {enough}. Each side needs {enough} repetitions that count to find any difference in {}{why}.",
+        listed(names.iter().cloned()),
+        primary.name()
     );
     (!names.is_empty()).then(|| doubt("Too few repetitions.", text))
 }
@@ -215,7 +215,7 @@ fn several_machines(rows: &[Row]) -> Option<Note> {
         rows.iter().filter(is_alike).map(agents).filter(|agents: &BTreeSet<_>| agents.len() > 1).collect();
     let all: BTreeSet<String> = several.into_iter().flatten().collect();
     let text = format!(
-        "All that are compared have as many runs from each of {}: what these differ in favours none, and widens intervals.",
+        "All that are compared have as many runs from each of {}: what these differ in favours none.",
         listed(all.iter().cloned())
     );
     (!all.is_empty()).then(|| info("Measured on several machines.", text))
@@ -233,21 +233,47 @@ fn durations(rows: &[Row]) -> Option<Note> {
     (!seen.is_empty()).then(|| doubt("Durations differ.", format!("{}.", listed(seen.into_iter()))))
 }
 
-/// Where the past of the cells, and not the test of the runs, says from where on a difference is one.
-fn not_in_turn(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
-    let mut drifts = Vec::new();
+/// Where cells were measured in different experiments: what the past says of that, or why it says nothing.
+fn not_in_turn(subjects: &[Subject], rows: &[Row]) -> Vec<Note> {
+    let (mut known, mut unknown) = (Vec::new(), BTreeMap::<&str, BTreeSet<String>>::new());
     for (row, cell) in rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell))) {
-        let Some(drift) = cell.stat(Metric::Rps).drift else { continue };
+        let stat = cell.stat(Metric::primary(&cell.runs));
+        let Some(apart) = stat.apart else { continue };
         let at = if rows.len() > 1 { format!(" at {}", row.setting.label) } else { String::new() };
-        let percent = format::percent(Some(drift));
-        drifts.push(format!("{}{at} by up to {}", subjects[cell.subject].label, percent.text()));
+        let name = format!("{}{at}", subjects[cell.subject].label);
+        if let Some(why) = apart.because {
+            unknown.entry(why.because()).or_default().insert(name);
+        } else if let Some(margin) = apart.margin {
+            known.push(format!("{name} by up to {}{}", stat.metric.amount(margin), instead(stat)));
+        }
     }
+    let cannot_say = |(why, names): (&str, BTreeSet<String>)| {
+        let text = format!("{}: {why}. Measure both again in one experiment.", listed(names.into_iter()));
+        doubt("Cannot say: not measured in turn with the baseline.", text)
+    };
+    let mut notes: Vec<Note> = unknown.into_iter().map(cannot_say).collect();
     let text = format!(
-        "Its runs and the baseline's are of other experiments, between which throughput usually moves: {}. A lesser \
-         difference is called none.",
-        listed(drifts.iter().cloned())
+        "The baseline is of another experiment, and between experiments this cell moves: {}. A smaller difference is not \
+         counted as one.",
+        listed(known.iter().cloned())
     );
-    (!drifts.is_empty()).then(|| info("Not measured in turn.", text))
+    notes.extend((!known.is_empty()).then(|| info("Not measured in turn.", text)));
+    notes
+}
+
+/// What measuring both in turn would bring.
+fn instead(stat: &Stat) -> String {
+    let found = stat.detectable.zip(stat.apart.and_then(|apart| apart.in_turn));
+    found.map_or_else(String::new, |(now, in_turn)| {
+        let amount = |by| stat.metric.amount(by);
+        format!(" (minimum detectable effect {}; measured in turn it would be {})", amount(now), amount(in_turn))
+    })
+}
+
+/// Where somebody looked before repetitions were added: each look is another chance to be wrong.
+fn looks(asked: Asked) -> Option<Note> {
+    let text = format!("The error rate is shared by {} looks at these experiments.", asked.looks);
+    (asked.looks > 1).then(|| info("Repetitions were added after a look.", text))
 }
 
 fn missing_figures(rows: &[Row]) -> Option<Note> {
@@ -286,7 +312,7 @@ fn settings(rows: &[Row]) -> Option<Note> {
     if differ(|row| format!("{:?}", row.setting.size)) {
         kinds.push("machine sizes".to_owned());
     }
-    let text = "Differences and winners are told only where everything of that is the same.";
+    let text = "Results are compared only where all of that is the same.";
     (!kinds.is_empty()).then(|| info(format!("{} differ.", sentence(&listed(kinds.into_iter()))), text))
 }
 
@@ -340,7 +366,7 @@ mod tests {
     fn suspect_runs_are_used_and_named() {
         let mut runs = both();
         runs[0] = judged(runs[0].clone(), Verdict::Suspect, "k6 had no core of its own");
-        assert_eq!(titles(runs), ["1 suspect run used nevertheless: k6 had no core of its own."]);
+        assert_eq!(titles(runs), ["1 suspect run used: k6 had no core of its own."]);
     }
 
     #[test]

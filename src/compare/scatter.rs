@@ -3,7 +3,7 @@
 use super::{
     cell::{Cell, Row},
     metric::Metric,
-    noise::METRICS,
+    past::METRICS,
     selection::Subject,
     statistics::{Noise, Spread},
 };
@@ -34,12 +34,12 @@ impl<'a> Scatter<'a> {
 
     /// How it scattered within earlier experiments.
     pub fn scattered(&self) -> Option<f64> {
-        self.noise.map(|noise| noise.scatter)
+        self.noise?.scatter
     }
 
-    /// How far it usually moved between them.
+    /// How far their medians scattered.
     pub fn moved(&self) -> Option<f64> {
-        self.noise?.moves
+        self.noise?.between
     }
 
     /// The 95 % interval of the median, in words.

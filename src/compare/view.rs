@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    Wishes,
+    Options,
     answers::{self, Asked},
     cell::{Row, rows},
     charts, differences, headline,
@@ -13,8 +13,8 @@ use super::{
     likeness,
     matrix::Matrix,
     metric::Metric,
-    noise,
     notes::{self, Level, Note},
+    past,
     scatter::Scatter,
     selection::{By, Selection, Setting, Subject, select, with_versions},
     story::Missing,
@@ -49,9 +49,8 @@ pub struct Comparison {
     pub asked: Asked,
     /// The answer.
     pub cards: Vec<Card>,
-    /// Where rows are not judged because their runs were made under unlike conditions: the address that judges them
-    /// nevertheless.
-    pub nevertheless: Option<String>,
+    /// Where rows are not compared because of confounders: the address that compares them in spite of these.
+    pub with_confounders: Option<String>,
     /// The doubts.
     pub notes: Vec<Note>,
     /// The figures: cells of one row may be compared.
@@ -67,9 +66,12 @@ pub struct Comparison {
     /// Whose matrix is shown, if not those of throughput and p99.
     #[serde(skip)]
     pub matrix: Option<Metric>,
-    /// From where on a difference matters, where that is not as usual: `rps:2,p99_ms:5`.
+    /// The minimum effect, where it is not the default: `rps:2,p99_ms:5`.
     #[serde(default)]
-    pub least: String,
+    pub min_effect: String,
+    /// The metric that is tested first, where it is not the default.
+    #[serde(default)]
+    pub primary: Option<Metric>,
     /// What the address of the page says of its runs.
     #[serde(skip)]
     pub keep: Vec<(String, String)>,
@@ -102,44 +104,45 @@ pub struct Told {
 impl Comparison {
     /// Compares runs. The baseline is named by key or target; the first subject with figures if it is not among them.
     pub fn new(runs: Vec<Run>, marks: &Marks, baseline: Option<&str>) -> Self {
-        let wishes = Wishes { baseline: baseline.map(str::to_owned), ..Wishes::default() };
-        Self::by(runs, marks, &wishes, &Known::default())
+        let options = Options { baseline: baseline.map(str::to_owned), ..Options::default() };
+        Self::by(runs, marks, &options, &Known::default())
     }
 
-    /// The same, as somebody wishes it, with what is known beside the runs.
-    pub fn by(runs: Vec<Run>, marks: &Marks, wishes: &Wishes, known: &Known) -> Self {
+    /// The same with options, and with what is known beside the runs.
+    pub fn by(runs: Vec<Run>, marks: &Marks, options: &Options, known: &Known) -> Self {
         let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
-        let Selection { subjects, settings, groups } = select(with_versions(runs), marks, wishes.by);
+        let Selection { subjects, settings, groups } = select(with_versions(runs), marks, options.by);
         let named = |name: &str| subjects.iter().position(|subject| subject.key == name || subject.target == name);
         let has_figures = groups.iter().filter(|group| group.runs.iter().any(Run::counts));
         let first = has_figures.map(|group| group.subject).min().unwrap_or(0);
-        let base = wishes.baseline.as_deref().and_then(named).unwrap_or(first);
+        let base = options.baseline.as_deref().and_then(named).unwrap_or(first);
         let mut rows = rows(settings, groups);
         for row in &mut rows {
-            row.unlike = likeness::unlike(row, wishes.by, &known.environments);
+            row.unlike = likeness::unlike(row, options.by, &known.environments);
             for cell in &mut row.cells {
-                cell.noise = noise::of_runs(cell.counting(), &known.history);
+                cell.noise = past::of_runs(cell.counting(), &known.history);
             }
         }
-        let asked = answers::answer(&mut rows, base, wishes);
-        let is_held_back = !wishes.despite_unlike && rows.iter().any(|row| !row.unlike.is_empty());
+        let asked = answers::answer(&mut rows, base, options, known);
+        let is_held_back = !options.allow_confounders && rows.iter().any(|row| !row.unlike.is_empty());
         let left_out = left_out(&subjects, &rows);
         Self {
-            title: headline::title(&subjects, base, wishes.by),
+            title: headline::title(&subjects, base, options.by),
             lead: headline::lead(&rows),
             baseline: subjects.get(base).map(|subject| subject.key.clone()),
             cards: headline::cards(&subjects, base, &rows, asked, &left_out),
             notes: notes::notes(&subjects, &rows, asked, &left_out),
             left_out,
-            by: wishes.by,
+            by: options.by,
             asked,
-            nevertheless: is_held_back.then(|| wishes.nevertheless(&ids)),
+            with_confounders: is_held_back.then(|| options.with_confounders(&ids)),
             charts: drawn(&subjects, base, &rows),
             subjects,
             rows,
             told: None,
-            matrix: wishes.matrix,
-            least: wishes.least.text(),
+            matrix: options.matrix,
+            min_effect: options.min_effect.text(),
+            primary: options.primary,
             keep: Vec::new(),
             place: Place::default(),
         }
@@ -246,7 +249,7 @@ fn drawn(subjects: &[Subject], base: usize, rows: &[Row]) -> Vec<Chart> {
 mod tests {
     use super::*;
     use crate::compare::made_up::{failed, faster, judged, repeated, run, sized};
-    use crate::compare::statistics::Standing;
+    use crate::compare::statistics::Decision;
     use crate::runs::Verdict;
 
     fn two() -> Vec<Run> {
@@ -260,10 +263,10 @@ mod tests {
         let comparison = Comparison::new(two(), &Marks::default(), None);
         assert_eq!(comparison.title, "servy against gosherve");
         let [slow, fast] = comparison.rows[0].cells.as_slice() else { panic!("two cells") };
-        assert_eq!(slow.stat(Metric::Rps).difference, None);
+        assert_eq!(slow.stat(Metric::Rps).effect, None);
         let rps = fast.stat(Metric::Rps);
         assert!(rps.best && !slow.stat(Metric::Rps).best);
-        assert_eq!((rps.change().text(), rps.standing), ("+25.0\u{a0}%", Some(Standing::Better)));
+        assert_eq!((rps.change().text(), rps.decision), ("+25.0\u{a0}%", Some(Decision::Better)));
         assert_eq!(fast.stat(Metric::P99Ms).change().text(), "−20.0\u{a0}%");
         assert_eq!(rps.meaning(), "faster than the baseline, +24.4\u{a0}% to +25.6\u{a0}%");
         assert!(!fast.stat(Metric::ReceivedPerS).best, "bytes follow from the answers");
@@ -296,7 +299,7 @@ mod tests {
         let comparison =
             Comparison::new(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)], &Marks::default(), None);
         let servy = comparison.rows[0].cells[1].stat(Metric::Rps);
-        assert_eq!((servy.figure().text(), servy.standing, servy.best), ("20,000", Some(Standing::TooFew), false));
+        assert_eq!((servy.figure().text(), servy.decision, servy.best), ("20,000", Some(Decision::TooFew), false));
     }
 
     #[test]

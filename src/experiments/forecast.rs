@@ -1,6 +1,6 @@
 //! What a submission would come to, said before it is made. Pure.
 
-use super::{Plan, command::command, told::cells};
+use super::{Plan, command::command, power::PlanPower, told::cells};
 use crate::{
     runs::{
         Run,
@@ -18,6 +18,8 @@ pub struct Forecast {
     pub cells: String,
     /// E.g. `about 3 min`, `about 3 min to 20 min`, `about 3 min of machine time`.
     pub takes: String,
+    /// What its comparison will be able to tell; none where it compares nothing.
+    pub power: Option<PlanPower>,
     /// Where in the queue it would stand.
     pub place: String,
     /// The command that does the same.
@@ -29,7 +31,14 @@ pub struct Forecast {
 impl Forecast {
     /// What a plan would come to that makes so many runs, the fewest and the most, behind these ones, of which there may
     /// be more than are listed.
-    pub fn new(plan: &Plan, (fewest, most): (usize, usize), ahead: &[Run], ahead_in_all: usize, now_ms: i64) -> Self {
+    pub fn new(
+        plan: &Plan,
+        power: Option<PlanPower>,
+        (fewest, most): (usize, usize),
+        ahead: &[Run],
+        ahead_in_all: usize,
+        now_ms: i64,
+    ) -> Self {
         let takes = |runs: usize| Some(planned_s(lasts_s(plan)?, plan.warm_up_s) * runs as f64);
         let takes = takes(fewest).zip(takes(most)).map(|(least, longest)| {
             if fewest == most { about(least) } else { format!("{} to {}", about(least), in_words(longest)) }
@@ -41,6 +50,7 @@ impl Forecast {
             runs: if fewest == most { runs } else { format!("{fewest} to {runs}") },
             cells: cells(plan),
             takes: takes.unwrap_or_else(|| "as long as its script takes".to_owned()),
+            power,
             place: place(ahead, ahead_in_all, now_ms),
             command: command(plan),
             json: serde_json::to_string_pretty(plan).unwrap_or_default(),
@@ -95,7 +105,7 @@ mod tests {
     #[test]
     fn it_counts_runs_takes_the_time_of_the_progress_and_stands_at_the_end_of_the_queue() {
         let ahead = [queued("servy"), queued("servy")];
-        let forecast = Forecast::new(&plan(), (6, 6), &ahead, 2, 0);
+        let forecast = Forecast::new(&plan(), None, (6, 6), &ahead, 2, 0);
         assert_eq!(forecast.runs, "6 runs");
         assert_eq!(forecast.cells, "2 targets × 1 size × 3 repetitions");
         assert_eq!(plain(&forecast.takes), "about 1 min 21 s");
@@ -105,19 +115,22 @@ mod tests {
 
     #[test]
     fn what_decides_by_itself_has_a_least_and_a_most() {
-        let forecast = Forecast::new(&plan(), (6, 40), &[], 0, 0);
+        let forecast = Forecast::new(&plan(), None, (6, 40), &[], 0, 0);
         assert_eq!(forecast.runs, "6 to 40 runs");
         assert_eq!(plain(&forecast.takes), "about 1 min 21 s to 9 min");
-        let spread = Forecast::new(&Plan { spread: true, ..plan() }, (6, 6), &[], 0, 0);
+        let spread = Forecast::new(&Plan { spread: true, ..plan() }, None, (6, 6), &[], 0, 0);
         assert_eq!(plain(&spread.takes), "about 1 min 21 s of machine time");
     }
 
     #[test]
     fn what_can_not_be_known_is_not_guessed() {
         let script = Plan { loads: vec![Load::Script], ..plan() };
-        let forecast = Forecast::new(&script, (6, 6), &[], 0, 0);
+        let forecast = Forecast::new(&script, None, (6, 6), &[], 0, 0);
         assert_eq!(forecast.takes, "as long as its script takes");
         assert_eq!(forecast.place, "at once: nothing else runs or waits");
-        assert_eq!(Forecast::new(&script, (6, 6), &[queued("x")], 900, 0).place, "behind 900 runs that have not ended");
+        assert_eq!(
+            Forecast::new(&script, None, (6, 6), &[queued("x")], 900, 0).place,
+            "behind 900 runs that have not ended"
+        );
     }
 }

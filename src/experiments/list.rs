@@ -16,7 +16,7 @@ use super::{
 use crate::{
     auth::Read,
     catalog,
-    compare::{Comparison, Wishes},
+    compare::{Comparison, Options},
     error::{Asked, Result},
     runs::{self, Run, filter::address},
     state::AppState,
@@ -153,7 +153,7 @@ async fn answer_of(
 ) -> Result<Option<(String, Card)>> {
     let targets: Vec<&str> = experiment.plan.targets.iter().map(String::as_str).collect();
     let marks = catalog::queries::marks(&state.db.read, &targets).await?;
-    Ok(what_came_of_it(state, progress, runs, &marks, Wishes::default()).await?.and_then(answer))
+    Ok(what_came_of_it(state, progress, runs, &marks, Options::default()).await?.and_then(answer))
 }
 
 impl List {

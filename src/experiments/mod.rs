@@ -19,6 +19,7 @@ pub mod offer;
 pub mod order;
 pub mod pages;
 pub mod plan;
+pub mod power;
 pub mod progress;
 pub mod queries;
 pub mod remarks;
@@ -83,6 +84,9 @@ pub struct ExperimentWithRuns {
     /// How far the differences are known; null where the number of repetitions is fixed.
     #[serde(default)]
     pub narrowing: Option<until::Narrowing>,
+    /// What its comparison will be able to tell; null where it compares nothing.
+    #[serde(default)]
+    pub power: Option<power::PlanPower>,
     /// The search for the knee of each target at each size; null where none is searched for.
     #[serde(default)]
     pub searches: Option<Vec<knee::Search>>,

@@ -10,7 +10,10 @@ use axum::{
     http::StatusCode,
     response::{Html, IntoResponse, Redirect, Response},
 };
-use brewbench_agent::wire::{load::Shape, now_ms};
+use brewbench_agent::wire::{
+    load::{Load, Shape},
+    now_ms,
+};
 
 use super::{
     Plan, api,
@@ -18,14 +21,16 @@ use super::{
     drawing::Drawing,
     forecast::Forecast,
     offer::{Known, Offer, offer},
+    power::plan_power,
     submission::{Checked, check, make},
 };
 use crate::{
     auth::{Read, Scope, Submit},
     catalog,
+    compare::{metric::Metric, past},
     error::{Error, Result},
     fleet::{self, Presence},
-    runs::{self, Run},
+    runs::{self, Run, queries::cells},
     state::AppState,
     web::shell::{Section, Shell},
 };
@@ -204,7 +209,28 @@ async fn checked(state: &AppState, presence: &Presence, plan: Plan) -> Result<(O
 async fn forecast(state: &AppState, checked: &Checked) -> Result<Forecast> {
     let (running, queued) = runs::queries::unfinished_count(&state.db.read).await?;
     let ahead: Vec<Run> = runs::queries::unfinished(&state.db.read, MOST_AHEAD).await?;
-    Ok(Forecast::new(checked.plan(), checked.runs(), &ahead, running + queued, now_ms()))
+    let power = plan_power(checked.plan(), scatter(state, checked).await?);
+    Ok(Forecast::new(checked.plan(), power, checked.runs(), &ahead, running + queued, now_ms()))
+}
+
+/// More targets than this are not looked up: the one that scatters most decides.
+const MOST_LOOKED_UP: usize = 6;
+
+/// The most that the targets of a plan have scattered, as far as that is known.
+async fn scatter(state: &AppState, checked: &Checked) -> Result<Option<f64>> {
+    let pool = &state.db.read;
+    let mut most: Option<f64> = None;
+    for cell in checked.some_cells().take(MOST_LOOKED_UP) {
+        let Some(run) = cells::newest(pool, &cell).await? else { continue };
+        let known = cells::past(pool, &run, &[], past::MOST_RUNS).await?;
+        let is_open = matches!(cell.load, Load::Open(_));
+        let scatter = past::scatter(&known, if is_open { Metric::P99Ms } else { Metric::Rps });
+        most = match (most, scatter) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
+    }
+    Ok(most)
 }
 
 fn parameters(draft: &Draft, defaults: BTreeMap<String, String>) -> Vec<Parameter> {

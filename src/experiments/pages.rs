@@ -16,6 +16,7 @@ use super::{
     Experiment, ExperimentWithRuns, Progress, acts, api, gather,
     knee::Search,
     list, new,
+    power::PlanPower,
     progress::{Standing, counted, progress},
     remarks,
     told::asked,
@@ -24,7 +25,7 @@ use super::{
 use crate::{
     auth::{Read, Scope},
     catalog,
-    compare::{self, Comparison, Wishes, selection::with_versions},
+    compare::{self, Comparison, Options, selection::with_versions},
     error::{Asked, Error, Result},
     runs::{
         Run,
@@ -107,6 +108,8 @@ pub struct ExperimentView {
     progress: Progress,
     repeated: Option<String>,
     narrowing: Option<Narrowing>,
+    /// What its comparison will be able to tell.
+    power: Option<PlanPower>,
     searches: Vec<Search>,
     /// Once there is something to compare.
     comparison: Option<Comparison>,
@@ -128,8 +131,8 @@ struct Shown {
 impl Shown {
     async fn comparison(&self, state: &AppState) -> Result<Option<Comparison>> {
         let Self { whole: ExperimentWithRuns { progress, runs, .. }, marks, baseline, scope: _ } = self;
-        let wishes = Wishes { baseline: baseline.clone(), ..Wishes::default() };
-        what_came_of_it(state, progress, runs, marks, wishes).await
+        let options = Options { baseline: baseline.clone(), ..Options::default() };
+        what_came_of_it(state, progress, runs, marks, options).await
     }
 
     fn view(&self, comparison: Option<Comparison>) -> ExperimentView {
@@ -143,18 +146,18 @@ pub async fn what_came_of_it(
     progress: &Progress,
     runs: &[Run],
     marks: &Marks,
-    wishes: Wishes,
+    options: Options,
 ) -> Result<Option<Comparison>> {
     let compared: Vec<Run> = counted(runs).cloned().collect();
     if !progress.is_over() && !compared.iter().any(Run::counts) {
         return Ok(None);
     }
-    compare::of_runs(state, compared, marks.clone(), wishes).await.map(Some)
+    compare::of_runs(state, compared, marks.clone(), options).await.map(Some)
 }
 
 impl ExperimentView {
     fn new(whole: ExperimentWithRuns, comparison: Option<Comparison>, shown: &Shown) -> Self {
-        let ExperimentWithRuns { experiment, url: _, progress, repeated, narrowing, searches, runs } = whole;
+        let ExperimentWithRuns { experiment, url: _, progress, repeated, narrowing, power, searches, runs } = whole;
         let Shown { whole: _, marks, baseline, scope } = shown;
         let runs = with_versions(runs);
         Self {
@@ -167,6 +170,7 @@ impl ExperimentView {
             progress,
             repeated,
             narrowing,
+            power,
             searches: searches.unwrap_or_default(),
             baseline: baseline.clone(),
             scope: *scope,
@@ -342,7 +346,16 @@ mod tests {
         let url = String::new();
         let comparison = runs.iter().any(Run::counts) || progress.is_over();
         let comparison = comparison.then(|| Comparison::new(runs.clone(), &Marks::default(), Some("servy")));
-        let whole = ExperimentWithRuns { experiment, url, progress, repeated, narrowing: None, searches: None, runs };
+        let whole = ExperimentWithRuns {
+            experiment,
+            url,
+            progress,
+            repeated,
+            narrowing: None,
+            power: None,
+            searches: None,
+            runs,
+        };
         Shown { whole, marks: Marks::default(), baseline: Some("servy".to_owned()), scope }.view(comparison)
     }
 

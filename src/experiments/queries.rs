@@ -221,7 +221,7 @@ pub async fn replan(
 ) -> sqlx::Result<bool> {
     let plan = serde_json::to_string(plan).map_err(decode)?;
     let done = sqlx::query!(
-        "update experiment set plan = ?3 where id = ?1 and is_open = 0 and plan ->> '$.repetitions' = ?2",
+        "update experiment set plan = ?3, looks = looks + 1 where id = ?1 and is_open = 0 and plan ->> '$.repetitions' = ?2",
         id,
         repetitions,
         plan

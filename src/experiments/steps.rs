@@ -40,7 +40,7 @@ pub fn next(plan: &Plan, sizes: &[RunSize], runs: &[Run]) -> Vec<Wanted> {
     }
     let step = plan.until.map(|until| until::narrowing(plan, until, runs).next());
     match step {
-        Some(until::Step::Repeat(repetition)) => repetitions(plan, sizes, repetition..=repetition),
+        Some(until::Step::Repeat { first, last }) => repetitions(plan, sizes, first..=last),
         Some(until::Step::Enough) | None => Vec::new(),
     }
 }

@@ -26,7 +26,10 @@ use crate::{
     catalog::{self, MachineSize, find_size},
     error::{Error, Result},
     fleet::{self, Presence},
-    runs::{self, RunSize, queries::NewRun},
+    runs::{
+        self, RunSize,
+        queries::{NewRun, cells::Planned},
+    },
     state::AppState,
 };
 
@@ -55,6 +58,22 @@ impl Checked {
     /// What was asked for.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// A cell of each target: what they scattered before says what the plan can find.
+    pub fn some_cells(&self) -> impl Iterator<Item = Planned<'_>> {
+        let first = self.sizes.first().zip(self.plan.loads.first());
+        self.plan.targets.iter().filter_map(move |target| {
+            let (MachineSize { vcpus, memory_bytes, .. }, load) = first?;
+            Some(Planned {
+                target,
+                vcpus: *vcpus,
+                memory_bytes: *memory_bytes,
+                scenario_sha256: &self.scenario_sha256,
+                parameters: &self.plan.parameters,
+                load,
+            })
+        })
     }
 }
 

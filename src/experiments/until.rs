@@ -1,6 +1,6 @@
 //! Repetitions until the differences are known well enough. Pure.
 //!
-//! After each whole block it is asked how wide the 95 % intervals of the differences still are: of those in throughput, and
+//! After each pair of blocks it is asked how wide the 95 % intervals of the differences still are: of those in throughput, and
 //! under a given rate, which is everybody's throughput, of those in the p99. The width
 //! alone decides, not on which side of nothing a difference lies: so stopping favours no target. What is still wide at
 //! `at_most` repetitions stays so, and is told.
@@ -13,7 +13,9 @@ use super::{Plan, plan::share_text, told::sizes};
 use crate::{
     compare::{
         metric::Metric,
-        statistics::{Difference, difference},
+        pair,
+        past::History,
+        statistics::{ALPHA, Effect},
     },
     runs::{Run, load},
     web::format,
@@ -86,8 +88,13 @@ pub enum Width {
 /// What follows once all runs have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// This repetition.
-    Repeat(u32),
+    /// These repetitions.
+    Repeat {
+        /// From this one.
+        first: u32,
+        /// To this one.
+        last: u32,
+    },
     /// Nothing any more.
     Enough,
 }
@@ -158,19 +165,19 @@ pub fn narrowing(plan: &Plan, until: Until, runs: &[Run]) -> Narrowing {
     for size in sizes(runs) {
         for wanted in &plan.loads {
             let metric = if matches!(wanted, Load::Open(_)) { Metric::P99Ms } else { Metric::Rps };
-            let figures = |target: &str| -> Vec<f64> {
+            let measured = |target: &str| -> Vec<&Run> {
                 let same = |run: &&Run| {
                     let sized = run.size.as_ref().is_some_and(|own| own.name == size.name);
                     run.target == *target && sized && run.load.as_ref() == Some(wanted) && run.counts()
                 };
-                runs.iter().filter(same).filter_map(|run| metric.of(run)).collect()
+                runs.iter().filter(same).collect()
             };
-            let base = figures(first);
+            let base = measured(first);
             for target in others {
-                let challenger = figures(target);
-                let known = difference(&base, &challenger);
-                let width = known.as_ref().and_then(Difference::width);
-                let is_measured = !(base.is_empty() || challenger.is_empty());
+                let basis = pair::basis(&base, &measured(target), metric, &History::new());
+                let known = basis.as_ref().and_then(|basis| basis.effect(metric, ALPHA));
+                let width = known.as_ref().and_then(Effect::width);
+                let is_measured = basis.is_some();
                 pairs.push(Pair {
                     target: target.clone(),
                     against: first.clone(),
@@ -196,7 +203,13 @@ impl Narrowing {
     /// What follows.
     pub fn next(&self) -> Step {
         let is_wide = self.pairs.iter().any(|pair| pair.state == Width::Wide);
-        if is_wide && self.repetitions < self.at_most { Step::Repeat(self.repetitions + 1) } else { Step::Enough }
+        if !is_wide || self.repetitions >= self.at_most {
+            return Step::Enough;
+        }
+        // Blocks are measured in pairs.
+        let first = self.repetitions + 1;
+        let last = if first.is_multiple_of(2) { first } else { (first + 1).min(self.at_most) };
+        Step::Repeat { first, last }
     }
 
     /// In a sentence.
@@ -238,7 +251,10 @@ mod tests {
         let noisy =
             [measured("gosherve", &[90.0, 100.0, 115.0, 96.0]), measured("servy", &[170.0, 200.0, 240.0, 180.0])];
         let told = narrowing(&asked(), UNTIL, &noisy.concat());
-        assert_eq!((told.pairs.len(), told.pairs[0].state, told.next()), (1, Width::Wide, Step::Repeat(5)));
+        assert_eq!(
+            (told.pairs.len(), told.pairs[0].state, told.next()),
+            (1, Width::Wide, Step::Repeat { first: 5, last: 6 })
+        );
         assert_eq!(told.told(), "0 of 1 interval narrower than 2%, after 4 of at most 6 repetitions");
         let quiet = |count| {
             let figures = [100.0, 100.1, 100.2, 100.15];
@@ -246,7 +262,11 @@ mod tests {
             [measured("gosherve", &figures[..count]), measured("servy", &faster[..count])].concat()
         };
         let few = narrowing(&asked(), UNTIL, &quiet(3));
-        assert_eq!((few.pairs[0].state, few.next()), (Width::Wide, Step::Repeat(4)), "three give no interval");
+        assert_eq!(
+            (few.pairs[0].state, few.next()),
+            (Width::Wide, Step::Repeat { first: 4, last: 4 }),
+            "three give no interval"
+        );
         let told = narrowing(&asked(), UNTIL, &quiet(4));
         assert_eq!((told.pairs[0].state, told.next()), (Width::Narrow, Step::Enough));
         let ratio = told.pairs[0].ratio.expect("a ratio");
@@ -269,7 +289,7 @@ mod tests {
         };
         let runs = [at("gosherve", [10.0, 14.0, 9.0, 12.0]), at("servy", [10.0, 8.0, 13.0, 11.0])].concat();
         let told = narrowing(&open, UNTIL, &runs);
-        assert_eq!((told.pairs[0].metric, told.next()), (Metric::P99Ms, Step::Repeat(5)));
+        assert_eq!((told.pairs[0].metric, told.next()), (Metric::P99Ms, Step::Repeat { first: 5, last: 6 }));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 
@@ -17,12 +17,13 @@ use super::{
     cells::{Side, cells},
     decide::{Question, decide},
     junit, markdown,
-    rule::Rule,
+    obstacle::{FEWEST, Suspect},
+    rule::{Rule, metric},
 };
 use crate::{
     auth::Read,
     baselines::meant::{Kind, Meant, meant},
-    compare::{MOST_RUNS, known::known, likeness::Circumstance},
+    compare::{MOST_RUNS, known::known, likeness::Circumstance, statistics::power::MOST_REPETITIONS},
     error::{Asked, Error, ErrorBody, Result},
     runs::Run,
     state::AppState,
@@ -32,7 +33,7 @@ use crate::{
 /// More rules than this are no gate.
 const MOST_RULES: usize = 50;
 
-/// What is held against what, and what closes the gate.
+/// What is compared with what, and what fails the gate.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct Wish {
@@ -51,10 +52,20 @@ pub struct Wish {
     pub baseline_target: Option<String>,
     /// The target of the candidate that is meant.
     pub candidate_target: Option<String>,
-    /// What may be unlike nevertheless, one `accept` each: `agents`, `generators`, `k6`, `durations`, `warm-ups`, `limits`,
+    /// Confounders to accept, one `accept` each: `agents`, `generators`, `k6`, `durations`, `warm-ups`, `limits`,
     /// `origins`, `environments`.
     #[serde(default)]
     pub accept: Vec<String>,
+    /// Uses suspect runs, too.
+    #[serde(default)]
+    pub accept_suspect: bool,
+    /// The metric that is tested first. The default is throughput; p99, else CPU time a request, where the load is a rate; of
+    /// those that rules are about.
+    pub primary: Option<String>,
+    /// Where repetitions are added until the gate is decided: the most that there will be, 4 to 100. Each look then spends
+    /// its part of the error rate.
+    #[serde(default, deserialize_with = "number_if_any")]
+    pub max_repeat: Option<usize>,
     /// `json` unless said.
     #[serde(default)]
     format: Format,
@@ -72,6 +83,12 @@ impl Wish {
     }
 }
 
+/// A field of a form that may be empty.
+fn number_if_any<'de, D: Deserializer<'de>>(field: D) -> std::result::Result<Option<usize>, D::Error> {
+    let text = Option::<String>::deserialize(field)?;
+    text.filter(|text| !text.trim().is_empty()).map(|text| text.trim().parse().map_err(D::Error::custom)).transpose()
+}
+
 /// How the answer is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -86,7 +103,7 @@ enum Format {
 #[utoipa::path(get, path = "/api/v1/compare/gate", tag = "compare", params(Wish),
     responses((status = 200, body = Gate, description = "or text/markdown, or application/xml"),
         (status = 404, body = ErrorBody, description = "a baseline, experiment or run is not there"),
-        (status = 422, body = ErrorBody, description = "a rule is none, or it is not clear which targets are meant")))]
+        (status = 422, body = ErrorBody, description = "invalid rule, or ambiguous targets")))]
 pub async fn gate(_: Read, State(state): State<AppState>, Asked(wish): Asked<Wish>) -> Result<Response> {
     let gate = answer(&state, &wish).await?;
     Ok(match wish.format {
@@ -103,6 +120,9 @@ fn typed(kind: &'static str, text: String) -> Response {
 /// Reads what is named and decides.
 pub async fn answer(state: &AppState, wish: &Wish) -> Result<Gate> {
     let (rules, accept) = read(wish).map_err(Error::Invalid)?;
+    let primary = wish.primary.as_deref().filter(|key| !key.is_empty()).map(metric).transpose();
+    let primary = primary.map_err(|fault| Error::Invalid(format!("primary: {fault}")))?;
+    let max_repeat = checked_most(wish.max_repeat).map_err(Error::Invalid)?;
     let base = named(state, "baseline", &wish.baseline).await?;
     let new = named(state, "candidate", &wish.candidate).await?;
     check(&base, &new).map_err(Error::Invalid)?;
@@ -126,7 +146,9 @@ pub async fn answer(state: &AppState, wish: &Wish) -> Result<Gate> {
     };
     let runs: Vec<Run> = base.runs.iter().chain(&new.runs).cloned().collect();
     let known = known(state, &runs).await?;
-    let question = Question { rules: &rules, accept: &accept, cells: &cells, known: &known };
+    let suspect = if wish.accept_suspect { Suspect::Accepted } else { Suspect::Excluded };
+    let question =
+        Question { rules: &rules, accept: &accept, suspect, primary, max_repeat, cells: &cells, known: &known };
     let decided = decide(&question);
     let notes = gone.into_iter().chain(decided.notes).collect();
     Ok(Gate { baseline: base.text, candidate: new.text, url, notes, ..decided })
@@ -156,6 +178,15 @@ fn read(wish: &Wish) -> Result<(Vec<Rule>, Vec<Circumstance>), String> {
     }
     let accept = wish.accept.iter().map(|text| text.parse().map_err(within("accept"))).collect::<Result<_, _>>()?;
     Ok((rules, accept))
+}
+
+fn checked_most(most: Option<usize>) -> Result<Option<usize>, String> {
+    match most {
+        Some(most) if !(FEWEST..=MOST_REPETITIONS).contains(&most) => {
+            Err(format!("max_repeat: {most} is not between {FEWEST} and {MOST_REPETITIONS}"))
+        }
+        most => Ok(most),
+    }
 }
 
 async fn named(state: &AppState, role: &str, text: &str) -> Result<Meant> {

@@ -1,76 +1,96 @@
 //! The decision: every rule in every cell, by the statistics of the compare page. Pure.
 //!
-//! A gate asks one question for each cell and metric; all of them are corrected for each other, so that a gate with many
-//! rules does not close by chance more often than one with few.
+//! A gate asks one question for each cell and metric. Regressions are corrected for all of them, as on the compare page: a
+//! gate with many rules does not close by chance more often than one with few. That a check is fine is not corrected: the
+//! gate is fine only if every check is, and a conjunction is wrong only if the check is that is wrong (Berger 1982,
+//! "Multiparameter hypothesis testing and acceptance sampling").
 
-use super::{Check, Gate, Outcome, cells::Cell, rule::Rule, unlike::unlike};
+use super::{
+    Check, Gate, More, Outcome,
+    cells::Cell,
+    obstacle::{self, Suspect, obstacle},
+    rule::Rule,
+    ruling::{Ruling, rule_on},
+    unlike::unlike,
+};
 use crate::{
     compare::{
         known::Known,
         likeness::Circumstance,
         metric::Metric,
-        noise,
-        statistics::{self, Better, Gap, Question as Answer, Standing},
+        pair::{Basis, basis},
+        statistics::{self, ALPHA, Question as Answer, Test, spending},
     },
-    runs::{Run, Verdict},
-    web::format::{self, plural},
+    runs::Run,
+    web::format::plural,
 };
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// On what the gate closes.
+    /// On what the gate fails.
     pub rules: &'a [Rule],
-    /// What may be unlike nevertheless.
+    /// What may differ besides the target.
     pub accept: &'a [Circumstance],
-    /// What is held against what.
+    /// Whether suspect runs are used.
+    pub suspect: Suspect,
+    /// The metric that is tested first, where it is not the default.
+    pub primary: Option<Metric>,
+    /// Where repetitions are added until the gate is decided: the most that there will be.
+    pub max_repeat: Option<usize>,
+    /// What is compared with what.
     pub cells: &'a [Cell],
     /// What is known beside the runs.
     pub known: &'a Known,
 }
 
-/// A cell that the candidate was in.
+/// A cell that the candidate was measured in.
 struct Judged<'a> {
     cell: &'a Cell,
     /// Why nothing can be said about it.
     obstacle: Option<String>,
+    /// By metric what a comparison is based on; none where there are no values.
+    bases: Vec<(Metric, Option<Basis>)>,
 }
 
-/// What the statistics say to all questions of a gate.
-struct Answers {
-    /// By cell and metric.
-    each: Vec<(usize, Metric, Answer)>,
-    /// So many repetitions a side it takes to answer one.
-    enough: usize,
+impl Judged<'_> {
+    fn basis(&self, metric: Metric) -> Option<&Basis> {
+        self.bases.iter().find(|(of, _)| *of == metric).and_then(|(_, basis)| basis.as_ref())
+    }
 }
 
-/// Decides. Names and address are for whoever asks to fill in.
+/// The answers of the tests, by cell and metric.
+type Answers = Vec<((usize, Metric), Answer)>;
+
+/// Decides. Names and address are for the caller to fill in.
 pub fn decide(question: &Question) -> Gate {
-    let Question { rules, accept, cells, known } = *question;
     let mut notes = Vec::new();
     let mut judged = Vec::new();
-    for cell in cells {
+    for cell in question.cells {
         if cell.candidate.is_empty() {
-            notes.push(format!("{}: only the baseline ran it; nothing is said about it", cell.name));
+            notes.push(format!("{}: measured for the baseline only, not judged", cell.name));
             continue;
         }
         let (accepted, refused): (Vec<_>, Vec<_>) =
-            unlike(cell, &known.environments).into_iter().partition(|(one, _)| accept.contains(one));
+            unlike(cell, &question.known.environments).into_iter().partition(|(one, _)| question.accept.contains(one));
         notes.extend(accepted.into_iter().map(|(_, told)| format!("{}: {told}; accepted", cell.name)));
-        notes.extend(used(cell));
+        notes.extend(obstacle::notes(cell, question.suspect));
         let refused: Vec<String> = refused.into_iter().map(|(_, told)| told).collect();
         let unlike = (!refused.is_empty()).then(|| refused.join("; "));
-        judged.push(Judged { cell, obstacle: obstacle(cell).or(unlike) });
+        let obstacle = obstacle(cell, question.suspect).or(unlike);
+        judged.push(Judged { cell, obstacle, bases: bases(question, cell) });
     }
-    let answers = answers(rules, &judged);
+    let alpha = alpha(question, &judged);
+    let answers = answers(question, &judged, alpha);
+    let check = |(place, judged, rule): (usize, &Judged, &Rule)| check(question, rule, judged, &answers, place, alpha);
     let mut checks: Vec<Check> = judged
         .iter()
         .enumerate()
-        .flat_map(|(place, judged)| rules.iter().map(move |rule| (place, judged, rule)))
-        .map(|(place, judged, rule)| check(rule, judged, known, answers.of(place, rule.metric), answers.enough))
+        .flat_map(|(place, judged)| question.rules.iter().map(move |rule| (place, judged, rule)))
+        .map(check)
         .collect();
     if checks.is_empty() {
-        checks = rules.iter().map(nothing).collect();
+        checks = question.rules.iter().map(nothing).collect();
     }
     let outcome = worst(&checks);
     Gate {
@@ -78,65 +98,60 @@ pub fn decide(question: &Question) -> Gate {
         headline: headline(outcome, &checks),
         baseline: String::new(),
         candidate: String::new(),
+        more: if outcome == Outcome::CannotSay { more(question, &judged, &checks) } else { None },
         checks,
+        alpha,
         notes,
         url: String::new(),
     }
 }
 
-/// Why a cell can't be judged at all.
-fn obstacle(cell: &Cell) -> Option<String> {
-    if cell.baseline.is_empty() {
-        return Some("the baseline has no runs of this size, scenario and load".to_owned());
-    }
-    let sides = [("baseline", &cell.baseline), ("candidate", &cell.candidate)];
-    sides.into_iter().find_map(|(role, runs)| {
-        let waiting = runs.iter().filter(|run| !run.has_ended()).count();
-        if waiting > 0 {
-            return Some(format!("{} of the {role} not at an end yet", plural(waiting, "run")));
-        }
-        (!runs.iter().any(Run::counts)).then(|| format!("no run of the {role} counts: {}", why(&runs[0])))
-    })
-}
-
-/// What keeps a candidate from being fine: runs without figures that count. Those that are left may be the ones that went
-/// well by luck; where even they are worse, that is a regression.
-fn fallen(cell: &Cell) -> Option<String> {
-    let fallen: Vec<&Run> = cell.candidate.iter().filter(|run| has_fallen(run, &cell.candidate)).collect();
-    let runs = plural(fallen.len(), "run");
-    Some(format!("{runs} of the candidate without figures that count, the first: {}", why(fallen.first()?)))
-}
-
-/// Whether a run ended without figures that count, nobody wanted that, and no repetition of it has some.
-fn has_fallen(run: &Run, all: &[Run]) -> bool {
-    let mut last = run;
-    while let Some(again) = all.iter().find(|other| other.retry_of.as_deref() == Some(&last.id)) {
-        last = again;
-    }
-    !last.counts() && last.phase != "cancelled"
-}
-
-fn why(run: &Run) -> String {
-    let reason = run.reasons.iter().find(|reason| reason.verdict == Verdict::Invalid).map(|reason| &reason.text);
-    run.error.as_ref().or(reason).cloned().unwrap_or_else(|| run.phase.clone())
-}
-
-/// What was used or left out and is worth knowing.
-fn used(cell: &Cell) -> Vec<String> {
-    let sides = [("baseline", &cell.baseline), ("candidate", &cell.candidate)];
-    let mut notes = Vec::new();
-    for (role, runs) in sides {
-        let suspect = runs.iter().filter(|run| run.counts() && run.verdict == Some(Verdict::Suspect)).count();
-        if suspect > 0 {
-            notes.push(format!("{}: {} of the {role} used", cell.name, plural(suspect, "suspect run")));
-        }
-        let out: Vec<&Run> = runs.iter().filter(|run| run.has_ended() && !run.counts()).collect();
-        if let Some(first) = out.first() {
-            let left_out = plural(out.len(), "run");
-            notes.push(format!("{}: {left_out} of the {role} left out, the first: {}", cell.name, why(first)));
+fn bases(question: &Question, cell: &Cell) -> Vec<(Metric, Option<Basis>)> {
+    let [base, new] = [&cell.baseline, &cell.candidate].map(|runs| question.suspect.usable(runs));
+    let mut all: Vec<(Metric, Option<Basis>)> = Vec::new();
+    for rule in question.rules {
+        if !all.iter().any(|(metric, _)| *metric == rule.metric) {
+            all.push((rule.metric, basis(&base, &new, rule.metric, &question.known.history)));
         }
     }
-    notes
+    all
+}
+
+/// The error rate that this look at the figures may spend.
+fn alpha(question: &Question, judged: &[Judged]) -> f64 {
+    let repetitions = judged.iter().filter_map(repetitions).min();
+    match (question.max_repeat, repetitions) {
+        (Some(most), Some(repetitions)) => spending::level(repetitions, most),
+        _ => ALPHA / question.known.looks.max(1) as f64,
+    }
+}
+
+/// Repetitions of the side of a cell that has fewest.
+fn repetitions(judged: &Judged) -> Option<usize> {
+    judged.bases.iter().filter_map(|(_, basis)| basis.as_ref()?.counts().into_iter().min()).min()
+}
+
+/// Asks all questions at once. Several rules about one metric are one question.
+fn answers(question: &Question, judged: &[Judged], alpha: f64) -> Answers {
+    let (mut asked, mut tests) = (Vec::new(), Vec::new());
+    for (place, judged) in judged.iter().enumerate().filter(|(_, judged)| judged.obstacle.is_none()) {
+        let primary = primary(question, judged);
+        for (metric, basis) in &judged.bases {
+            if let Some(result) = basis.as_ref().and_then(Basis::test) {
+                asked.push((place, *metric));
+                tests.push(Test { pair: place, is_primary: *metric == primary, result });
+            }
+        }
+    }
+    asked.into_iter().zip(statistics::correct(&tests, alpha)).collect()
+}
+
+/// The metric that is tested first: of those that rules are about, the default of the load, else the first.
+fn primary(question: &Question, judged: &Judged) -> Metric {
+    let has = |metric: &Metric| question.rules.iter().any(|rule| rule.metric == *metric);
+    let usual = Metric::primary(judged.cell.candidate.iter().chain(&judged.cell.baseline));
+    let cost = (usual == Metric::P99Ms).then_some(Metric::CpuMs);
+    [question.primary, Some(usual), cost].into_iter().flatten().find(has).unwrap_or(question.rules[0].metric)
 }
 
 fn nothing(rule: &Rule) -> Check {
@@ -148,76 +163,31 @@ fn nothing(rule: &Rule) -> Check {
         baseline: None,
         candidate: None,
         repetitions: [0, 0],
+        needed: None,
         change: None,
         interval: None,
         p: None,
-        told: "baseline and candidate have no runs to hold against each other".to_owned(),
+        reason: "baseline and candidate have no runs to compare".to_owned(),
     }
 }
 
-fn counting(runs: &[Run]) -> impl Iterator<Item = &Run> {
-    runs.iter().filter(|run| run.counts())
-}
-
-fn values(metric: Metric, runs: &[Run]) -> Vec<f64> {
-    counting(runs).filter_map(|run| metric.of(run)).collect()
-}
-
-/// Asks all questions at once. Several rules about one metric are one question.
-fn answers(rules: &[Rule], judged: &[Judged]) -> Answers {
-    let mut asked: Vec<(usize, Metric)> = Vec::new();
-    let mut tests = Vec::new();
-    for (place, Judged { cell, .. }) in judged.iter().enumerate().filter(|(_, judged)| judged.obstacle.is_none()) {
-        for rule in rules {
-            let (base, new) = (values(rule.metric, &cell.baseline), values(rule.metric, &cell.candidate));
-            if asked.contains(&(place, rule.metric)) {
-                continue;
-            }
-            if let Some(test) = statistics::ranks(&base, &new) {
-                asked.push((place, rule.metric));
-                tests.push(test);
-            }
-        }
-    }
-    let questions = tests.iter().filter(|test| !test.is_flat).count();
-    let answers = asked.into_iter().zip(statistics::holm(&tests));
-    let each = answers.map(|((place, metric), answer)| (place, metric, answer)).collect();
-    Answers { each, enough: statistics::enough(questions.max(1)) }
-}
-
-impl Answers {
-    fn of(&self, place: usize, metric: Metric) -> Option<Answer> {
-        let found = self.each.iter().find(|(at, of, _)| (*at, *of) == (place, metric));
-        found.map(|(_, _, answer)| *answer)
-    }
-}
-
-fn check(rule: &Rule, judged: &Judged, known: &Known, answer: Option<Answer>, enough: usize) -> Check {
-    let Judged { cell, obstacle } = judged;
-    let (base, new) = (values(rule.metric, &cell.baseline), values(rule.metric, &cell.candidate));
+fn check(question: &Question, rule: &Rule, judged: &Judged, answers: &Answers, place: usize, alpha: f64) -> Check {
+    let Judged { cell, obstacle, .. } = judged;
+    let [base, new] = [&cell.baseline, &cell.candidate].map(|runs| values(question, rule.metric, runs));
     let middle = |values: &[f64]| Some(rule.metric.middle(&statistics::spread(values.iter().copied())?));
-    let apart = apart(rule.metric, cell, known);
-    let of_figures = match (obstacle, apart, answer) {
-        (Some(obstacle), ..) => (Outcome::CannotSay, obstacle.clone()),
-        (None, Some(apart), Some(answer)) => {
-            let standing = statistics::stand(&answer, Some(apart.gap), rule.metric.better().unwrap_or(Better::Higher));
-            if standing == Standing::TooFew {
-                let told =
-                    format!("too few repetitions: {} against {}, each side needs {enough}", new.len(), base.len());
-                (Outcome::CannotSay, told)
-            } else {
-                ruled(rule, apart, standing)
-            }
-        }
-        _ if base.is_empty() || new.is_empty() => {
+    let basis = judged.basis(rule.metric);
+    let answer = answers.iter().find(|(of, _)| *of == (place, rule.metric)).map(|(_, answer)| *answer);
+    let ruling = match (obstacle, basis) {
+        (Some(obstacle), _) => Ruling::cannot_say(obstacle.clone()),
+        (None, Some(basis)) => rule_on(rule, basis, answer, alpha),
+        (None, None) => {
             let side = if base.is_empty() { "baseline" } else { "candidate" };
-            (Outcome::CannotSay, format!("no summary of the {side} has this figure"))
+            Ruling::cannot_say(format!("no summary of the {side} has this metric"))
         }
-        _ => (Outcome::CannotSay, "a figure of the baseline is zero, so there is no ratio to it".to_owned()),
     };
-    let (outcome, told) = match (of_figures, fallen(cell)) {
-        ((Outcome::Fine, told), Some(fallen)) => (Outcome::CannotSay, format!("{fallen}; of the others: {told}")),
-        (of_figures, _) => of_figures,
+    let (outcome, reason) = match (ruling.outcome, obstacle::failed(cell)) {
+        (Outcome::Fine, Some(failed)) => (Outcome::CannotSay, format!("{failed}; of the others: {}", ruling.reason)),
+        (outcome, _) => (outcome, ruling.reason),
     };
     Check {
         rule: rule.to_string(),
@@ -227,66 +197,32 @@ fn check(rule: &Rule, judged: &Judged, known: &Known, answer: Option<Answer>, en
         baseline: middle(&base),
         candidate: middle(&new),
         repetitions: [base.len(), new.len()],
-        change: apart.map(|apart| apart.gap.by),
-        interval: apart.and_then(|apart| apart.interval),
+        needed: ruling.needed,
+        change: basis.and_then(|basis| basis.change(rule.metric, alpha, 0.0)).map(|change| change.by),
+        interval: ruling.interval,
         p: answer.filter(|_| obstacle.is_none()).map(|answer| answer.corrected),
-        told,
+        reason,
     }
 }
 
-/// By how much the sides differ.
-#[derive(Clone, Copy)]
-struct Apart {
-    gap: Gap,
-    interval: Option<[f64; 2]>,
-    /// The cell usually moves so far from one experiment to the next, and the sides are of several.
-    drift: Option<f64>,
+fn values(question: &Question, metric: Metric, runs: &[Run]) -> Vec<f64> {
+    question.suspect.usable(runs).into_iter().filter_map(|run| metric.of(run)).collect()
 }
 
-/// What matters is for the rules to say: any difference may, that is more than drift.
-fn apart(metric: Metric, cell: &Cell, known: &Known) -> Option<Apart> {
-    const ANY: f64 = f64::MIN_POSITIVE;
-    let (base, new) = (values(metric, &cell.baseline), values(metric, &cell.candidate));
-    if metric.is_share() {
-        return Some(Apart { gap: Gap::of_shares(&base, &new, ANY)?, interval: None, drift: None });
+/// Which repetitions would help, where a plan allows more: those of the one experiment that has all cells.
+fn more(question: &Question, judged: &[Judged], checks: &[Check]) -> Option<More> {
+    let most = question.max_repeat?;
+    let undecided = checks.iter().filter(|check| check.outcome == Outcome::CannotSay);
+    if undecided.clone().any(|check| check.needed.is_none()) {
+        return None;
     }
-    let noise = |runs: &[Run]| noise::of_runs(counting(runs), &known.history).get(&metric).copied();
-    let [one, other] = [&cell.baseline, &cell.candidate];
-    let drift = noise::drift((counting(one), noise(one)), (counting(other), noise(other)));
-    let difference = statistics::difference(&base, &new)?;
-    let interval = difference.interval().map(|(low, high)| [low, high]);
-    Some(Apart { gap: Gap::of(&difference, drift.unwrap_or(ANY).max(ANY)), interval, drift })
-}
-
-fn ruled(rule: &Rule, apart: Apart, standing: Standing) -> (Outcome, String) {
-    let Apart { gap, interval, drift } = apart;
-    let amount = |by: f64| rule.metric.difference(Some(by)).text().to_owned();
-    let within = interval.map_or_else(String::new, |[low, high]| format!(" ({} to {})", amount(low), amount(high)));
-    let (by, limit) = (format!("{}{within}", amount(gap.by)), rule.limit());
-    let is_crossed = rule.is_crossed_by(gap.by);
-    match standing {
-        Standing::Better | Standing::Worse if is_crossed => {
-            (Outcome::Regression, format!("{by} is a real difference and beyond {limit}"))
-        }
-        Standing::Better | Standing::Worse => (Outcome::Fine, format!("{by} is a real difference, not beyond {limit}")),
-        _ if is_crossed => (Outcome::Fine, format!("{by} is beyond {limit}, but {}", doubt(gap, drift))),
-        _ => {
-            let is_open = interval.is_some_and(|ends| ends.into_iter().any(|end| rule.is_crossed_by(end)));
-            let doubt = if is_open { format!("; one beyond {limit} is not ruled out") } else { String::new() };
-            (Outcome::Fine, format!("no difference seen: {by}{doubt}"))
-        }
-    }
-}
-
-/// Why a difference is not called real.
-fn doubt(gap: Gap, drift: Option<f64>) -> String {
-    match drift.filter(|drift| gap.is_clear && gap.by.abs() < *drift) {
-        Some(drift) => {
-            let percent = format::percent(Some(drift));
-            format!("this usually moves by up to {} from one experiment to the next", percent.text())
-        }
-        None => "may be chance".to_owned(),
-    }
+    let runs = || judged.iter().flat_map(|judged| judged.cell.baseline.iter().chain(&judged.cell.candidate));
+    let experiment = runs().next()?.experiment.clone()?;
+    let is_one = runs().all(|run| run.experiment.as_ref() == Some(&experiment));
+    let done = usize::try_from(runs().map(|run| run.repetition).max()?).ok()?;
+    let step = if done.is_multiple_of(2) { 2 } else { 1 };
+    let repetitions = step.min(most.checked_sub(done)?);
+    (is_one && repetitions > 0).then_some(More { experiment, repetitions })
 }
 
 fn worst(checks: &[Check]) -> Outcome {
@@ -298,18 +234,18 @@ fn worst(checks: &[Check]) -> Outcome {
 
 fn headline(outcome: Outcome, checks: &[Check]) -> String {
     let words = outcome.words();
-    let telling: Vec<&Check> = checks.iter().filter(|check| check.outcome == outcome).collect();
-    let Some(first) = telling.first() else { return words.to_owned() };
-    let more = match telling.len() {
+    let deciding: Vec<&Check> = checks.iter().filter(|check| check.outcome == outcome).collect();
+    let Some(first) = deciding.first() else { return words.to_owned() };
+    let more = match deciding.len() {
         1 => String::new(),
         count => format!(" (and {} more)", plural(count - 1, "check")),
     };
     match outcome {
-        Outcome::Fine => format!("{words}: {} held", plural(checks.len(), "check")),
+        Outcome::Fine => format!("{words}: {} passed", plural(checks.len(), "check")),
         Outcome::Regression => {
             format!("{words}: {} {} at {}{more}", first.metric.name(), first.difference(), first.setting)
         }
-        Outcome::CannotSay => format!("{words}: {} at {}{more}", first.told, first.setting),
+        Outcome::CannotSay => format!("{words}: {} at {}{more}", first.reason, first.setting),
     }
 }
 

@@ -27,21 +27,23 @@ pub fn text(gate: &Gate) -> String {
 }
 
 fn case(check: &Check) -> String {
-    let Check { rule, setting, outcome, told, repetitions: [base, new], .. } = check;
+    let Check { rule, setting, outcome, reason, repetitions: [base, new], .. } = check;
     let head = format!("    <testcase classname=\"{}\" name=\"{}\" time=\"0\"", escaped(setting), escaped(rule));
     let detail = format!(
-        "{told}; baseline {} ({base} repetitions), candidate {} ({new} repetitions)",
+        "{reason}; baseline {} ({base} repetitions), candidate {} ({new} repetitions)",
         check.figure(check.baseline),
         check.figure(check.candidate)
     );
-    let (told, detail) = (escaped(told), escaped(&detail));
+    let (reason, detail) = (escaped(reason), escaped(&detail));
     match outcome {
         Outcome::Fine => format!("{head}>\n      <system-out>{detail}</system-out>\n    </testcase>\n"),
         Outcome::Regression => format!(
-            "{head}>\n      <failure message=\"{told}\" type=\"regression\">{detail}</failure>\n    </testcase>\n"
+            "{head}>\n      <failure message=\"{reason}\" type=\"regression\">{detail}</failure>\n    </testcase>\n"
         ),
         Outcome::CannotSay => {
-            format!("{head}>\n      <error message=\"{told}\" type=\"cannot_say\">{detail}</error>\n    </testcase>\n")
+            format!(
+                "{head}>\n      <error message=\"{reason}\" type=\"cannot_say\">{detail}</error>\n    </testcase>\n"
+            )
         }
     }
 }

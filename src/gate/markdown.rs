@@ -7,16 +7,16 @@ use crate::web::markdown::plain;
 
 /// The comment.
 pub fn text(gate: &Gate) -> String {
-    let Gate { outcome, headline, baseline, candidate, checks, notes, url } = gate;
+    let Gate { outcome, headline, baseline, candidate, checks, notes, url, .. } = gate;
     let sign = match outcome {
         Outcome::Fine => "✅",
         Outcome::Regression => "❌",
         Outcome::CannotSay => "❔",
     };
     let mut text = format!("### {sign} {}\n\n", plain(headline));
-    // What speaks for the answer is seen at once; what held is counted.
+    // What decides is shown at once; what passed is counted.
     for check in checks.iter().filter(|check| check.outcome == *outcome && check.outcome != Outcome::Fine) {
-        let _ = writeln!(text, "- `{}` at {}: {}", check.rule, plain(&check.setting), plain(&check.told));
+        let _ = writeln!(text, "- `{}` at {}: {}", check.rule, plain(&check.setting), plain(&check.reason));
     }
     let _ = write!(
         text,
@@ -50,7 +50,7 @@ fn table(checks: &[Check]) -> String {
             check.figure(check.candidate),
             check.difference(),
             check.outcome.sign(),
-            plain(&check.told),
+            plain(&check.reason),
         );
     }
     text
@@ -63,7 +63,7 @@ pub(super) mod tests {
 
     /// A regression, a rule that held, and one about which nothing can be said; names that want to be markup.
     pub fn gate() -> Gate {
-        let check = |rule: &str, metric, outcome, told: &str| Check {
+        let check = |rule: &str, metric, outcome, reason: &str| Check {
             rule: rule.to_owned(),
             metric,
             setting: "2 vCPU | <b>".to_owned(),
@@ -74,15 +74,18 @@ pub(super) mod tests {
             change: Some(-0.08),
             interval: Some([-0.09, -0.07]),
             p: Some(0.001),
-            told: told.to_owned(),
+            needed: None,
+            reason: reason.to_owned(),
         };
         Gate {
+            alpha: 0.05,
+            more: None,
             outcome: Outcome::Regression,
             headline: "Regression: throughput −8.0 % at 2 vCPU | <b>".to_owned(),
             baseline: "main".to_owned(),
             candidate: "a \"branch\" & more".to_owned(),
             checks: vec![
-                check("rps<-5%", Metric::Rps, Outcome::Regression, "−8.0 % is a real difference and beyond −5.0 %"),
+                check("rps<-5%", Metric::Rps, Outcome::Regression, "−8.0 % is a significant difference beyond −5.0 %"),
                 check("p99>10%", Metric::P99Ms, Outcome::Fine, "no clear difference"),
                 check("max>10%", Metric::MaxMs, Outcome::CannotSay, "too few\u{1} repetitions"),
             ],

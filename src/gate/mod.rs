@@ -1,17 +1,20 @@
 //! The gate: whether a candidate is a regression against a baseline, by rules such as `rps<-5%`.
 //!
-//! It closes only on a difference that is real, by the same statistics as the compare page, and beyond a rule's limit.
-//! Where it can't say, it says why: too few repetitions, invalid runs, unlike surroundings. [`rule`] reads the rules,
-//! [`cells`] finds what can be held against what, [`unlike`] what forbids it, [`decide`] decides; [`markdown`] and
-//! [`junit`] tell. All of that is pure; [`mod@api`] reads and answers, [`mod@pages`] shows.
+//! It fails only on a significant difference beyond a rule's limit, by the same statistics as the compare page, and passes
+//! only where the confidence interval lies within every limit. Everything else is "cannot say", with the reason: the
+//! interval is too wide, there are too few repetitions, invalid runs, confounders. [`rule`] reads the rules, [`cells`] finds
+//! what can be compared, [`unlike`] and [`obstacle`] what forbids it, [`decide`] decides by [`ruling`]; [`markdown`] and
+//! [`junit`] write it down. All of that is pure; [`mod@api`] reads and answers, [`mod@pages`] shows.
 
 pub mod api;
 pub mod cells;
 pub mod decide;
 pub mod junit;
 pub mod markdown;
+pub mod obstacle;
 pub mod pages;
 pub mod rule;
+pub mod ruling;
 pub mod unlike;
 
 use std::borrow::Borrow;
@@ -36,19 +39,32 @@ pub struct Gate {
     pub candidate: String,
     /// One for each rule and setting.
     pub checks: Vec<Check>,
+    /// The error rate that this look at the figures may spend: 0.05, or less where repetitions are added between looks.
+    pub alpha: f64,
+    /// Where the gate cannot say and may ask for more repetitions: which.
+    pub more: Option<More>,
     /// What else is worth knowing, a sentence each.
     pub notes: Vec<String>,
     /// The comparison of the same runs.
     pub url: String,
 }
 
+/// Repetitions that would help.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct More {
+    /// Of this experiment.
+    pub experiment: String,
+    /// How many to add before the next look.
+    pub repetitions: usize,
+}
+
 /// What came of a check, or of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Not a difference that is both real and beyond the limit.
+    /// A change beyond the limit is ruled out.
     Fine,
-    /// A real difference beyond the limit.
+    /// A significant difference beyond the limit.
     Regression,
     /// The runs don't allow an answer.
     CannotSay,
@@ -73,12 +89,14 @@ pub struct Check {
     pub repetitions: [usize; 2],
     /// The difference: -0.05 is 5 % less. Of shares, such as that of failed requests, it is the difference itself.
     pub change: Option<f64>,
-    /// Where the difference lies with 95 % confidence; null where that is not known.
+    /// Where the difference lies, with a confidence of 1 − alpha; null where that is not known.
     pub interval: Option<[f64; 2]>,
-    /// How often chance alone would make such a difference somewhere in this gate; null where nothing was asked.
+    /// The p-value of the difference, corrected for all questions of this gate; null where nothing was tested.
     pub p: Option<f64>,
+    /// Repetitions a side that would probably decide; null where it is decided, or where more would not help.
+    pub needed: Option<usize>,
     /// Why, in a sentence.
-    pub told: String,
+    pub reason: String,
 }
 
 impl Outcome {
@@ -112,7 +130,7 @@ impl Outcome {
     /// For lists: a sign and a word.
     pub fn sign(self) -> &'static str {
         match self {
-            Self::Fine => "✓ fine",
+            Self::Fine => "✓ passed",
             Self::Regression => "✗ regression",
             Self::CannotSay => "? cannot say",
         }

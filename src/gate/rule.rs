@@ -29,6 +29,11 @@ impl Rule {
         }
     }
 
+    /// How far a difference lies from the limit.
+    pub fn room(&self, change: f64) -> f64 {
+        (change - self.limit).abs()
+    }
+
     /// The limit, in words.
     pub fn limit(&self) -> String {
         self.metric.difference(Some(self.limit)).text().to_owned()
@@ -91,7 +96,8 @@ impl Rule {
     }
 }
 
-fn metric(name: &str) -> Result<Metric, String> {
+/// The metric that a rule calls this, with or without its unit.
+pub fn metric(name: &str) -> Result<Metric, String> {
     let is_it = |metric: &Metric| key(*metric) == name.strip_suffix("_ms").unwrap_or(name);
     Metric::ALL.into_iter().find(is_it).ok_or_else(|| {
         let all: Vec<&str> = Metric::ALL.into_iter().map(key).collect();

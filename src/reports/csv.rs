@@ -62,9 +62,9 @@ pub fn text(comparison: &Comparison) -> String {
 }
 
 fn figures(stat: &Stat, runs: usize, baseline: &str) -> [String; 18] {
-    let (spread, difference) = (stat.spread.as_ref(), stat.difference);
-    let interval = difference.and_then(|difference| difference.interval());
-    let standing = stat.standing.and_then(|standing| serde_json::to_value(standing).ok());
+    let (spread, effect) = (stat.spread.as_ref(), stat.effect);
+    let interval = effect.and_then(|effect| effect.interval());
+    let decision = stat.decision.and_then(|decision| serde_json::to_value(decision).ok());
     [
         stat.metric.key().to_owned(),
         runs.to_string(),
@@ -82,7 +82,7 @@ fn figures(stat: &Stat, runs: usize, baseline: &str) -> [String; 18] {
         word(interval.map(|(low, _)| low).as_ref()),
         word(interval.map(|(_, high)| high).as_ref()),
         word(stat.p.as_ref()),
-        standing.and_then(|standing| standing.as_str().map(str::to_owned)).unwrap_or_default(),
+        decision.and_then(|decision| decision.as_str().map(str::to_owned)).unwrap_or_default(),
         stat.best.to_string(),
     ]
 }

@@ -16,11 +16,13 @@
 //! | `connections`, `threads` | wrk's; each connection waits for its answer as a virtual user does |
 //! | `duration_s` | how long the load was to last |
 //! | `repetition` | which repetition of its cell, from 1; counted in the order of the index if absent |
+//! | `order` | place in the order in which the files were measured, from 1; of all files or of none |
 //! | `source` | where the file is from; a label of the run |
 //! | `note` | what there is to say of it, as Markdown |
 //!
 //! A field that is not known here is refused, as a slip of the pen would be lost otherwise. What file and index both say
-//! must agree. `machine`, `payload` and `threads` become parameters: runs that differ in them are no repetitions.
+//! must agree. Files are taken for measured in turn only if their `order` shows it: repetition by repetition, in pairs of
+//! repetitions as an experiment has them. `machine`, `payload` and `threads` become parameters: runs that differ in them are no repetitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,6 +58,7 @@ struct Entry {
     threads: Option<u64>,
     duration_s: Option<f64>,
     repetition: Option<u32>,
+    order: Option<u32>,
     source: Option<String>,
     note: Option<String>,
 }
@@ -86,6 +89,7 @@ pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Vec<Found>,
         return Err(format!("{INDEX}: names {} files; 1 to {MOST_FILES} are imported at once", entries.len()));
     }
     let (mut named, mut repetitions) = (BTreeSet::new(), BTreeMap::new());
+    let mut orders = Vec::with_capacity(entries.len());
     let mut found = Vec::with_capacity(entries.len());
     for (place, entry) in entries.into_iter().enumerate() {
         let at = |what: String| format!("{INDEX}: entry {} ({}): {what}", place + 1, quoted(&entry.file));
@@ -103,9 +107,31 @@ pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Vec<Found>,
         let count: &mut u32 = repetitions.entry(cell).or_default();
         *count = entry.repetition.unwrap_or(*count + 1);
         about.repetition = *count;
+        orders.push((entry.order, about.repetition));
         found.push(Found { name: entry.file, about, summary });
     }
+    let in_turn = is_in_turn(&orders)?;
+    for file in &mut found {
+        file.about.in_turn = in_turn;
+    }
     Ok(found)
+}
+
+/// Whether files were measured in turn, by the places and repetitions that the index gives.
+fn is_in_turn(orders: &[(Option<u32>, u32)]) -> Result<bool, String> {
+    let mut placed: Vec<(u32, u32)> =
+        orders.iter().filter_map(|(order, repetition)| Some(((*order)?, *repetition))).collect();
+    if placed.is_empty() {
+        return Ok(false);
+    }
+    if let Some(missing) = orders.iter().position(|(order, _)| order.is_none()) {
+        return Err(format!("{INDEX}: entry {}: order: is missing; give it for all files or for none", missing + 1));
+    }
+    placed.sort_unstable();
+    if let Some(pair) = placed.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        return Err(format!("{INDEX}: order: {} is given twice", pair[0].0));
+    }
+    Ok(placed.is_sorted_by_key(|(_, repetition)| repetition.saturating_sub(1) / 2))
 }
 
 impl Entry {
@@ -135,6 +161,7 @@ impl Entry {
             vus: self.vus.or(self.connections),
             duration_s: self.duration_s,
             repetition: 1,
+            in_turn: false,
             labels: self.source.iter().cloned().collect(),
             note: self.note.clone(),
         })

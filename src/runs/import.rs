@@ -55,6 +55,8 @@ pub struct About {
     pub duration_s: Option<f64>,
     /// Which repetition, from 1.
     pub repetition: u32,
+    /// Whether it was measured in turn with the other runs that come with it.
+    pub in_turn: bool,
     /// Labels of the run.
     pub labels: Vec<String>,
     /// Its note, as Markdown.

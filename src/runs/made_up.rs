@@ -59,6 +59,7 @@ fn begun(target: &str, repetition: u32, phase: &str) -> Run {
         labels: Vec::new(),
         note: None,
         origin: Origin::Agent,
+        in_turn: true,
         target: target.to_owned(),
         version: Some("1.0".to_owned()),
         size: Some(RunSize { name: "2 vCPU / 4 GiB".to_owned(), vcpus: 2.0, memory_bytes: 4 << 30 }),

@@ -52,6 +52,10 @@ pub struct Run {
     pub note: Option<String>,
     /// `agent` where one of ours measured it, `import` where somebody brought a summary.
     pub origin: Origin,
+    /// Whether it was measured in turn with the other runs of its experiment. Runs of agents are; imported runs only if the
+    /// index of their folder says so.
+    #[serde(default)]
+    pub in_turn: bool,
     /// Name of the target.
     pub target: String,
     /// Version of the target.

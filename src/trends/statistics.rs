@@ -21,7 +21,7 @@
 
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 
-use crate::compare::statistics::{LEAST_DIFFERENCE, spread};
+use crate::compare::statistics::{MIN_EFFECT, spread};
 
 /// The least number of runs on each side of a change.
 pub const LEAST: usize = 3;
@@ -72,7 +72,7 @@ pub fn changes(values: &[f64]) -> Vec<Shift> {
         let size = |shift: &Shift| shift.ratio().ln().abs();
         let least = shifts.iter().enumerate().min_by(|(_, a), (_, b)| size(a).total_cmp(&size(b)));
         match least {
-            Some((place, shift)) if size(shift) < LEAST_DIFFERENCE || size(shift).is_nan() => _ = splits.remove(place),
+            Some((place, shift)) if size(shift) < MIN_EFFECT || size(shift).is_nan() => _ = splits.remove(place),
             _ => return shifts,
         }
     }

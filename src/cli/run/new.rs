@@ -101,6 +101,9 @@ impl New {
         let made: ExperimentWithRuns = connection.client.post("api/v1/experiments", &plan).await?;
         let seed = made.experiment.plan.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
         eprintln!("{} queued{seed}: {}", plural(made.runs.len(), "run"), made.url);
+        if let Some(power) = made.power.filter(|power| !power.is_enough()) {
+            eprintln!("{}", power.sentence());
+        }
         if !wait {
             common.print(&made, |made| table::runs(&made.runs))?;
             return Ok(ExitCode::SUCCESS);

@@ -1,76 +1,54 @@
-//! What repeats of one cell did before: how far its runs scatter within an experiment, and how far it moves from one
-//! experiment to the next though nobody meant it to.
-//!
-//! Targets that were measured turn by turn move together, so the second does not touch their ratio. Those of two
-//! experiments do not: a machine that was 3 % slower on Tuesday makes a difference that no test of the runs can tell
-//! from a true one. How far that goes is read from the past: the fence above which a move is no usual one (Tukey 1977,
-//! "Exploratory Data Analysis", 2D: the upper quartile and one and a half times the distance of the quartiles), as
-//! rustc-perf has it for its benchmarks. True changes of the past are few among the moves, and quartiles do not see few.
+//! How a metric of a cell scattered in the past: within an experiment, and from one experiment to the next.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::spread::sorted;
+use super::between::squares;
 
 /// With fewer runs beyond the first of each experiment nothing is said of how they scatter.
-const LEAST_FREEDOM: usize = 8;
+const FEWEST_DEGREES: usize = 8;
 
-/// With fewer moves nothing is said of how far they go.
-const LEAST_MOVES: usize = 8;
-
-/// What the past of a cell says of a figure.
+/// What the past of a cell shows of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Noise {
     /// Earlier experiments with the cell.
     pub experiments: usize,
-    /// Their runs that count and have the figure.
+    /// Their runs that count and have the metric.
     pub runs: usize,
-    /// Standard deviation of the figure's logarithm within an experiment: 0.02 is 2 %.
-    pub scatter: f64,
-    /// The figure seldom moves farther from one experiment to the next, as a share; null with fewer than nine experiments.
-    pub moves: Option<f64>,
+    /// Standard deviation of the metric's logarithm within an experiment: 0.02 is 2 %; null with too few runs.
+    pub scatter: Option<f64>,
+    /// Standard deviation of the experiments' medians about each other, as a share; null with fewer than three experiments.
+    pub between: Option<f64>,
 }
 
 impl Noise {
-    /// How many values the scatter is known from, beyond one for each experiment.
-    pub fn freedom(&self) -> usize {
-        self.runs - self.experiments
+    /// Degrees of freedom and sum of squares of the scatter within experiments.
+    pub(super) fn squares(&self) -> Option<(f64, f64)> {
+        let degrees = self.runs.saturating_sub(self.experiments) as f64;
+        Some((degrees, degrees * self.scatter?.powi(2)))
     }
 }
 
-/// From the figures of each experiment, the oldest first. None where there are too few, or a figure is not greater than
-/// zero.
+/// From the values of each experiment. None where there are none, or one is not greater than zero.
 pub fn noise<'a>(experiments: impl IntoIterator<Item = &'a [f64]>) -> Option<Noise> {
     let experiments: Vec<&[f64]> = experiments.into_iter().filter(|values| !values.is_empty()).collect();
     if experiments.iter().copied().flatten().any(|value| !(value.is_finite() && *value > 0.0)) {
         return None;
     }
-    let experiments: Vec<Vec<f64>> =
-        experiments.into_iter().map(|values| sorted(values.iter().map(|value| value.ln()))).collect();
-    let runs = experiments.iter().map(Vec::len).sum::<usize>();
-    let freedom = runs.checked_sub(experiments.len()).filter(|freedom| *freedom >= LEAST_FREEDOM)?;
-    let scatter = (experiments.iter().map(|values| squares(values)).sum::<f64>() / freedom as f64).sqrt();
-    let medians: Vec<f64> = experiments.iter().map(|values| quartile(values, 2)).collect();
-    let moves = sorted(medians.windows(2).map(|pair| (pair[1] - pair[0]).abs()));
-    let fence = (moves.len() >= LEAST_MOVES).then(|| {
-        let (lower, upper) = (quartile(&moves, 1), quartile(&moves, 3));
-        (upper + 1.5 * (upper - lower)).exp_m1()
+    let logs: Vec<Vec<f64>> =
+        experiments.into_iter().map(|values| values.iter().map(|value| value.ln()).collect()).collect();
+    let runs = logs.iter().map(Vec::len).sum::<usize>();
+    let degrees = runs - logs.len();
+    let scatter = (degrees >= FEWEST_DEGREES).then(|| {
+        let all: f64 = logs.iter().map(|values| squares(values.iter().copied())).sum();
+        (all / degrees as f64).sqrt()
     });
-    Some(Noise { experiments: experiments.len(), runs, scatter, moves: fence })
-}
-
-/// So many quarters of the values lie below: between the two nearest, in proportion (Hyndman & Fan 1996, definition 7).
-/// `values` must be sorted, and not empty.
-fn quartile(values: &[f64], quarters: usize) -> f64 {
-    let place = quarters * (values.len() - 1);
-    let (below, above) = (values[place / 4], values[place.div_ceil(4)]);
-    below + (above - below) * (place % 4) as f64 / 4.0
-}
-
-/// Squares of the distances from the mean, added.
-pub fn squares(values: &[f64]) -> f64 {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    values.iter().map(|value| (value - mean).powi(2)).sum()
+    let medians: Vec<f64> = logs.iter().filter_map(|values| super::describe::median(values)).collect();
+    let between = (medians.len() > 2).then(|| {
+        let all = squares(medians.iter().copied());
+        (all / (medians.len() - 1) as f64).sqrt()
+    });
+    (runs > 0).then_some(Noise { experiments: logs.len(), runs, scatter, between })
 }
 
 #[cfg(test)]
@@ -90,26 +68,19 @@ mod tests {
     fn scatter_is_that_within_experiments_wherever_they_lie() {
         let calm = of(&about(&[100.0; 4])).expect("noise");
         let moving = of(&about(&[100.0, 50.0, 300.0, 80.0])).expect("noise");
-        assert!((calm.scatter - 0.02).abs() < 1e-4 && (moving.scatter - calm.scatter).abs() < 1e-12);
-        assert_eq!((calm.runs, calm.experiments, calm.freedom(), calm.moves), (12, 4, 8, None));
+        let (one, other) = (calm.scatter.expect("scatter"), moving.scatter.expect("scatter"));
+        assert!((one - 0.02).abs() < 1e-4 && (other - one).abs() < 1e-12);
+        assert!(moving.between.expect("moves") > 0.5 && calm.between.expect("none") < 1e-12);
+        assert_eq!((calm.runs, calm.experiments), (12, 4));
     }
 
     #[test]
-    fn moves_are_those_that_are_usual_and_a_true_change_among_them_is_none() {
-        let mut levels = vec![100.0, 101.0, 100.0, 99.0, 100.0, 101.0, 100.0, 99.0, 100.0, 101.0];
-        let usual = of(&about(&levels)).and_then(|noise| noise.moves).expect("moves");
-        assert!((0.009..0.02).contains(&usual), "{usual}");
-        levels.extend([50.0, 50.5, 50.0]);
-        let changed = of(&about(&levels)).and_then(|noise| noise.moves).expect("moves");
-        assert!((changed - usual).abs() < 0.01, "{changed}");
-    }
-
-    #[test]
-    fn a_past_of_little_says_nothing() {
+    fn a_past_of_little_says_little() {
         assert_eq!(of(&[]), None);
-        assert_eq!(of(&about(&[100.0; 3])), None, "six values too many");
-        assert_eq!(of(&vec![vec![100.0]; 30]), None, "one run each says nothing of scatter");
+        let three = of(&about(&[100.0; 3])).expect("noise");
+        assert_eq!((three.scatter, three.between.is_some()), (None, true), "six values too many");
+        assert_eq!(of(&vec![vec![100.0]; 30]).expect("noise").scatter, None, "one run each says nothing of scatter");
         assert_eq!(of(&vec![vec![0.0, 0.0, 0.0]; 9]), None, "there is no ratio to zero");
-        assert_eq!(of(&vec![vec![5.0; 3]; 9]).expect("noise").moves, Some(0.0));
+        assert_eq!(of(&about(&[100.0; 2])).expect("noise").between, None);
     }
 }

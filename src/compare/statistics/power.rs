@@ -1,72 +1,218 @@
-//! What could have been seen: "no difference" is worth as much as the difference that would have shown.
+//! What could have been found: "no difference" is worth as much as the difference that would have shown.
+//!
+//! The minimum detectable effect is that of the deciding test itself: its interval is computed for simulated runs without
+//! any difference, and a difference is found once it exceeds the interval's distance from zero. Four of five simulations
+//! give the figure for noise of one standard deviation; multiplied by the scatter of the cells it is the answer. The
+//! simulation is seeded, so that the same plan always gives the same figure.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::{
+    collections::HashMap,
+    f64::consts::TAU,
+    sync::{Mutex, OnceLock},
+};
 
-use super::{ALPHA, Noise, noise::squares, spread::sorted};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use statrs::distribution::{ContinuousCDF, Normal};
 
-/// How often a difference of the size that [`detectable`] gives would be seen.
-const POWER: f64 = 0.8;
+use super::{
+    Noise, Stratum,
+    between::squares,
+    design::FEWEST_FOR_STRATA,
+    effect::{logarithms, lower_end, shift},
+    rank_test::untied,
+};
 
-/// The rank test needs so many more repetitions than Student's on normal noise (Lehmann 1975, section 2.4): 3/π.
+/// How often a difference of the size of the minimum detectable effect is found.
+pub const POWER: f64 = 0.8;
+
+/// More repetitions than this are of no use to anybody who waits for them.
+pub const MOST_REPETITIONS: usize = 100;
+
+/// The rank test needs this many more repetitions than Student's on normal noise (Lehmann 1975, section 2.4): π/3.
 const EFFICIENCY: f64 = 3.0 / std::f64::consts::PI;
 
-/// The least difference, as a share, that would be seen in four of five comparisons with so many repetitions that
-/// scatter so, when the page asks so many questions. The usual formula for two means, on logarithms, because noise and
-/// differences of throughput and latency are factors. How they scatter is taken from them and from the past of both
-/// cells, as far as that is known: together that is worth more than five figures. None where the scatter is not known or
-/// a value is not greater than zero.
-pub fn detectable(one: &[f64], other: &[f64], past: [Option<Noise>; 2], questions: usize) -> Option<f64> {
-    let (one, other) = (logarithms(one)?, logarithms(other)?);
-    let (n, m) = (one.len() as f64, other.len() as f64);
-    let past = past.into_iter().flatten();
-    let known = past.map(|noise| (noise.freedom() as f64, noise.freedom() as f64 * noise.scatter.powi(2)));
-    let own = (n + m - 2.0, squares(&one) + squares(&other));
-    let (freedom, all) = known.fold(own, |(freedom, all), (more, squares)| (freedom + more, all + squares));
-    if freedom < 2.0 {
-        return None;
-    }
-    let pooled = (all / freedom).sqrt();
-    let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
-    let quantiles = t.inverse_cdf(1.0 - ALPHA / (2.0 * questions.max(1) as f64)) + t.inverse_cdf(POWER);
-    Some((quantiles * pooled * ((1.0 / n + 1.0 / m) / EFFICIENCY).sqrt()).exp() - 1.0)
+/// A scatter below this is rounding.
+const NOTHING: f64 = 1e-9;
+
+/// Simulated comparisons.
+const ROUNDS: usize = 120;
+
+/// From this many blocks on the normal distribution is close enough.
+const MOST_SIMULATED: usize = 24;
+
+/// The smallest difference that is found in 80 % of comparisons measured like this one, at `level`: 0.02 is 2 %. `past` is
+/// what is known of the scatter of both cells. None where this many repetitions can find nothing, a value has no
+/// logarithm, or no scatter is known: a scatter of zero is not known either, only not seen.
+pub fn detectable(strata: &[Stratum], past: [Option<Noise>; 2], level: f64) -> Option<f64> {
+    let deviation = deviation(strata, past).filter(|deviation| *deviation > NOTHING)?;
+    let shape: Vec<Shape> = strata.iter().map(|one| (one.base.len(), one.other.len())).collect();
+    Some((factor(&shape, level)? * deviation).exp_m1())
 }
 
-fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
-    let values = sorted(values.iter().copied());
-    (values.first().is_some_and(|least| *least > 0.0)).then(|| values.into_iter().map(f64::ln).collect())
+/// The same for `blocks` repetitions that are yet to be measured.
+pub fn detectable_with(blocks: usize, deviation: f64, level: f64) -> Option<f64> {
+    (deviation > NOTHING).then_some(())?;
+    Some((factor(&shape_of(blocks), level)? * deviation).exp_m1())
+}
+
+/// The fewest repetitions that can reach `level` at all.
+pub fn fewest(level: f64) -> Option<usize> {
+    (2..=MOST_REPETITIONS).find(|blocks| least_p(*blocks) <= level)
+}
+
+/// The fewest repetitions that find `effect` (0.02 is 2 %) in 80 % of comparisons, if no more than [`MOST_REPETITIONS`].
+pub fn needed(effect: f64, deviation: f64, level: f64) -> Option<usize> {
+    let (mut low, mut high) = (fewest(level)?, MOST_REPETITIONS);
+    let is_enough = |blocks: usize| detectable_with(blocks, deviation, level).is_some_and(|found| found <= effect);
+    if !is_enough(high) {
+        return None;
+    }
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        if is_enough(middle) { high = middle } else { low = middle + 1 }
+    }
+    Some(high)
+}
+
+/// Pooled standard deviation of the logarithms within strata, the difference of the sides taken out.
+pub fn deviation(strata: &[Stratum], past: [Option<Noise>; 2]) -> Option<f64> {
+    let logs = logarithms(strata)?;
+    let shift = shift(&logs);
+    let within = |stratum: &Stratum| {
+        let values: Vec<f64> = stratum.base.iter().copied().chain(stratum.other.iter().map(|v| v - shift)).collect();
+        (values.len(), squares(values.into_iter()))
+    };
+    let (runs, sum) = logs.iter().map(within).fold((0, 0.0), |(n, sum), (more, squares)| (n + more, sum + squares));
+    let own = ((runs.saturating_sub(logs.len() + 1)) as f64, sum);
+    let known = past.into_iter().flatten().filter_map(|noise| noise.squares());
+    let (degrees, all) = known.fold(own, |(degrees, all), (more, squares)| (degrees + more, all + squares));
+    (degrees >= 2.0).then(|| (all / degrees).sqrt())
+}
+
+/// Runs of the baseline and of the other side in a stratum.
+type Shape = (usize, usize);
+
+/// The least p-value of a comparison with so many blocks.
+fn least_p(blocks: usize) -> f64 {
+    let of = |(base, other): &Shape| Stratum { base: vec![0.0; *base], other: vec![0.0; *other] };
+    untied(&shape_of(blocks).iter().map(of).collect::<Vec<_>>())
+}
+
+fn shape_of(blocks: usize) -> Vec<Shape> {
+    if blocks < FEWEST_FOR_STRATA {
+        return vec![(blocks, blocks)];
+    }
+    let mut shape = vec![(2, 2); blocks / 2];
+    shape.extend((!blocks.is_multiple_of(2)).then_some((1, 1)));
+    shape
+}
+
+type Known = Mutex<HashMap<(Vec<Shape>, u64), Option<f64>>>;
+
+/// The minimum detectable effect for noise of one standard deviation. Remembered: the same few plans are asked for again
+/// and again.
+fn factor(shape: &[Shape], level: f64) -> Option<f64> {
+    static KNOWN: OnceLock<Known> = OnceLock::new();
+    let known = KNOWN.get_or_init(Mutex::default);
+    let rounded = three_digits(level);
+    let key = (shape.to_vec(), rounded.to_bits());
+    if let Some(found) = known.lock().ok().and_then(|known| known.get(&key).copied()) {
+        return found;
+    }
+    let found = simulated(shape, rounded);
+    if let Ok(mut known) = known.lock() {
+        known.insert(key, found);
+    }
+    found
+}
+
+/// Levels that differ by less make no visible difference. Rounded up, as a level may be exactly the least p-value.
+fn three_digits(level: f64) -> f64 {
+    let scale = 10.0_f64.powf(level.max(1e-12).log10().floor() - 2.0);
+    (level / scale).ceil() * scale
+}
+
+fn simulated(shape: &[Shape], level: f64) -> Option<f64> {
+    let blocks: usize = shape.iter().map(|(base, other)| (*base).min(*other)).sum();
+    let of = |(base, other): &Shape| Stratum { base: vec![0.0; *base], other: vec![0.0; *other] };
+    if blocks == 0 || untied(&shape.iter().map(of).collect::<Vec<_>>()) > level {
+        return None;
+    }
+    if blocks > MOST_SIMULATED {
+        let normal = Normal::new(0.0, 1.0).ok()?;
+        let quantiles = normal.inverse_cdf(1.0 - level / 2.0) + normal.inverse_cdf(POWER);
+        return Some(quantiles * (2.0 / blocks as f64 / EFFICIENCY).sqrt());
+    }
+    let mut random = StdRng::seed_from_u64(blocks as u64);
+    let mut found: Vec<f64> = Vec::with_capacity(ROUNDS);
+    for _ in 0..ROUNDS {
+        let mut values = |count: &usize| (0..*count).map(|_| normal(&mut random)).collect::<Vec<f64>>();
+        let strata: Vec<Stratum> =
+            shape.iter().map(|(base, other)| Stratum { base: values(base), other: values(other) }).collect();
+        found.push(-lower_end(&strata, level)?);
+    }
+    found.sort_by(f64::total_cmp);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a short list")]
+    let place = (ROUNDS as f64 * POWER).ceil() as usize;
+    found.get(place.min(ROUNDS - 1)).copied()
+}
+
+/// Box and Muller's transform of two uniform numbers.
+fn normal(random: &mut StdRng) -> f64 {
+    let (radius, angle): (f64, f64) = (1.0 - random.random::<f64>(), random.random());
+    (-2.0 * radius.ln()).sqrt() * (TAU * angle).cos()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn one(base: &[f64], other: &[f64]) -> Vec<Stratum> {
+        vec![Stratum { base: base.to_vec(), other: other.to_vec() }]
+    }
+
     #[test]
-    fn less_noise_and_more_repetitions_show_smaller_differences() {
+    fn less_noise_and_more_repetitions_find_smaller_differences() {
         let noisy = [90.0, 100.0, 110.0, 95.0, 105.0];
         let calm = [99.0, 100.0, 101.0, 99.5, 100.5];
-        let of = |values: &[f64], questions| detectable(values, values, [None; 2], questions).expect("a figure");
-        assert!(of(&calm, 1) < of(&noisy, 1));
-        assert!(of(&noisy, 1) < of(&noisy, 20));
-        assert!(of(&[noisy, noisy].concat(), 1) < of(&noisy, 1));
-        // By hand: s = 0.00791, t(0.975; 8) + t(0.8; 8) = 2.306 + 0.889, √(0.4 ÷ 0.955) = 0.647.
-        assert!((of(&calm, 1) - 0.0165).abs() < 5e-4, "{}", of(&calm, 1));
+        let of = |values: &[f64], level| detectable(&one(values, values), [None; 2], level).expect("a figure");
+        assert!(of(&calm, 0.05) < of(&noisy, 0.05));
+        assert!(of(&noisy, 0.05) < of(&noisy, 0.01));
+        // Student's formula gives 1.65 %; the exact rank test with 5 and 5 needs a little more.
+        assert!((0.015..0.022).contains(&of(&calm, 0.05)), "{}", of(&calm, 0.05));
+        assert!(detectable_with(10, 0.02, 0.05) < detectable_with(6, 0.02, 0.05));
     }
 
     #[test]
-    fn the_past_tells_how_one_repetition_scatters() {
-        let past = Noise { experiments: 4, runs: 44, scatter: 0.00791, moves: None };
-        let of = |values: &[f64], past| detectable(values, values, [past; 2], 1);
-        assert_eq!(of(&[100.0], None), None);
-        // t(0.975; 80) + t(0.8; 80) = 1.990 + 0.846, √(2 ÷ 0.955) = 1.447.
-        assert!((of(&[100.0], Some(past)).expect("a figure") - 0.033).abs() < 5e-4);
+    fn the_past_helps_to_know_how_repetitions_scatter() {
+        let past = Noise { experiments: 4, runs: 44, scatter: Some(0.00791), between: None };
         let calm = [99.0, 100.0, 101.0, 99.5, 100.5];
-        assert!(of(&calm, Some(past)) < of(&calm, None), "what is known for longer shows smaller differences");
+        let wild = [90.0, 100.0, 111.0, 99.5, 100.5];
+        let of = |values: &[f64], past| detectable(&one(values, values), [past; 2], 0.05);
+        assert!(of(&wild, Some(past)) < of(&wild, None));
+        assert!(of(&calm, Some(past)).is_some());
     }
 
     #[test]
-    fn what_does_not_scatter_or_is_zero_shows_nothing() {
-        assert_eq!(detectable(&[1.0], &[1.0, 2.0], [None; 2], 1), None);
-        assert_eq!(detectable(&[0.0, 1.0], &[1.0, 2.0], [None; 2], 1), None);
-        assert_eq!(detectable(&[], &[1.0, 2.0], [None; 2], 1), None);
+    fn what_cannot_be_found_or_is_not_known_is_none_and_never_zero() {
+        let flat = [5.0; 5];
+        assert_eq!(detectable(&one(&flat, &flat), [None; 2], 0.05), None, "no scatter was seen");
+        assert_eq!(detectable(&one(&[1.0, 1.1, 1.2], &[1.0, 1.1, 1.2]), [None; 2], 0.05), None, "three find nothing");
+        assert_eq!(detectable(&one(&[0.0, 1.0], &[1.0, 2.0]), [None; 2], 0.05), None);
+        assert_eq!(detectable_with(10, 0.0, 0.05), None);
+    }
+
+    #[test]
+    fn more_questions_take_more_repetitions() {
+        assert_eq!([0.05, 0.04, 0.05 / 6.0, 0.04 / 6.0, 0.001, 1e-6].map(fewest), [4, 4, 5, 7, 9, 17].map(Some));
+        assert_eq!(fewest(0.0), None);
+    }
+
+    #[test]
+    fn the_repetitions_needed_find_what_was_asked_for() {
+        let blocks = needed(0.02, 0.02, 0.05).expect("some");
+        assert!(detectable_with(blocks, 0.02, 0.05).expect("a figure") <= 0.02);
+        assert!((14..=20).contains(&blocks), "{blocks}");
+        assert_eq!(needed(0.0001, 0.1, 0.05), None);
     }
 }

@@ -1,9 +1,10 @@
-//! Runs made up, rules, and what the gate says to them.
+//! The gate's decision on fixture runs.
 
 use super::*;
 use crate::{
     compare::made_up::{failed, faster, judged as judged_as, run},
-    runs::{Origin, RunSize, queries::cells::PastRun},
+    compare::past,
+    runs::{Origin, RunSize, Verdict, queries::cells::PastRun},
 };
 
 /// As many repetitions as are enough for whatever is to be seen, a percent around the middle.
@@ -26,11 +27,15 @@ fn cell(baseline: Vec<Run>, candidate: Vec<Run>) -> Cell {
 
 fn ask(rules: &[&str], cells: &[Cell], accept: &[Circumstance]) -> Gate {
     let rules: Vec<Rule> = rules.iter().map(|rule| rule.parse().expect("a rule")).collect();
-    decide(&Question { rules: &rules, accept, cells, known: &Known::default() })
+    decide(&Question { accept, ..question(&rules, cells, &Known::default()) })
 }
 
-fn told(gate: &Gate) -> Vec<(Outcome, String)> {
-    gate.checks.iter().map(|check| (check.outcome, check.told.replace('\u{a0}', " "))).collect()
+fn question<'a>(rules: &'a [Rule], cells: &'a [Cell], known: &'a Known) -> Question<'a> {
+    Question { rules, accept: &[], suspect: Suspect::Excluded, primary: None, max_repeat: None, cells, known }
+}
+
+fn reasons(gate: &Gate) -> Vec<(Outcome, String)> {
+    gate.checks.iter().map(|check| (check.outcome, check.reason.replace('\u{a0}', " "))).collect()
 }
 
 const RULES: [&str; 2] = ["rps<-5%", "p99>10%"];
@@ -49,75 +54,140 @@ fn a_real_difference_beyond_the_limit_is_a_regression() {
 fn a_real_difference_within_the_limit_and_a_better_candidate_are_fine() {
     for factor in [0.97, 1.2] {
         let gate = ask(&RULES, &[cell(base(10), new(10, factor))], &[]);
-        assert_eq!((gate.outcome, gate.headline.as_str()), (Outcome::Fine, "No regression: 2 checks held"), "{factor}");
+        assert_eq!(
+            (gate.outcome, gate.headline.as_str()),
+            (Outcome::Fine, "No regression: 2 checks passed"),
+            "{factor}"
+        );
     }
 }
 
-#[test]
-fn a_difference_that_may_be_noise_is_fine_however_big() {
-    let noisy = |prefix: &str, values: [f64; 5]| -> Vec<Run> {
-        (1..)
-            .zip(values)
-            .map(|(n, factor)| faster(Run { id: format!("{prefix}-{n}"), ..run("servy", n) }, factor))
-            .collect()
-    };
-    let cells = [cell(noisy("old", [1.0, 0.7, 1.3, 1.1, 0.8]), noisy("new", [0.9, 0.6, 1.25, 1.2, 0.75]))];
-    let gate = ask(&["rps<-5%"], &cells, &[]);
-    assert_eq!(gate.outcome, Outcome::Fine);
-    assert!(told(&gate)[0].1.ends_with("is beyond −5.0 %, but may be chance"), "{gate:?}");
+/// Repetitions that scatter by far more than they differ.
+fn noisy(prefix: &str, values: [f64; 6]) -> Vec<Run> {
+    let one = |(n, factor)| faster(Run { id: format!("{prefix}-{n}"), ..run("servy", n) }, factor);
+    (1..).zip(values).map(one).collect()
 }
 
 #[test]
-fn what_the_cell_usually_moves_between_experiments_is_no_regression() {
-    let (baseline, candidate) = (base(10), new(10, 0.92));
-    let past = |number: u32| {
-        let level = if number.is_multiple_of(2) { 1.0 } else { 0.9 };
+fn a_difference_that_may_be_noise_is_not_fine_however_often_it_was_measured() {
+    let cells = [cell(noisy("old", [1.0, 0.7, 1.3, 1.1, 0.8, 1.0]), noisy("new", [0.9, 0.6, 1.25, 1.2, 0.75, 0.8]))];
+    let gate = ask(&["rps<-5%"], &cells, &[]);
+    assert_eq!(gate.outcome, Outcome::CannotSay);
+    let (_, reason) = reasons(&gate).remove(0);
+    assert!(reason.contains("is beyond −5.0 %, but not significant; "), "{reason}");
+    let cells = [cell(noisy("old", [1.0, 0.9, 1.1, 1.1, 0.9, 1.0]), noisy("new", [1.0, 1.1, 0.9, 0.9, 1.1, 1.0]))];
+    let gate = ask(&["rps<-5%"], &cells, &[]);
+    assert_eq!(gate.outcome, Outcome::CannotSay, "a loss of 5 % is not ruled out: {gate:?}");
+    assert!(gate.checks[0].needed.is_some_and(|needed| needed > 6 && needed.is_multiple_of(2)), "{gate:?}");
+}
+
+fn of_experiment(runs: Vec<Run>, experiment: &str, day: i64) -> Vec<Run> {
+    let moved = |run: Run| Run {
+        experiment: Some(experiment.to_owned()),
+        started_at_ms: run.started_at_ms.map(|at| at + day * 86_400_000),
+        ..run
+    };
+    runs.into_iter().map(moved).collect()
+}
+
+/// Nightly experiments before, each second one at a level of its own.
+fn nightly(count: u32, level: f64) -> Vec<PastRun> {
+    let night = |number: u32| {
+        let level = 10_000.0 * if number.is_multiple_of(2) { 1.0 } else { level };
+        let at_ms = base(1)[0].started_at_ms.map(|at| at - i64::from(number + 1) * 86_400_000);
         [0.99, 1.0, 1.01].map(|factor| PastRun {
             experiment: format!("past-{number}"),
+            at_ms,
             rps: Some(factor * level),
-            p50_ms: None,
-            p99_ms: None,
-            cpu_ms: None,
-            memory_bytes: None,
+            ..PastRun::default()
         })
     };
-    let past: Vec<PastRun> = (0..12).flat_map(past).collect();
-    let history = [(noise::cell_id(&baseline[0]), past)].into();
+    (0..count).flat_map(night).collect()
+}
+
+fn of_two_days(factor: f64, past: Vec<PastRun>) -> Gate {
+    let (baseline, candidate) = (of_experiment(base(10), "monday", 0), of_experiment(new(10, factor), "tuesday", 1));
+    let history = [(past::cell_id(&baseline[0]), past)].into();
     let rules = ["rps<-5%".parse().expect("a rule")];
-    let cells = [cell(baseline, candidate)];
     let known = Known { history, ..Known::default() };
-    let gate = decide(&Question { rules: &rules, accept: &[], cells: &cells, known: &known });
-    let (outcome, told) = told(&gate).remove(0);
-    assert_eq!(outcome, Outcome::Fine);
-    assert!(told.ends_with("but this usually moves by up to 11.1 % from one experiment to the next"), "{told}");
+    decide(&question(&rules, &[cell(baseline, candidate)], &known))
 }
 
 #[test]
-fn a_difference_that_was_not_seen_says_what_could_have_been_there() {
-    let gate = ask(&["rps<-0.1%"], &[cell(base(6), new(6, 1.0))], &[]);
-    let (outcome, told) = told(&gate).remove(0);
-    assert_eq!(outcome, Outcome::Fine);
-    assert!(
-        told.starts_with("no difference seen: ±0.0 % (") && told.ends_with("; one beyond −0.1 % is not ruled out"),
-        "{told}"
-    );
+fn experiments_of_two_days_are_judged_by_what_days_do() {
+    let gate = of_two_days(0.92, Vec::new());
+    assert_eq!(gate.outcome, Outcome::CannotSay);
+    assert!(reasons(&gate)[0].1.starts_with("not measured in turn, and fewer than two past experiments"), "{gate:?}");
+    let gate = of_two_days(0.92, nightly(12, 0.9));
+    assert_eq!(gate.outcome, Outcome::CannotSay, "days move it by 5 %: {gate:?}");
+    let gate = of_two_days(0.92, nightly(12, 1.002));
+    assert_eq!(gate.outcome, Outcome::Regression, "{gate:?}");
+    assert_eq!(of_two_days(0.99, nightly(12, 1.002)).outcome, Outcome::Fine);
 }
 
 #[test]
-fn the_more_is_asked_the_more_repetitions_it_takes() {
+fn the_more_is_asked_the_more_repetitions_a_regression_takes() {
     let cells = [cell(base(4), new(4, 0.5))];
     assert_eq!(ask(&["rps<-5%"], &cells, &[]).outcome, Outcome::Regression);
     assert_eq!(ask(&["rps<-5%", "rps<-10%"], &cells, &[]).outcome, Outcome::Regression, "one question");
-    let many = ask(&["rps<-5%", "p50>5%", "p99>5%", "max>5%"], &cells, &[]);
+    let six: Vec<Cell> = (0..6).map(|_| cell(base(4), new(4, 0.5))).collect();
+    let many = ask(&["rps<-5%"], &six, &[]);
     assert_eq!(many.outcome, Outcome::CannotSay);
-    assert_eq!(told(&many)[0].1, "too few repetitions: 4 against 4, each side needs 5");
+    assert_eq!(many.checks[0].needed, Some(6), "{many:?}");
+}
+
+#[test]
+fn the_primary_metric_is_tested_first_and_can_be_chosen() {
+    let rules: Vec<Rule> = ["p99>1%", "rps<-1%", "p50>1%"].iter().map(|rule| rule.parse().expect("a rule")).collect();
+    let cells = [cell(base(5), new(5, 0.9))];
+    let known = Known::default();
+    let p = |primary: Option<Metric>| {
+        let gate = decide(&Question { primary, ..question(&rules, &cells, &known) });
+        gate.checks.iter().map(|check| check.p.expect("a p-value")).collect::<Vec<_>>()
+    };
+    let usual = p(None);
+    assert!(usual[1] < usual[0] && usual[1] < usual[2], "throughput first: {usual:?}");
+    let chosen = p(Some(Metric::P99Ms));
+    assert!(chosen[0] < chosen[1] && chosen[0] < chosen[2], "{chosen:?}");
 }
 
 #[test]
 fn too_few_repetitions_say_nothing_however_far_apart() {
     let gate = ask(&["rps<-5%"], &[cell(base(10), new(1, 0.1))], &[]);
     assert_eq!(gate.outcome, Outcome::CannotSay);
-    assert!(gate.headline.starts_with("Cannot say: too few repetitions"), "{}", gate.headline);
+    assert_eq!(reasons(&gate)[0].1, "too few repetitions: the candidate has 1 of at least 4");
+    let gate = ask(&["rps<-5%"], &[cell(base(39), new(3, 1.0))], &[]);
+    assert_eq!(gate.outcome, Outcome::CannotSay, "nor can three pass");
+}
+
+#[test]
+fn suspect_runs_count_only_if_accepted() {
+    let suspect: Vec<Run> =
+        new(6, 1.0).into_iter().map(|run| judged_as(run, Verdict::Suspect, "shared cores")).collect();
+    let (rules, cells) = (["rps<-5%".parse().expect("a rule")], [cell(base(6), suspect)]);
+    let known = Known::default();
+    let gate = decide(&question(&rules, &cells, &known));
+    assert_eq!(gate.outcome, Outcome::CannotSay);
+    let reason = &reasons(&gate)[0].1;
+    assert!(reason.ends_with("has 0 of at least 4; 6 suspect runs excluded, --accept-suspect counts them"), "{reason}");
+    let accepted = Question { suspect: Suspect::Accepted, ..question(&rules, &cells, &known) };
+    assert_eq!(decide(&accepted).outcome, Outcome::Fine);
+}
+
+#[test]
+fn a_plan_with_more_repetitions_spends_the_error_rate_look_by_look() {
+    let (rules, known) = (["rps<-5%".parse().expect("a rule")], Known::default());
+    let at = |repetitions: usize, cells: &[Cell]| {
+        decide(&Question { max_repeat: Some(repetitions), ..question(&rules, cells, &known) })
+    };
+    let undecided = [cell(noisy("old", [1.0, 0.9, 1.1, 1.1, 0.9, 1.0]), noisy("new", [1.0, 1.1, 0.9, 0.9, 1.1, 1.0]))];
+    let gate = at(20, &undecided);
+    assert!(gate.alpha < 0.01, "{gate:?}");
+    assert_eq!(gate.more, Some(More { experiment: "night".to_owned(), repetitions: 2 }));
+    assert_eq!(at(7, &undecided).more.map(|more| more.repetitions), Some(1), "no more than the plan has");
+    assert_eq!(at(6, &undecided).more, None);
+    let gate = ask(&["rps<-5%"], &undecided, &[]);
+    assert_eq!((gate.more, gate.alpha), (None, ALPHA), "without a plan nothing is added");
 }
 
 #[test]
@@ -125,26 +195,27 @@ fn what_is_invalid_failed_or_not_at_an_end_says_nothing_by_itself() {
     let invalid = repeated(5, |n| judged_as(run("servy", n), Verdict::Invalid, "all requests failed"));
     let gate = ask(&["rps<-5%"], &[cell(base(10), invalid)], &[]);
     let expected = "no run of the candidate counts: all requests failed".to_owned();
-    assert_eq!(told(&gate), [(Outcome::CannotSay, expected)]);
+    assert_eq!(reasons(&gate), [(Outcome::CannotSay, expected)]);
     let mut going = new(10, 0.9);
     going[3] = Run { phase: "queued".to_owned(), verdict: None, ..failed(going[3].clone(), "") };
     let gate = ask(&["rps<-5%"], &[cell(base(10), going)], &[]);
-    assert_eq!(told(&gate)[0].1, "1 run of the candidate not at an end yet");
+    assert_eq!(reasons(&gate)[0].1, "1 run of the candidate not finished");
     let mut some = new(10, 0.9);
     some.push(failed(run("servy", 11), "it died"));
     let gate = ask(&["rps<-5%"], &[cell(base(10), some)], &[]);
     assert_eq!(gate.outcome, Outcome::Regression);
-    assert_eq!(gate.notes, ["2 vCPU / 4 GiB: 1 run of the candidate left out, the first: it died"]);
+    assert_eq!(gate.notes, ["2 vCPU / 4 GiB: 1 run of the candidate excluded, the first: it died"]);
 }
 
 #[test]
 fn a_candidate_that_fell_is_not_fine_because_others_went_well() {
     let with = |last: Vec<Run>| ask(&["rps<-5%"], &[cell(base(10), [new(10, 1.0), last].concat())], &[]);
     let fell = failed(run("servy", 11), "it died");
-    let (outcome, told) = told(&with(vec![fell.clone()])).remove(0);
+    let (outcome, reason) = reasons(&with(vec![fell.clone()])).remove(0);
     assert_eq!(outcome, Outcome::CannotSay);
     assert!(
-        told.starts_with("1 run of the candidate without figures that count, the first: it died; of the others: no")
+        reason.starts_with("1 run of the candidate without results that count, the first: it died; of the others: "),
+        "{reason}"
     );
     let again = Run { id: "again".to_owned(), retry_of: Some(fell.id.clone()), ..run("servy", 11) };
     assert_eq!(with(vec![fell.clone(), again]).outcome, Outcome::Fine);
@@ -156,7 +227,10 @@ fn a_candidate_that_fell_is_not_fine_because_others_went_well() {
 fn unlike_surroundings_say_nothing_unless_accepted() {
     let elsewhere = || new(10, 0.8).into_iter().map(|run| Run { agent: Some("laptop".to_owned()), ..run }).collect();
     let gate = ask(&["rps<-5%"], &[cell(base(10), elsewhere())], &[]);
-    assert_eq!(told(&gate)[0], (Outcome::CannotSay, "agents differ: baseline bench-01, candidate laptop".to_owned()));
+    assert_eq!(
+        reasons(&gate)[0],
+        (Outcome::CannotSay, "agents differ: baseline bench-01, candidate laptop".to_owned())
+    );
     let gate = ask(&["rps<-5%"], &[cell(base(10), elsewhere())], &[Circumstance::Agents]);
     assert_eq!(gate.outcome, Outcome::Regression);
     assert_eq!(gate.notes, ["2 vCPU / 4 GiB: agents differ: baseline bench-01, candidate laptop; accepted"]);
@@ -204,5 +278,5 @@ fn failed_requests_are_judged_by_points_as_there_may_have_been_none() {
 fn a_figure_that_no_summary_has_says_nothing() {
     let without = new(10, 1.0).into_iter().map(|run| Run { p99_ms: None, ..run }).collect();
     let gate = ask(&["p99>10%"], &[cell(base(10), without)], &[]);
-    assert_eq!(told(&gate)[0].1, "no summary of the candidate has this figure");
+    assert_eq!(reasons(&gate)[0].1, "no summary of the candidate has this metric");
 }

@@ -1,10 +1,13 @@
 //! SQL of cells over time: which there are, and the runs of one. Only runs whose figures count are asked for.
 
+use std::collections::BTreeMap;
+
+use brewbench_agent::wire::load::Load;
 use serde::Deserialize;
 use sqlx::SqlitePool;
 
 use super::{RunRow, decode, runs};
-use crate::runs::Run;
+use crate::runs::{Run, load};
 
 /// The columns that runs of one cell have in common, as they are stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,20 +109,36 @@ pub async fn in_cell(pool: &SqlitePool, cell: &CellColumns, loads: &[String], li
 }
 
 /// The figures of a run of the past that counts. Null where a summary does not have one.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct PastRun {
     /// Its experiment.
     pub experiment: String,
+    /// When an agent took it, unix ms; null for an import.
+    pub at_ms: Option<i64>,
     /// Requests per second.
     pub rps: Option<f64>,
+    /// Mean latency, ms.
+    pub avg_ms: Option<f64>,
     /// Median latency, ms.
     pub p50_ms: Option<f64>,
+    /// 90th percentile, ms.
+    pub p90_ms: Option<f64>,
+    /// 95th percentile, ms.
+    pub p95_ms: Option<f64>,
     /// 99th percentile, ms.
     pub p99_ms: Option<f64>,
+    /// 99.9th percentile, ms.
+    pub p999_ms: Option<f64>,
+    /// Greatest latency, ms.
+    pub max_ms: Option<f64>,
+    /// Share of failed requests.
+    pub error_rate: Option<f64>,
     /// CPU time of the target for a request, ms.
     pub cpu_ms: Option<f64>,
     /// The most memory that the target used, bytes.
     pub memory_bytes: Option<f64>,
+    /// Bytes received per second.
+    pub received_per_s: Option<f64>,
 }
 
 /// What else was measured of a run's cell, in whatever version and under the very same load: the newest runs of
@@ -129,8 +148,10 @@ pub async fn past(pool: &SqlitePool, run: &str, but: &[String], limit: i64) -> s
     let but = serde_json::to_string(but).map_err(decode)?;
     // As one text: a page asks for many cells, and row by row, column by column it takes ten times as long.
     let all = sqlx::query_scalar!(
-        r#"select json_group_array(json_array(experiment_id, rps, p50_ms, p99_ms,
-                  target_cpu_us / 1000.0 / nullif(requests, 0), target_memory_bytes)) as "all!: String"
+        r#"select json_group_array(json_array(experiment_id, case origin when 'agent' then started_at end,
+                  rps, avg_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms, failed * 1.0 / nullif(requests, 0),
+                  target_cpu_us / 1000.0 / nullif(requests, 0), target_memory_bytes,
+                  coalesce(received_per_s, data_received_bytes * 1000.0 / nullif(measured_ms, 0)))) as "all!: String"
            from (select past.*
                from run as asked
                join run as past indexed by overview_run_target
@@ -156,3 +177,54 @@ pub async fn past(pool: &SqlitePool, run: &str, but: &[String], limit: i64) -> s
 
 /// So many runs back the past of a cell is looked for: a machine of longer ago is another one.
 const RECENT: i64 = 20_000;
+
+/// The most looks at any of these experiments: 1, and 1 more each time somebody added repetitions.
+pub async fn looks(pool: &SqlitePool, experiments: &[String]) -> sqlx::Result<usize> {
+    let ids = serde_json::to_string(experiments).map_err(decode)?;
+    let most = sqlx::query_scalar!(
+        r#"select coalesce(max(looks), 1) as "most!: i64" from experiment where id in (select value from json_each(?))"#,
+        ids
+    )
+    .fetch_one(pool)
+    .await?;
+    usize::try_from(most).map_err(decode)
+}
+
+/// A cell that is to be measured, by what identifies it apart from the agent.
+#[derive(Clone, Debug)]
+pub struct Planned<'a> {
+    /// Name of the target.
+    pub target: &'a str,
+    /// Cores.
+    pub vcpus: f64,
+    /// Memory.
+    pub memory_bytes: u64,
+    /// Revision of the scenario.
+    pub scenario_sha256: &'a str,
+    /// Its parameters.
+    pub parameters: &'a BTreeMap<String, String>,
+    /// How hard.
+    pub load: &'a Load,
+}
+
+/// The newest run that counts of a cell, by whatever agent.
+pub async fn newest(pool: &SqlitePool, cell: &Planned<'_>) -> sqlx::Result<Option<String>> {
+    let parameters = serde_json::to_string(cell.parameters).map_err(decode)?;
+    let (memory, load) = (cell.memory_bytes.cast_signed(), load::written(cell.load));
+    sqlx::query_scalar!(
+        "select id from run
+         where target = ?1 and vcpus = ?2 and memory_bytes = ?3 and scenario_sha256 = ?4 and parameters = ?5 and load is ?6
+             and phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
+             and seq > (select max(seq) from run) - ?7
+         order by seq desc limit 1",
+        cell.target,
+        cell.vcpus,
+        memory,
+        cell.scenario_sha256,
+        parameters,
+        load,
+        RECENT
+    )
+    .fetch_optional(pool)
+    .await
+}

@@ -103,6 +103,7 @@ pub struct RunRow {
     agent_label: Option<String>,
     #[expect(dead_code, reason = "only the queue asks for it; here all columns come along")]
     block: i64,
+    in_turn: Option<i64>,
 }
 
 fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
@@ -187,7 +188,9 @@ impl TryFrom<RunRow> for Run {
             generators,
             agent_label: _,
             block: _,
+            in_turn,
         } = row;
+        let origin = if origin == "import" { Origin::Import } else { Origin::Agent };
         let size = match (size_name, vcpus, memory_bytes) {
             (Some(name), Some(vcpus), Some(memory)) => {
                 Some(RunSize { name, vcpus, memory_bytes: u64::try_from(memory).map_err(decode)? })
@@ -201,7 +204,8 @@ impl TryFrom<RunRow> for Run {
             retry_of,
             labels: serde_json::from_str(&labels).map_err(decode)?,
             note,
-            origin: if origin == "import" { Origin::Import } else { Origin::Agent },
+            origin,
+            in_turn: in_turn.map_or(origin == Origin::Agent, |is| is == 1),
             target,
             version,
             size,

@@ -1,4 +1,4 @@
-//! One figure over the repetitions of a cell.
+//! One metric over the repetitions of a cell.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{Binomial, DiscreteCDF};
@@ -31,10 +31,21 @@ pub struct Spread {
 pub fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
     let values = sorted(values);
     let (min, max, count) = (*values.first()?, *values.last()?, values.len());
-    let median = f64::midpoint(values[(count - 1) / 2], values[count / 2]);
+    let median = middle(&values);
     let mean = values.iter().sum::<f64>() / count as f64;
     let (low, high) = interval(&values).unzip();
     Some(Spread { median, mean, min, max, deviation: deviation(&values, mean), low, high, count })
+}
+
+/// The median; none of nothing.
+pub(super) fn median(values: &[f64]) -> Option<f64> {
+    let values = sorted(values.iter().copied());
+    (!values.is_empty()).then(|| middle(&values))
+}
+
+/// The middle value, or the mean of the middle two. `values` must be sorted and not empty.
+fn middle(values: &[f64]) -> f64 {
+    f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2])
 }
 
 /// Those that are numbers, from the least.

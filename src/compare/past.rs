@@ -1,0 +1,290 @@
+//! What earlier experiments show of the cells of a comparison: how a metric scatters within an experiment, and how far it
+//! moves between them. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    metric::Metric,
+    statistics::{
+        self, Between, ExperimentMedian, Noise, Observation, TooLittlePast,
+        between::{gap_ms, level},
+    },
+};
+use crate::runs::{Origin, Run, queries::cells::PastRun};
+
+/// More past runs than this say no more of a cell.
+pub const MOST_RUNS: i64 = 200;
+
+/// The metrics whose scatter is shown. Failures have none: there are none, or they are something to look at.
+pub const METRICS: [Metric; 5] = [Metric::Rps, Metric::P50Ms, Metric::P99Ms, Metric::CpuMs, Metric::Memory];
+
+/// The past of cells, by what identifies them: see [`cell_id`].
+pub type History = BTreeMap<String, Vec<PastRun>>;
+
+/// Which runs have a past in common: all but the version is the same, and the load lasts as long.
+pub fn cell_id(run: &Run) -> String {
+    let size = run.size.as_ref().map(|size| (size.vcpus, size.memory_bytes));
+    let Run { target, scenario_sha256, parameters, load, vus, agent, .. } = run;
+    serde_json::json!([target, size, scenario_sha256, parameters, load, vus, agent]).to_string()
+}
+
+/// One run that counts of each cell, by which its past can be asked for.
+pub fn representatives(runs: &[Run]) -> BTreeMap<String, String> {
+    let counting = runs.iter().filter(|run| run.counts() && run.experiment.is_some());
+    counting.map(|run| (cell_id(run), run.id.clone())).collect()
+}
+
+/// The past without the experiments that are compared: each experiment is on one side only.
+pub fn without_experiments_of(runs: &[Run], history: History) -> History {
+    let compared: BTreeSet<&str> = runs.iter().filter_map(|run| run.experiment.as_deref()).collect();
+    let is_past = |run: &PastRun| !compared.contains(run.experiment.as_str());
+    history.into_iter().map(|(cell, past)| (cell, past.into_iter().filter(is_past).collect())).collect()
+}
+
+/// The noise of each metric of runs that belong together; of none where they have several pasts, or none.
+pub fn of_runs<'a>(runs: impl Iterator<Item = &'a Run>, history: &History) -> BTreeMap<Metric, Noise> {
+    let past = past_of(runs, history);
+    let noise = |metric: Metric| {
+        let values: Vec<Vec<f64>> = by_experiment(past)
+            .values()
+            .map(|runs| runs.iter().filter_map(|run| metric.of_past(run)).collect())
+            .collect();
+        Some((metric, statistics::noise(values.iter().map(Vec::as_slice))?))
+    };
+    METRICS.into_iter().filter_map(noise).collect()
+}
+
+/// How a metric of a cell scattered within experiments.
+pub fn scatter(past: &[PastRun], metric: Metric) -> Option<f64> {
+    let values: Vec<Vec<f64>> =
+        by_experiment(past).values().map(|runs| runs.iter().filter_map(|run| metric.of_past(run)).collect()).collect();
+    statistics::noise(values.iter().map(Vec::as_slice))?.scatter
+}
+
+fn past_of<'a, 'h>(runs: impl Iterator<Item = &'a Run>, history: &'h History) -> &'h [PastRun] {
+    let ids: BTreeSet<String> = runs.map(cell_id).collect();
+    let past = ids.first().filter(|_| ids.len() == 1).and_then(|id| history.get(id));
+    past.map_or(&[], Vec::as_slice)
+}
+
+/// Ids of experiments are in the order of their submission.
+fn by_experiment(past: &[PastRun]) -> BTreeMap<&str, Vec<&PastRun>> {
+    let mut experiments: BTreeMap<&str, Vec<&PastRun>> = BTreeMap::new();
+    for run in past {
+        experiments.entry(&run.experiment).or_default().push(run);
+    }
+    experiments
+}
+
+/// A metric of runs, and where each was measured.
+pub fn observations<'a>(runs: &[&'a Run], metric: Metric) -> Vec<Observation<'a>> {
+    let observation = |run: &&'a Run| {
+        Some(Observation {
+            experiment: run.experiment.as_deref(),
+            block: run.repetition,
+            agent: run.agent.as_deref(),
+            in_turn: run.in_turn,
+            value: metric.of(run).filter(|value| value.is_finite())?,
+        })
+    };
+    runs.iter().filter_map(observation).collect()
+}
+
+/// A difference between experiments, and how far such experiments usually lie apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Apart {
+    /// Difference of the logarithms; of shares in points.
+    pub difference: f64,
+    /// How far experiments lie apart.
+    pub between: Between,
+    /// Experiments of the baseline and of the challenger.
+    pub experiments: [usize; 2],
+}
+
+/// Relates two sides that were measured in different experiments to the past of their cells. None without values.
+pub fn apart(base: &[&Run], other: &[&Run], metric: Metric, history: &History) -> Option<Result<Apart, TooLittlePast>> {
+    let (own, others) = (medians_of_runs(base, metric)?, medians_of_runs(other, metric)?);
+    let ((base_level, base_count), (other_level, other_count)) = (level(&own)?, level(&others)?);
+    let gap = gap_ms(&own, &others);
+    let past = |runs: &[&Run]| medians_of_past(past_of(runs.iter().copied(), history), metric);
+    // Never the candidate's own experiment: a true difference would hide itself.
+    let of_base = statistics::between(&[past(base), own].concat(), gap);
+    let is_one_cell = past_of(base.iter().copied(), history) == past_of(other.iter().copied(), history);
+    let of_other = if is_one_cell { of_base } else { statistics::between(&past(other), gap) };
+    let experiments = [base_count, other_count];
+    let wider = |one: Between, two: Between| {
+        let margin = |between: &Between| between.margin(statistics::ALPHA, experiments);
+        if margin(&two) > margin(&one) { two } else { one }
+    };
+    let between = match (of_base, of_other) {
+        (Ok(one), Ok(two)) => Ok(wider(one, two)),
+        (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok(one),
+        (Err(why), Err(_)) => Err(why),
+    };
+    Some(between.map(|between| Apart { difference: other_level - base_level, between, experiments }))
+}
+
+fn medians_of_runs(runs: &[&Run], metric: Metric) -> Option<Vec<ExperimentMedian>> {
+    let mut experiments: BTreeMap<Option<&str>, Vec<(Option<i64>, f64)>> = BTreeMap::new();
+    for run in runs {
+        let Some(value) = metric.of(run) else { continue };
+        // When an import came says nothing of when it was measured.
+        let at_ms = run.started_at_ms.filter(|_| run.origin == Origin::Agent && run.experiment.is_some());
+        experiments.entry(run.experiment.as_deref()).or_default().push((at_ms, value));
+    }
+    experiments.values().map(|values| experiment_median(values, metric)).collect()
+}
+
+fn medians_of_past(past: &[PastRun], metric: Metric) -> Vec<ExperimentMedian> {
+    let median = |runs: Vec<&PastRun>| {
+        let values: Vec<(Option<i64>, f64)> =
+            runs.iter().filter_map(|run| Some((run.at_ms, metric.of_past(run)?))).collect();
+        experiment_median(&values, metric)
+    };
+    by_experiment(past).into_values().filter_map(median).collect()
+}
+
+/// Of a share the mean: a median would not show what happens in less than half of the runs. None where a value has no
+/// logarithm.
+fn experiment_median(values: &[(Option<i64>, f64)], metric: Metric) -> Option<ExperimentMedian> {
+    let at_ms = values.iter().map(|(at, _)| *at).min().flatten();
+    let spread = statistics::spread(values.iter().map(|(_, value)| *value))?;
+    let value = if metric.is_share() { spread.mean } else { spread.median.ln() };
+    value.is_finite().then_some(ExperimentMedian { at_ms, value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        compare::{
+            Comparison, Options,
+            cell::Stat,
+            known::Known,
+            made_up::{faster, repeated, run},
+            statistics::Decision,
+        },
+        web::mark::Marks,
+    };
+
+    const DAY: i64 = 86_400_000;
+
+    fn of_experiment(experiment: &str, day: i64, target: &str, factor: f64) -> Vec<Run> {
+        let within = |run: Run| Run {
+            experiment: Some(experiment.to_owned()),
+            started_at_ms: run.started_at_ms.map(|at| at + day * DAY),
+            ..faster(run, factor)
+        };
+        repeated(|n| within(run(target, n)))
+    }
+
+    /// Nightly experiments, every second one faster by a factor.
+    fn moving(runs: &[Run], nights: u32, by: f64) -> Known {
+        let today = runs[0].started_at_ms.expect("an agent's run");
+        let past = |night: u32| {
+            let level = if night.is_multiple_of(2) { 10_000.0 } else { 10_000.0 * (1.0 + by) };
+            [0.99, 1.0, 1.01].map(|factor| PastRun {
+                experiment: format!("past-{night}"),
+                at_ms: Some(today - i64::from(night + 1) * DAY),
+                rps: Some(level * factor),
+                ..PastRun::default()
+            })
+        };
+        let past: Vec<PastRun> = (0..nights).flat_map(past).collect();
+        let history = representatives(runs).into_keys().map(|cell| (cell, past.clone())).collect();
+        Known { history, ..Known::default() }
+    }
+
+    fn two_days(factor: f64) -> Vec<Run> {
+        [of_experiment("monday", 0, "gosherve", 1.0), of_experiment("tuesday", 1, "servy", factor)].concat()
+    }
+
+    fn compared(runs: Vec<Run>, known: &Known) -> Comparison {
+        Comparison::by(runs, &Marks::default(), &Options::default(), known)
+    }
+
+    fn throughput(runs: Vec<Run>, known: &Known) -> Stat {
+        compared(runs, known).rows[0].cells[1].stat(Metric::Rps).clone()
+    }
+
+    #[test]
+    fn without_a_past_experiments_of_two_days_say_nothing() {
+        for known in [Known::default(), moving(&two_days(1.04), 1, 0.0)] {
+            let stat = throughput(two_days(1.04), &known);
+            assert_eq!(
+                (stat.decision, stat.effect.and_then(|effect| effect.interval())),
+                (Some(Decision::NotInTurn), None)
+            );
+            assert_eq!(stat.apart.and_then(|apart| apart.because), Some(TooLittlePast::FewExperiments));
+            let comparison = compared(two_days(1.04), &known);
+            assert_eq!(comparison.cards[0].value, "cannot say");
+            let note = comparison.notes.iter().find(|note| note.title.starts_with("Cannot say")).expect("a note");
+            assert!(note.text.contains("Measure both again in one experiment"), "{}", note.text);
+        }
+    }
+
+    #[test]
+    fn what_moves_between_experiments_is_no_difference_between_two_of_them() {
+        let runs = two_days(1.04);
+        let stat = throughput(runs.clone(), &moving(&runs, 12, 0.05));
+        assert_eq!(stat.decision, Some(Decision::NoDifference));
+        assert!(stat.hidden().is_some() && stat.apart.is_some_and(|apart| apart.in_turn < stat.detectable), "{stat:?}");
+        let calm = throughput(runs.clone(), &moving(&runs, 12, 0.01));
+        assert_eq!((calm.decision, calm.hidden()), (Some(Decision::Better), None));
+        let (low, high) = calm.effect.and_then(|effect| effect.interval()).expect("an interval");
+        assert!(low > 0.0 && low < 0.04 && high > 0.04, "{low} {high}");
+    }
+
+    #[test]
+    fn what_was_measured_in_turn_moves_together() {
+        let runs = [of_experiment("monday", 0, "gosherve", 1.0), of_experiment("monday", 0, "servy", 1.04)].concat();
+        let stat = throughput(runs.clone(), &moving(&runs, 12, 0.05));
+        assert_eq!((stat.decision, stat.apart), (Some(Decision::Better), None));
+    }
+
+    #[test]
+    fn imports_say_nothing_across_experiments_and_only_in_known_order_within_one() {
+        let imported = |runs: Vec<Run>, in_turn: bool| -> Vec<Run> {
+            let import = |run: Run| Run { origin: Origin::Import, started_at_ms: None, in_turn, ..run };
+            runs.into_iter().map(import).collect()
+        };
+        let runs = two_days(1.3);
+        let stat = throughput(imported(runs.clone(), true), &moving(&runs, 12, 0.01));
+        assert_eq!(stat.apart.and_then(|apart| apart.because), Some(TooLittlePast::UnknownTime));
+        let one = [of_experiment("a", 0, "gosherve", 1.0), of_experiment("a", 0, "servy", 1.3)].concat();
+        assert_eq!(throughput(imported(one.clone(), false), &Known::default()).decision, Some(Decision::NotInTurn));
+        assert_eq!(throughput(imported(one, true), &Known::default()).decision, Some(Decision::Better));
+    }
+
+    #[test]
+    fn compared_experiments_are_no_past_of_their_own() {
+        let runs = two_days(1.0);
+        let past = |experiment: &str| PastRun { experiment: experiment.to_owned(), ..PastRun::default() };
+        let history = [("cell".to_owned(), vec![past("sunday"), past("monday")])].into();
+        assert_eq!(without_experiments_of(&runs, history)["cell"], [past("sunday")]);
+    }
+
+    #[test]
+    fn a_page_says_how_far_the_cell_moves() {
+        let runs = two_days(1.04);
+        let known = moving(&runs, 12, 0.05);
+        let comparison = compared(runs, &known);
+        let note = comparison.notes.iter().find(|note| note.title == "Not measured in turn.").expect("a note");
+        assert!(
+            note.text.contains("servy by up to") && note.text.contains("measured in turn it would be"),
+            "{}",
+            note.text
+        );
+        assert!(comparison.cards[0].detail.contains("within what the cell moves between experiments"));
+        assert!(comparison.scatters()[0].1.iter().any(|line| line.noise.is_some()));
+    }
+
+    #[test]
+    fn runs_of_two_machines_have_no_past_in_common() {
+        let mut runs = of_experiment("monday", 0, "servy", 1.0);
+        let known = moving(&runs, 12, 0.05);
+        assert!(!of_runs(runs.iter(), &known.history).is_empty());
+        runs[0].agent = Some("laptop".to_owned());
+        assert!(of_runs(runs.iter(), &known.history).is_empty());
+    }
+}

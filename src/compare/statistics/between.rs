@@ -1,0 +1,253 @@
+//! Whether two cells differ that were measured in different experiments.
+//!
+//! Runs of one experiment share whatever its day was like, so they are not independent: the unit is the experiment's median.
+//! How far medians of the same cell scatter is estimated from past experiments, and a difference counts only outside of the
+//! prediction interval that follows (Student's t; e.g. Hahn & Meeker 1991, "Statistical Intervals", section 4.7): for two
+//! single experiments `t(ν, 1 − α/2) · s · √2`. True changes of the past are taken out by estimating within the stretches
+//! between change points.
+//!
+//! Machines drift, so the time between the two counts: only a past that shows how far the cell moves over at least such a
+//! time says anything. `s` is at least that of differences over such a time (a variogram; Cressie 1993, "Statistics for
+//! Spatial Data", section 2.4), and degrees of freedom are counted among experiments that lie that far apart.
+
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use utoipa::ToSchema;
+
+use super::{change_points, describe::median, power::POWER};
+
+/// With fewer degrees of freedom nothing is said.
+const FEWEST_DEGREES: usize = 2;
+
+/// Experiments that lie this part of the asked time apart count as that far apart: nightly ones never start to the second.
+const ABOUT: f64 = 0.75;
+
+/// One experiment's median of a metric in a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExperimentMedian {
+    /// When it was measured, unix ms; none where nobody recorded that.
+    pub at_ms: Option<i64>,
+    /// Logarithm of the median; of a share the mean.
+    pub value: f64,
+}
+
+/// How far experiments of a cell usually lie apart.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Between {
+    /// Experiments that this was estimated from.
+    pub experiments: usize,
+    /// Standard deviation of an experiment's median, as a share: 0.03 is 3 %; of a share in points.
+    pub deviation: f64,
+    /// Degrees of freedom of that estimate.
+    pub degrees: usize,
+}
+
+/// Why nothing can be said about a difference between experiments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TooLittlePast {
+    /// Too few past experiments of the cell.
+    FewExperiments,
+    /// The past experiments span less time than lies between the two.
+    ShortSpan,
+    /// When one of them was measured is unknown.
+    UnknownTime,
+}
+
+impl TooLittlePast {
+    /// The reason, as the end of a sentence.
+    pub fn because(self) -> &'static str {
+        match self {
+            Self::FewExperiments => "fewer than two past experiments show how much this cell moves between experiments",
+            Self::ShortSpan => "past experiments of this cell span less time than lies between these two",
+            Self::UnknownTime => "it is unknown when and in what order they were measured",
+        }
+    }
+}
+
+/// How far experiments lie apart that are `gap_ms` apart in time. `past` is the past of the cell and the baseline's own
+/// experiments, never the candidate's: a true difference must not hide itself.
+pub fn between(past: &[ExperimentMedian], gap_ms: Option<i64>) -> Result<Between, TooLittlePast> {
+    let gap = gap_ms.ok_or(TooLittlePast::UnknownTime)?;
+    let mut timed: Vec<(i64, f64)> = past.iter().filter_map(|one| Some((one.at_ms?, one.value))).collect();
+    timed.retain(|(_, value)| value.is_finite());
+    timed.sort_by_key(|(at, _)| *at);
+    if timed.len() <= FEWEST_DEGREES {
+        return Err(if past.len() > timed.len() { TooLittlePast::UnknownTime } else { TooLittlePast::FewExperiments });
+    }
+    let values: Vec<f64> = timed.iter().map(|(_, value)| *value).collect();
+    let mut bounds = change_points(&values);
+    bounds.insert(0, 0);
+    bounds.push(values.len());
+    let stretches: Vec<&[(i64, f64)]> = bounds.windows(2).map(|pair| &timed[pair[0]..pair[1]]).collect();
+    let far = far_apart(gap);
+    let degrees: usize = stretches.iter().map(|stretch| spaced(stretch, far).saturating_sub(1)).sum();
+    if degrees < FEWEST_DEGREES {
+        return Err(TooLittlePast::ShortSpan);
+    }
+    let variance = pooled_variance(&stretches).max(variance_over(&stretches, far));
+    Ok(Between { experiments: timed.len(), deviation: variance.sqrt(), degrees })
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "milliseconds of a time that is far below 2^52")]
+fn far_apart(gap_ms: i64) -> i64 {
+    (gap_ms.abs() as f64 * ABOUT).floor() as i64
+}
+
+/// How many experiments can be picked that lie at least `far` apart.
+fn spaced(stretch: &[(i64, f64)], far: i64) -> usize {
+    let mut picked = 0;
+    let mut last: Option<i64> = None;
+    for (at, _) in stretch {
+        if last.is_none_or(|last| at - last >= far) {
+            (picked, last) = (picked + 1, Some(*at));
+        }
+    }
+    picked
+}
+
+/// Variance about the mean of each stretch, pooled.
+fn pooled_variance(stretches: &[&[(i64, f64)]]) -> f64 {
+    let degrees: usize = stretches.iter().map(|stretch| stretch.len() - 1).sum();
+    let squares: f64 = stretches.iter().map(|stretch| squares(stretch.iter().map(|(_, value)| *value))).sum();
+    squares / degrees.max(1) as f64
+}
+
+/// Half the mean squared difference of experiments at least `far` apart: the same as the variance where nothing drifts.
+fn variance_over(stretches: &[&[(i64, f64)]], far: i64) -> f64 {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for stretch in stretches {
+        for (place, (at, value)) in stretch.iter().enumerate() {
+            for (_, other) in stretch[place + 1..].iter().filter(|(later, _)| later - at >= far) {
+                sum += (value - other).powi(2);
+                count += 1.0;
+            }
+        }
+    }
+    if count > 0.0 { sum / count / 2.0 } else { 0.0 }
+}
+
+/// Squares of the distances from the mean, added.
+pub(super) fn squares(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let count = values.clone().count().max(1) as f64;
+    let mean = values.clone().sum::<f64>() / count;
+    values.map(|value| (value - mean).powi(2)).sum()
+}
+
+impl Between {
+    /// The deviation of a difference between the levels of two sides with so many experiments.
+    fn of_difference(&self, experiments: [usize; 2]) -> f64 {
+        let [one, other] = experiments.map(|count| 1.0 / count.max(1) as f64);
+        self.deviation * (one + other).sqrt()
+    }
+
+    /// The two-sided p-value of a difference of logarithms.
+    pub fn p(&self, difference: f64, experiments: [usize; 2]) -> f64 {
+        let deviation = self.of_difference(experiments);
+        if deviation <= 0.0 {
+            return if difference.abs() > 0.0 { 0.0 } else { 1.0 };
+        }
+        self.student().map_or(1.0, |t| 2.0 * t.sf(difference.abs() / deviation))
+    }
+
+    /// Differences up to this many logarithms are not told from moves between experiments at `level`.
+    pub fn margin(&self, level: f64, experiments: [usize; 2]) -> f64 {
+        let quantile = self.student().map_or(f64::INFINITY, |t| t.inverse_cdf(1.0 - level / 2.0));
+        quantile * self.of_difference(experiments)
+    }
+
+    /// The difference of logarithms that would be found in 80 % of cases at `level`.
+    pub fn detectable(&self, level: f64, experiments: [usize; 2]) -> f64 {
+        let more = self.student().map_or(f64::INFINITY, |t| t.inverse_cdf(POWER));
+        self.margin(level, experiments) + more * self.of_difference(experiments)
+    }
+
+    fn student(&self) -> Option<StudentsT> {
+        StudentsT::new(0.0, 1.0, self.degrees as f64).ok()
+    }
+}
+
+/// The level of a side: the mean of its experiments' medians, and how many there are.
+pub fn level(side: &[ExperimentMedian]) -> Option<(f64, usize)> {
+    let count = side.len();
+    (count > 0).then(|| (side.iter().map(|one| one.value).sum::<f64>() / count as f64, count))
+}
+
+/// The time between two sides: between the middle of the experiments of each.
+pub fn gap_ms(one: &[ExperimentMedian], other: &[ExperimentMedian]) -> Option<i64> {
+    let middle = |side: &[ExperimentMedian]| -> Option<f64> {
+        let times: Vec<f64> = side.iter().map(|one| one.at_ms.map(|at| at as f64)).collect::<Option<_>>()?;
+        median(&times)
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "unix milliseconds are far below 2^52")]
+    let gap = (middle(one)? - middle(other)?).abs() as i64;
+    Some(gap)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = 86_400_000;
+
+    fn nightly(values: &[f64]) -> Vec<ExperimentMedian> {
+        (0..).zip(values).map(|(day, value)| ExperimentMedian { at_ms: Some(day * DAY), value: *value }).collect()
+    }
+
+    #[test]
+    fn two_past_experiments_and_the_baseline_give_two_degrees_of_freedom() {
+        let found = between(&nightly(&[0.0, 0.03, -0.03]), Some(DAY)).expect("enough");
+        assert_eq!((found.experiments, found.degrees), (3, 2));
+        assert!((found.deviation - 0.03).abs() < 1e-12, "{found:?}");
+        // t(0.975; 2) = 4.303; two single experiments.
+        assert!((found.margin(0.05, [1, 1]) - 4.3027 * 0.03 * 2.0_f64.sqrt()).abs() < 1e-4);
+        assert!((found.p(found.margin(0.05, [1, 1]), [1, 1]) - 0.05).abs() < 1e-6);
+        assert!(found.margin(0.05, [4, 1]) < found.margin(0.05, [1, 1]), "a level of several experiments is surer");
+        assert_eq!(between(&nightly(&[0.0, 0.03]), Some(DAY)), Err(TooLittlePast::FewExperiments));
+    }
+
+    #[test]
+    fn an_afternoon_says_nothing_about_days() {
+        let afternoon: Vec<ExperimentMedian> = (0..12)
+            .map(|n| ExperimentMedian {
+                at_ms: Some(n * 1_800_000),
+                value: f64::from(u8::try_from(n % 3).expect("few")) / 1_000.0,
+            })
+            .collect();
+        assert_eq!(between(&afternoon, Some(DAY)), Err(TooLittlePast::ShortSpan));
+        assert!(between(&afternoon, Some(3_600_000)).is_ok(), "but about hours");
+        let mut two_days = afternoon;
+        two_days.push(ExperimentMedian { at_ms: Some(-DAY), value: 0.1 });
+        assert_eq!(
+            between(&two_days, Some(DAY)),
+            Err(TooLittlePast::ShortSpan),
+            "one other day is one degree of freedom"
+        );
+    }
+
+    #[test]
+    fn a_true_change_of_the_past_does_not_widen_the_interval() {
+        let wobble = |n: u32| 0.002 * f64::from(n * 7919 % 11);
+        let steady: Vec<f64> = (0..20).map(wobble).collect();
+        let stepped: Vec<f64> = (0..20).map(|n| wobble(n) + if n < 10 { 0.0 } else { 0.3 }).collect();
+        let of = |values: &[f64]| between(&nightly(values), Some(DAY)).expect("enough").deviation;
+        assert!((of(&stepped) / of(&steady) - 1.0).abs() < 0.2, "{} {}", of(&stepped), of(&steady));
+    }
+
+    #[test]
+    fn slow_drift_counts_with_the_time_between() {
+        let drifting: Vec<f64> = (0..20).map(|n| 0.001 * f64::from(n)).collect();
+        let of = |days: i64| between(&nightly(&drifting), Some(days * DAY)).map(|found| found.margin(0.05, [1, 1]));
+        assert!(of(6).expect("enough") > of(1).expect("enough"));
+        assert_eq!(of(30), Err(TooLittlePast::ShortSpan));
+    }
+
+    #[test]
+    fn unknown_times_say_nothing() {
+        let mut past = nightly(&[0.0, 0.01, 0.02]);
+        assert_eq!(between(&past, None), Err(TooLittlePast::UnknownTime));
+        past[0].at_ms = None;
+        assert_eq!(between(&past, Some(DAY)), Err(TooLittlePast::UnknownTime));
+        assert_eq!(gap_ms(&past, &past), None);
+    }
+}

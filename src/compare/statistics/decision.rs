@@ -1,0 +1,143 @@
+//! The words that follow from the figures, by fixed rules.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::{Better, Decision, Effect, Lead, Question, between::squares, spread};
+
+/// By how much a challenger differs from its baseline: as a share, or in points of a share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// Positive if the challenger's value is greater.
+    pub by: f64,
+    /// Whether its interval excludes "no difference".
+    pub is_clear: bool,
+    /// A smaller difference matters to nobody.
+    pub min_effect: f64,
+}
+
+impl Change {
+    /// Of a ratio.
+    pub fn of(effect: &Effect, min_effect: f64) -> Self {
+        Self { by: effect.change(), is_clear: effect.is_clear(), min_effect }
+    }
+
+    /// Of two shares, in points. Whether that is clear is left to the test. None where a side has no values.
+    pub fn of_shares(base: &[f64], challenger: &[f64], min_effect: f64) -> Option<Self> {
+        Some(Self { by: points(base, challenger)?, is_clear: true, min_effect })
+    }
+}
+
+/// By how much two shares differ: there is no ratio to a share of zero. Their means are compared, for a median would not
+/// show what happens in less than half of the runs.
+pub fn points(base: &[f64], challenger: &[f64]) -> Option<f64> {
+    let mean = |values: &[f64]| spread(values.iter().copied()).map(|spread| spread.mean);
+    Some(mean(challenger)? - mean(base)?)
+}
+
+/// Half the width of Welch's interval of the difference of two means at `level` (Welch 1947, "The generalization of
+/// 'Student's' problem"). None with fewer than two values on a side.
+pub fn welch_margin(base: &[f64], challenger: &[f64], level: f64) -> Option<f64> {
+    let part = |values: &[f64]| {
+        let n = values.len() as f64;
+        (n > 1.0).then(|| (squares(values.iter().copied()) / (n - 1.0) / n, n - 1.0))
+    };
+    let ((one, one_degrees), (two, two_degrees)) = (part(base)?, part(challenger)?);
+    let error = (one + two).sqrt();
+    if error <= 0.0 {
+        return Some(0.0);
+    }
+    let degrees = (one + two).powi(2) / (one.powi(2) / one_degrees + two.powi(2) / two_degrees);
+    Some(StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(1.0 - level / 2.0) * error)
+}
+
+/// What a test and an effect mean for a challenger against its baseline.
+pub fn decide(question: &Question, change: Option<Change>, better: Better) -> Decision {
+    match change {
+        Some(change) if question.is_rejected() && change.is_clear && change.by.abs() >= change.min_effect => {
+            if (change.by > 0.0) == (better == Better::Higher) { Decision::Better } else { Decision::Worse }
+        }
+        _ if question.can_be_answered => Decision::NoDifference,
+        _ => Decision::TooFew,
+    }
+}
+
+/// Who leads among `sides`: `decision(one, other)` says how one compares with another. Only who is better than each of the
+/// others leads; that takes no correction beyond that of the single questions (Berger 1982, "Multiparameter hypothesis
+/// testing and acceptance sampling": a union of hypotheses is rejected only with all of them).
+pub fn lead(sides: usize, decision: impl Fn(usize, usize) -> Decision, fewest: usize) -> Lead {
+    if sides < 2 {
+        return Lead::Alone;
+    }
+    let others = |one: usize| (0..sides).filter(move |other| *other != one);
+    let beats_all = |one: &usize| others(*one).all(|other| decision(*one, other) == Decision::Better);
+    let has = |wanted: Decision| (0..sides).any(|one| others(one).any(|other| decision(one, other) == wanted));
+    match (0..sides).find(beats_all) {
+        Some(one) => Lead::Of(one),
+        None if has(Decision::NotInTurn) => Lead::NotInTurn,
+        None if has(Decision::TooFew) => Lead::TooFew(fewest),
+        None => Lead::Unclear,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SURE: Question = Question { p: 0.001, corrected: 0.01, level: 0.005, can_be_answered: true };
+    const UNSURE: Question = Question { p: 0.02, corrected: 0.2, level: 0.005, can_be_answered: true };
+
+    fn change(by: f64, is_clear: bool) -> Change {
+        Change { by, is_clear, min_effect: 0.01 }
+    }
+
+    #[test]
+    fn a_winner_takes_test_interval_and_a_difference_that_matters() {
+        assert_eq!(decide(&SURE, Some(change(0.2, true)), Better::Higher), Decision::Better);
+        assert_eq!(decide(&SURE, Some(change(0.2, true)), Better::Lower), Decision::Worse);
+        assert_eq!(decide(&SURE, Some(change(-0.2, true)), Better::Lower), Decision::Better);
+        for (question, change) in [
+            (UNSURE, Some(change(0.2, true))),
+            (SURE, Some(change(0.2, false))),
+            (SURE, Some(change(0.009, true))),
+            (SURE, None),
+        ] {
+            assert_eq!(decide(&question, change, Better::Higher), Decision::NoDifference, "{question:?} {change:?}");
+        }
+    }
+
+    #[test]
+    fn failures_in_less_than_half_of_the_runs_are_seen() {
+        let base = [0.0; 15];
+        let failing = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.005, 0.005, 0.005, 0.005, 0.005, 0.005, 0.005];
+        let change = Change::of_shares(&base, &failing, 0.001).expect("a change");
+        assert!((change.by - 0.035 / 15.0).abs() < 1e-12);
+        assert_eq!(decide(&SURE, Some(change), Better::Lower), Decision::Worse);
+        assert_eq!(points(&[], &failing), None);
+    }
+
+    /// R: `t.test(c(1, 2, 3, 4), c(2, 4, 6, 8))`: −6.45 to 1.45, 4.41 degrees of freedom.
+    #[test]
+    fn the_interval_of_means_is_that_of_the_table() {
+        let margin = welch_margin(&[1.0, 2.0, 3.0, 4.0], &[2.0, 4.0, 6.0, 8.0], 0.05).expect("a margin");
+        assert!((margin - 3.866).abs() < 0.02, "{margin}");
+        assert_eq!(welch_margin(&[0.0; 4], &[0.0; 4], 0.05), Some(0.0));
+        assert_eq!(welch_margin(&[0.0], &[0.0; 4], 0.05), None);
+    }
+
+    #[test]
+    fn where_no_answer_is_possible_too_few_is_the_answer() {
+        let question = Question { p: 0.1, corrected: 1.0, level: 0.05, can_be_answered: false };
+        assert_eq!(decide(&question, Some(change(5.0, true)), Better::Higher), Decision::TooFew);
+    }
+
+    #[test]
+    fn a_leader_is_better_than_every_other_one() {
+        use Decision::{Better, NoDifference as None, NotInTurn, TooFew, Worse};
+        let of = |table: [[Decision; 3]; 3]| lead(3, move |one, other| table[one][other], 4);
+        assert_eq!(of([[None, Worse, None], [Better, None, Better], [None, Worse, None]]), Lead::Of(1));
+        assert_eq!(of([[None; 3]; 3]), Lead::Unclear);
+        assert_eq!(of([[None, Better, TooFew], [Worse, None, TooFew], [TooFew; 3]]), Lead::TooFew(4));
+        assert_eq!(of([[None, Better, NotInTurn], [Worse, None, TooFew], [NotInTurn; 3]]), Lead::NotInTurn);
+        assert_eq!(lead(1, |_, _| None, 1), Lead::Alone);
+    }
+}

@@ -1,0 +1,352 @@
+//! How often random order alone separates two cells as far as they are: an exact permutation test of aligned ranks.
+//!
+//! Runs measured in turn come in strata: within one, every order of the two sides was as likely as every other. If both
+//! sides were the same program, exchanging runs within a stratum would change nothing. So each stratum's median is
+//! subtracted, the residuals of all strata are ranked together, and one side's ranks are added up (Hodges & Lehmann 1962,
+//! "Rank methods for combination of independent experiments in analysis of variance"). The p-value is the share of all
+//! assignments within the strata whose sum lies at least as far from its mean. With one stratum this is the Wilcoxon
+//! rank-sum test (Lehmann 1975, "Nonparametrics", sections 1.2 and 1.4; ties by midranks). Counting adds one rank after
+//! the other to the possible sums, so it is exact for any ties. Subtracting the median takes out whatever moves a whole
+//! stratum: drift, a step, a neighbour that stays a while.
+
+use statrs::distribution::{ContinuousCDF, Normal};
+
+use super::ALPHA;
+
+/// More runs than this are judged by the normal distribution: counting takes as long as the fourth power of their number
+/// in one stratum, and the third power in many.
+const MOST_COUNTED: usize = 40;
+const MOST_COUNTED_IN_STRATA: usize = 80;
+
+/// Residuals closer than this are ties: subtracting a median leaves rounding errors of this order.
+const TIE: f64 = 1e-11;
+
+/// Runs of two sides among which every order was equally likely.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stratum {
+    /// Values of the baseline.
+    pub base: Vec<f64>,
+    /// Values of the other side.
+    pub other: Vec<f64>,
+}
+
+impl Stratum {
+    fn len(&self) -> usize {
+        self.base.len() + self.other.len()
+    }
+}
+
+/// The result of the test.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RankTest {
+    /// Share of the assignments that separate the sides at least as far.
+    pub p: f64,
+    /// The least p-value these ties allow.
+    pub least_p: f64,
+    /// The least p-value without ties: what this many runs can show.
+    pub untied_p: f64,
+    /// Whether all values of both sides are equal.
+    pub is_flat: bool,
+}
+
+/// Tests two sides. None where one has no values.
+pub fn rank_test(strata: &[Stratum]) -> Option<RankTest> {
+    let ranked = Ranked::new(strata, 0.0)?;
+    let untied_p = untied(strata);
+    let values = || strata.iter().flat_map(|stratum| stratum.base.iter().chain(&stratum.other));
+    let first = *values().next()?;
+    if values().all(|value| (value - first).abs() <= TIE) {
+        return Some(RankTest { p: 1.0, least_p: 1.0, untied_p, is_flat: true });
+    }
+    let reference = Reference::new(&ranked);
+    Some(RankTest { p: reference.p(&ranked), least_p: reference.least_p(&ranked), untied_p, is_flat: false })
+}
+
+/// The p-value if the other side were less by `shift`.
+pub(super) fn p_at(strata: &[Stratum], shift: f64) -> f64 {
+    Ranked::new(strata, shift).map_or(1.0, |ranked| Reference::new(&ranked).p(&ranked))
+}
+
+/// How far the rank sum of the other side lies above its mean if that side were less by `shift`.
+pub(super) fn excess_at(strata: &[Stratum], shift: f64) -> f64 {
+    Ranked::new(strata, shift).map_or(0.0, |ranked| ranked.sum() - ranked.mean())
+}
+
+/// The least p-value without ties: two of all assignments.
+pub(super) fn untied(strata: &[Stratum]) -> f64 {
+    let ways: f64 = strata.iter().map(|stratum| choose(stratum.len(), stratum.other.len())).product();
+    (2.0 / ways).min(1.0)
+}
+
+/// In how many ways `k` of `n` can be chosen.
+pub(super) fn choose(n: usize, k: usize) -> f64 {
+    (1..=k).map(|i| (n - k + i) as f64 / i as f64).product()
+}
+
+/// Twice the midranks of the aligned values, by stratum: those of the other side first.
+struct Ranked {
+    strata: Vec<(Vec<usize>, usize)>,
+}
+
+impl Ranked {
+    fn new(strata: &[Stratum], shift: f64) -> Option<Self> {
+        let mut residuals: Vec<(f64, usize)> = Vec::new();
+        for stratum in strata {
+            let values: Vec<f64> =
+                stratum.other.iter().map(|value| value - shift).chain(stratum.base.clone()).collect();
+            let median = super::describe::median(&values)?;
+            residuals.extend(values.iter().map(|value| value - median).zip(residuals.len()..));
+        }
+        if residuals.iter().any(|(value, _)| !value.is_finite()) || strata.iter().all(|one| one.other.is_empty()) {
+            return None;
+        }
+        strata.iter().any(|stratum| !stratum.base.is_empty()).then_some(())?;
+        let mut doubled = midranks(residuals).into_iter();
+        let of = |stratum: &Stratum| (doubled.by_ref().take(stratum.len()).collect(), stratum.other.len());
+        Some(Self { strata: strata.iter().map(of).collect() })
+    }
+
+    fn sum(&self) -> f64 {
+        self.strata.iter().map(|(ranks, count)| ranks[..*count].iter().sum::<usize>()).sum::<usize>() as f64
+    }
+
+    fn mean(&self) -> f64 {
+        let of = |(ranks, count): &(Vec<usize>, usize)| {
+            *count as f64 * ranks.iter().sum::<usize>() as f64 / ranks.len().max(1) as f64
+        };
+        self.strata.iter().map(of).sum()
+    }
+
+    /// Variance of the sum over all assignments (Lehmann 1975, section 1.5, added over the strata).
+    fn variance(&self) -> f64 {
+        let of = |(ranks, count): &(Vec<usize>, usize)| {
+            let (n, k) = (ranks.len() as f64, *count as f64);
+            if ranks.len() < 2 {
+                return 0.0;
+            }
+            let mean = ranks.iter().sum::<usize>() as f64 / n;
+            let squares: f64 = ranks.iter().map(|rank| (*rank as f64 - mean).powi(2)).sum();
+            squares / (n - 1.0) * k * (n - k) / n
+        };
+        self.strata.iter().map(of).sum()
+    }
+
+    fn is_counted(&self) -> bool {
+        let all: usize = self.strata.iter().map(|(ranks, _)| ranks.len()).sum();
+        all <= if self.strata.len() > 1 { MOST_COUNTED_IN_STRATA } else { MOST_COUNTED }
+    }
+}
+
+/// Twice the midranks, in the order of the places.
+fn midranks(mut residuals: Vec<(f64, usize)>) -> Vec<usize> {
+    residuals.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut doubled = vec![0; residuals.len()];
+    let mut below = 0;
+    for ties in residuals.chunk_by(|a, b| b.0 - a.0 <= TIE) {
+        for (_, place) in ties {
+            doubled[*place] = 2 * below + ties.len() + 1;
+        }
+        below += ties.len();
+    }
+    doubled
+}
+
+/// The distribution of the rank sum over all assignments.
+enum Reference {
+    /// Share of the assignments, by sum.
+    Counted(Vec<f64>),
+    /// Too many to count.
+    Normal,
+}
+
+impl Reference {
+    fn new(ranked: &Ranked) -> Self {
+        if !ranked.is_counted() {
+            return Self::Normal;
+        }
+        let mut shares = vec![1.0];
+        for (ranks, count) in &ranked.strata {
+            shares = convolve(&shares, &sums(ranks, *count));
+        }
+        let total: f64 = shares.iter().sum();
+        Self::Counted(shares.into_iter().map(|share| share / total).collect())
+    }
+
+    fn p(&self, ranked: &Ranked) -> f64 {
+        self.beyond((ranked.sum() - ranked.mean()).abs(), ranked)
+    }
+
+    fn least_p(&self, ranked: &Ranked) -> f64 {
+        let Self::Counted(shares) = self else { return 0.0 };
+        let mean = ranked.mean();
+        let reached = shares.iter().enumerate().filter(|(_, share)| **share > 0.0);
+        let farthest = reached.map(|(sum, _)| (sum as f64 - mean).abs()).fold(0.0, f64::max);
+        self.beyond(farthest, ranked)
+    }
+
+    /// Share of the assignments at least this far from the mean.
+    fn beyond(&self, distance: f64, ranked: &Ranked) -> f64 {
+        let mean = ranked.mean();
+        match self {
+            Self::Counted(shares) => {
+                let far = shares.iter().enumerate().filter(|(sum, _)| (*sum as f64 - mean).abs() >= distance - 1e-9);
+                far.map(|(_, share)| share).sum::<f64>().min(1.0)
+            }
+            // Doubled ranks change in steps of two: one is the continuity correction.
+            Self::Normal => {
+                let z = (distance - 1.0).max(0.0) / ranked.variance().sqrt().max(f64::MIN_POSITIVE);
+                Normal::new(0.0, 1.0).map_or(1.0, |normal| (2.0 * normal.sf(z)).min(1.0))
+            }
+        }
+    }
+}
+
+/// By sum, in how many ways `count` of the ranks add up to it.
+fn sums(ranks: &[usize], count: usize) -> Vec<f64> {
+    let mut largest = ranks.to_vec();
+    largest.sort_unstable_by(|a, b| b.cmp(a));
+    let most: usize = largest.iter().take(count).sum();
+    let mut by_count = vec![vec![0.0; most + 1]; count + 1];
+    by_count[0][0] = 1.0;
+    for (seen, rank) in ranks.iter().enumerate().filter(|(_, rank)| **rank <= most) {
+        for taken in (0..count.min(seen + 1)).rev() {
+            let (fewer, more) = by_count.split_at_mut(taken + 1);
+            for (sum, ways) in fewer[taken][..=most - rank].iter().enumerate() {
+                if *ways > 0.0 {
+                    more[0][sum + rank] += ways;
+                }
+            }
+        }
+    }
+    by_count.swap_remove(count)
+}
+
+/// The distribution of the sum of two independent sums.
+fn convolve(one: &[f64], other: &[f64]) -> Vec<f64> {
+    let mut both = vec![0.0; one.len() + other.len() - 1];
+    for (sum, ways) in other.iter().enumerate().filter(|(_, ways)| **ways > 0.0) {
+        for (before, known) in one.iter().enumerate() {
+            both[sum + before] += ways * known;
+        }
+    }
+    both
+}
+
+/// How many of the pairwise differences at either end the rank-sum test of one stratum refuses at `level`; none where it
+/// can refuse nothing. The k-th difference counts as k in the sum of the ranks, so the sum's distribution decides.
+pub(super) fn refused(one: usize, other: usize, level: f64) -> Option<usize> {
+    let (all, pairs) = (one + other, one * other);
+    if all > MOST_COUNTED {
+        let deviation = (pairs as f64 * (all + 1) as f64 / 12.0).sqrt();
+        let half = Normal::new(0.0, 1.0).ok()?.inverse_cdf(1.0 - level / 2.0) * deviation;
+        return to_place(pairs as f64 / 2.0 - half);
+    }
+    let ranks: Vec<usize> = (1..=all).collect();
+    let ways = sums(&ranks, one);
+    let (total, least): (f64, usize) = (ways.iter().sum(), one * (one + 1) / 2);
+    let mut sum = 0.0;
+    let inside = (0..=pairs).find(|place| {
+        sum += ways[least + place];
+        sum / total > level / 2.0 * (1.0 + 1e-12)
+    })?;
+    inside.checked_sub(1)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked, and far below 2^52")]
+fn to_place(place: f64) -> Option<usize> {
+    (place >= 1.0).then(|| place.floor() as usize - 1)
+}
+
+/// Whether the result leaves at most [`ALPHA`] to chance even without a correction.
+impl RankTest {
+    /// Whether the test could reject at [`ALPHA`] if it were the only one.
+    pub fn can_reject(&self) -> bool {
+        self.least_p <= ALPHA
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one_stratum(base: &[f64], other: &[f64]) -> Vec<Stratum> {
+        vec![Stratum { base: base.to_vec(), other: other.to_vec() }]
+    }
+
+    fn p(base: &[f64], other: &[f64]) -> f64 {
+        rank_test(&one_stratum(base, other)).expect("two sides").p
+    }
+
+    /// The p-values of R's `wilcox.test(…, exact = TRUE)`.
+    #[test]
+    fn one_stratum_is_the_rank_sum_test() {
+        let apart = |n: u32| {
+            let one: Vec<f64> = (1..=n).map(f64::from).collect();
+            let other: Vec<f64> = (n + 1..=2 * n).map(f64::from).collect();
+            p(&one, &other)
+        };
+        for (n, ways) in [(3, 20.0), (4, 70.0), (5, 252.0), (10, 184_756.0)] {
+            assert!((apart(n) - 2.0 / ways).abs() < 1e-12, "{n}: {}", apart(n));
+        }
+        // U = 4 of 25: 12 of 252 orders lie as far on either side.
+        let one = [1.0, 2.0, 3.0, 6.0, 7.0];
+        let other = [4.0, 5.0, 8.0, 9.0, 10.0];
+        assert!((p(&one, &other) - 24.0 / 252.0).abs() < 1e-12, "{}", p(&one, &other));
+        assert!((p(&other, &one) - p(&one, &other)).abs() < 1e-12, "sides can be exchanged");
+        assert!((p(&one, &[4.0]) - 1.0).abs() < 1e-12, "sides of different size");
+    }
+
+    /// Two strata of four with clearly different levels: by hand, 36 assignments, of which two separate completely.
+    #[test]
+    fn what_moves_a_whole_stratum_does_not_hide_a_difference() {
+        let strata = [
+            Stratum { base: vec![100.0, 101.0], other: vec![110.0, 112.0] },
+            Stratum { base: vec![200.0, 203.0], other: vec![213.0, 215.0] },
+            Stratum { base: vec![50.0], other: vec![61.0] },
+        ];
+        let test = rank_test(&strata).expect("two sides");
+        assert!((test.p - 2.0 / 72.0).abs() < 1e-12, "{test:?}");
+        assert!((test.untied_p - 2.0 / 72.0).abs() < 1e-12, "{test:?}");
+        let merged = p(&[100.0, 101.0, 200.0, 203.0, 50.0], &[110.0, 112.0, 213.0, 215.0, 61.0]);
+        assert!(merged > 0.3, "the rank-sum test sees nothing: {merged}");
+        assert!(p_at(&strata, 11.0) > 0.3 && excess_at(&strata, 11.0).abs() < excess_at(&strata, 0.0).abs());
+    }
+
+    #[test]
+    fn equal_values_never_differ() {
+        for count in [1, 5, 50] {
+            let flat = rank_test(&one_stratum(&vec![0.0; count], &vec![0.0; count])).expect("two sides");
+            assert!(flat.is_flat && flat.p > 0.999 && !flat.can_reject(), "{flat:?}");
+        }
+        assert_eq!(rank_test(&one_stratum(&[], &[1.0])), None);
+        assert_eq!(rank_test(&[]), None);
+        let tied = rank_test(&one_stratum(&[0.0, 0.0, 0.0, 0.0, 1.0], &[0.0; 5])).expect("two sides");
+        assert!((tied.least_p - 1.0).abs() < 1e-12, "a single one can be on either side: {tied:?}");
+    }
+
+    #[test]
+    fn many_runs_agree_with_counting() {
+        let side = |n: u32, shift: f64| (0..n).map(|k| f64::from(k * 7 % 30) + shift).collect::<Vec<f64>>();
+        let strata = one_stratum(&side(20, 0.0), &side(20, 4.5));
+        let ranked = Ranked::new(&strata, 0.0).expect("ranks");
+        let (counted, formula) = (Reference::new(&ranked).p(&ranked), Reference::Normal.p(&ranked));
+        assert!((counted - formula).abs() < 0.003, "{counted} and {formula}");
+        let pairs: Vec<Stratum> = (0..20)
+            .map(|n| {
+                let at = |k: u32| f64::from((n * 4 + k) * 7919 % 101);
+                Stratum { base: vec![at(0), at(1)], other: vec![at(2) + 9.0, at(3) + 9.0] }
+            })
+            .collect();
+        let ranked = Ranked::new(&pairs, 0.0).expect("ranks");
+        let (counted, formula) = (Reference::new(&ranked).p(&ranked), Reference::Normal.p(&ranked));
+        assert!((counted - formula).abs() < 0.005, "{counted} and {formula}");
+    }
+
+    /// The table of Hollander & Wolfe for 5 and 5 at 95 %: the third and the twenty-third of 25.
+    #[test]
+    fn places_of_the_interval_are_those_of_the_table() {
+        assert_eq!(refused(5, 5, 0.05), Some(2));
+        assert_eq!(refused(3, 3, 0.05), None);
+        assert_eq!(refused(5, 5, 2.0 / 252.0), Some(0), "the least p-value is enough");
+    }
+}

@@ -1,0 +1,98 @@
+//! What one rule says about one cell: fine, a regression, or that the runs allow no answer. Pure.
+
+use super::{Outcome, rule::Rule};
+use crate::compare::{
+    metric::Metric,
+    pair::Basis,
+    statistics::{Question, power},
+};
+
+/// What a rule says, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ruling {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// The interval of the difference.
+    pub interval: Option<[f64; 2]>,
+    /// Repetitions a side that would probably decide it; none where more would not help.
+    pub needed: Option<usize>,
+}
+
+impl Ruling {
+    /// Nothing can be said.
+    pub fn cannot_say(reason: String) -> Self {
+        Self { outcome: Outcome::CannotSay, reason, interval: None, needed: None }
+    }
+}
+
+/// Applies a rule. `alpha` is the error rate of this look: the interval that has to lie within the limit belongs to it.
+pub fn rule_on(rule: &Rule, basis: &Basis, answer: Option<Question>, alpha: f64) -> Ruling {
+    let metric = rule.metric;
+    if let Some(why) = basis.too_little_past() {
+        return Ruling::cannot_say(format!(
+            "not measured in turn, and {}; measure both again in one experiment with `run new --against`",
+            why.because()
+        ));
+    }
+    let (Some(change), Some(answer)) = (basis.change(metric, alpha, 0.0), answer) else {
+        return Ruling::cannot_say("a value is zero, so there is no ratio".to_owned());
+    };
+    let interval = interval(basis, metric, alpha);
+    let amount = |by: f64| metric.difference(Some(by)).text().to_owned();
+    let range = interval.map_or_else(String::new, |[low, high]| format!(" ({} to {})", amount(low), amount(high)));
+    let (by, limit) = (format!("{}{range}", amount(change.by)), rule.limit());
+    let ruling = |outcome, reason| Ruling { outcome, reason, interval, needed: None };
+    let is_clear = basis.change(metric, answer.level, 0.0).is_some_and(|change| change.is_clear);
+    if answer.is_rejected() && is_clear && rule.is_crossed_by(change.by) {
+        return ruling(Outcome::Regression, format!("{by} is a significant difference beyond {limit}"));
+    }
+    let is_within = interval.is_some_and(|ends| !ends.into_iter().any(|end| rule.is_crossed_by(end)));
+    if is_within {
+        return ruling(Outcome::Fine, format!("{by} is within {limit}"));
+    }
+    let needed = needed(rule, basis, change.by, interval, &answer);
+    let why = match (interval, rule.is_crossed_by(change.by)) {
+        (None, _) => "too few repetitions for a confidence interval".to_owned(),
+        (Some(_), true) => format!("{by} is beyond {limit}, but not significant"),
+        (Some(_), false) => format!("{by} does not rule out a change beyond {limit}"),
+    };
+    let hint = match (needed, basis) {
+        (Some(needed), _) => format!("; about {needed} repetitions a side would decide"),
+        (None, Basis::Apart(..)) => "; measured in turn, less would be needed".to_owned(),
+        (None, Basis::InTurn(_)) => {
+            format!("; more than {} repetitions a side would be needed", power::MOST_REPETITIONS)
+        }
+    };
+    Ruling { outcome: Outcome::CannotSay, reason: why + &hint, interval, needed }
+}
+
+fn interval(basis: &Basis, metric: Metric, level: f64) -> Option<[f64; 2]> {
+    if metric.is_share() {
+        return basis.points_interval(level);
+    }
+    basis.effect(metric, level)?.interval().map(|(low, high)| [low, high])
+}
+
+/// Intervals narrow with the square root of the repetitions: how many until the end that is in doubt has moved to where it
+/// decides, the limit or, beyond it, zero.
+fn needed(rule: &Rule, basis: &Basis, by: f64, interval: Option<[f64; 2]>, answer: &Question) -> Option<usize> {
+    let Basis::InTurn(_) = basis else { return None };
+    let [base, new] = basis.counts();
+    let now = base.min(new);
+    let fewest = power::fewest(answer.level)?.max(now + 1);
+    let Some([low, high]) = interval else { return Some(fewest) };
+    let is_beyond = rule.is_crossed_by(by);
+    let worst = if rule.is_crossed_by(low) { low } else { high };
+    let best = if rule.is_crossed_by(low) { high } else { low };
+    let (width, room) = if is_beyond { ((best - by).abs(), by.abs()) } else { ((worst - by).abs(), rule.room(by)) };
+    if room <= 0.0 {
+        return None;
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive; a float cast saturates")]
+    let needed = (now as f64 * (width / room).powi(2)).ceil() as usize;
+    // Blocks come in pairs.
+    let needed = needed.max(fewest).next_multiple_of(2);
+    (needed <= power::MOST_REPETITIONS).then_some(needed)
+}
