@@ -7,7 +7,7 @@ K6     := go.k6.io/k6@v1.8.1
 PREFIX ?= /usr/local
 export PATH := $(PATH):$(TOOLS)
 
-.PHONY: help demo build install dist test lint bench bench-aa chaos soak fuzz screenshots assets k6 chromium network
+.PHONY: help demo build install dist test lint self-check bench bench-aa chaos soak fuzz screenshots assets k6 chromium network
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,9 @@ lint: assets ## Format, clippy and rustdoc
 bench: EXTRA = --package brewbench-bench
 bench: build k6 ## Measure what brewbench itself costs, as ratios
 	@$(TARGET)/release/brewbench-bench $(TARGET)/release/targets
+
+self-check: assets ## Simulate how often comparisons, gates and trends are wrong, and what they find: some minutes
+	@$(CARGO) run --release --locked --quiet --package brewbench-bench -- self-check
 
 bench-aa: EXTRA = --package brewbench-bench
 bench-aa: build k6 ## Try the statistics on real runs: a target against itself, and against a slower one

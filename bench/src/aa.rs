@@ -1,10 +1,17 @@
 //! The statistics on real runs: a target against itself, where every difference is a false alarm, and against a slower
 //! one, where every silence is a miss. One experiment makes all runs; its repetitions are then compared in groups, as so
-//! many experiments with fewer repetitions.
+//! many experiments with fewer repetitions. Then the same target is measured in one experiment after another, every second
+//! one beside a background load that stands for another day, and the gate is asked about each and the one before it.
 
 use std::{
-    collections::BTreeMap,
+    fmt::Write,
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, ensure};
@@ -12,10 +19,11 @@ use brewbench::{
     compare::{
         Comparison,
         metric::Metric,
-        statistics::{self, Standing},
+        statistics::{Decision, Stratum, rank_test},
     },
-    experiments::{ExperimentWithRuns, Plan},
-    runs::{Run, load::LoadBody},
+    experiments::ExperimentWithRuns,
+    gate::{Check, Gate},
+    runs::Run,
     web::mark::Marks,
 };
 use brewbench_agent::client::Client;
@@ -27,6 +35,12 @@ use crate::{
 
 /// Runs of each target.
 const REPETITIONS: u32 = 30;
+
+/// Experiments one after the other.
+const DAYS: usize = 7;
+
+/// Runs of each of those.
+const OF_A_DAY: u32 = 5;
 
 const TARGET: &str = "rust-hyper";
 const AGAIN: &str = "rust-hyper-again";
@@ -42,6 +56,8 @@ async fn measure(manifests: &Path) -> anyhow::Result<()> {
     let twice = with_a_twin(manifests, &folder.path().join("targets"))?;
     let agent = agent::start(&site, &folder.path().join("agent"), &twice).await?;
     let runs = made(&site.client).await?;
+    let days = days(&site.client).await?;
+    let asked = gates(&site.client, &days).await?;
     agent.stop().await?;
     site.process.stop().await?;
     tell_noise(&runs);
@@ -58,6 +74,7 @@ async fn measure(manifests: &Path) -> anyhow::Result<()> {
         let stat = cell.stat(Metric::Rps);
         println!("\n{SLOW} against {TARGET}, all runs: throughput {} ({})", stat.change().text(), stat.interval());
     }
+    println!("\n{asked}");
     Ok(())
 }
 
@@ -76,24 +93,15 @@ fn with_a_twin(manifests: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
 }
 
 async fn made(client: &Client) -> anyhow::Result<Vec<Run>> {
-    let plan = Plan {
-        name: None,
-        targets: [TARGET, AGAIN, SLOW].map(str::to_owned).to_vec(),
-        sizes: vec![ROOMY.to_owned()],
-        scenario: "hash".to_owned(),
-        parameters: BTreeMap::new(),
-        loads: vec![LoadBody::Vus { vus: 10, duration_s: 3.0 }.try_into()?],
-        knee: None,
-        warm_up_s: 1.0,
-        repetitions: REPETITIONS,
-        until: None,
-        retries: 0,
-        seed: None,
-        agent: None,
-        agent_label: None,
-        spread: false,
-        generators: Vec::new(),
-    };
+    Ok(measured(client, &[TARGET, AGAIN, SLOW], REPETITIONS).await?.runs)
+}
+
+async fn measured(client: &Client, targets: &[&str], repetitions: u32) -> anyhow::Result<ExperimentWithRuns> {
+    let plan = serde_json::json!({
+        "targets": targets, "sizes": [ROOMY], "scenario": "hash",
+        "loads": [{"kind": "vus", "vus": 10, "duration_s": 3.0}],
+        "warm_up_s": 1.0, "repetitions": repetitions, "retries": 0,
+    });
     let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
     let path = format!("api/v1/experiments/{}", made.experiment.id);
     // The stream of its events ends with the experiment.
@@ -101,7 +109,79 @@ async fn made(client: &Client) -> anyhow::Result<Vec<Run>> {
     client.send(request).await?.text().await?;
     let done: ExperimentWithRuns = client.get(&path).await?;
     ensure!(done.progress.ended == done.progress.total, "the experiment has not ended");
-    Ok(done.runs)
+    Ok(done)
+}
+
+/// Experiments one after the other, every second one beside a background load.
+async fn days(client: &Client) -> anyhow::Result<Vec<ExperimentWithRuns>> {
+    let mut days = Vec::new();
+    for day in 0..DAYS {
+        let background = (day % 2 == 1).then(Background::start);
+        days.push(measured(client, &[TARGET], OF_A_DAY).await?);
+        drop(background);
+    }
+    Ok(days)
+}
+
+/// What the gate says of each day against the day before, beside what the runs alone would say.
+async fn gates(client: &Client, days: &[ExperimentWithRuns]) -> anyhow::Result<String> {
+    let mut text =
+        "| one target on two days, every second day beside a background load | throughput | rank test of the \
+        runs alone | gate, rps<-1% |\n|---|---|---|---|\n"
+            .to_owned();
+    for (day, pair) in days.windows(2).enumerate() {
+        let [before, after] = [&pair[0], &pair[1]];
+        let query = [
+            ("baseline", before.experiment.id.as_str()),
+            ("candidate", after.experiment.id.as_str()),
+            ("fail_on", "rps<-1%"),
+            ("accept_suspect", "true"),
+        ];
+        let gate: Gate = client.json(client.request(reqwest::Method::GET, "api/v1/compare/gate").query(&query)).await?;
+        let values = |of: &ExperimentWithRuns| of.runs.iter().filter_map(|run| run.rps).collect();
+        let alone = rank_test(&[Stratum { base: values(before), other: values(after) }]);
+        let change = gate.checks.first().map_or("–".to_owned(), Check::difference);
+        let p = alone.map_or("–".to_owned(), |test| format!("p = {:.3}", test.p));
+        let _ = writeln!(text, "| {} → {} | {change} | {p} | {} |", day + 1, day + 2, gate.headline);
+    }
+    Ok(text)
+}
+
+/// A load beside the runs: every processor is busy for a part of each interval.
+struct Background {
+    is_over: Arc<AtomicBool>,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Background {
+    fn start() -> Self {
+        const INTERVAL: Duration = Duration::from_millis(50);
+        const BUSY: Duration = Duration::from_millis(4);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let work = |is_over: Arc<AtomicBool>| {
+            move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let begun = Instant::now();
+                    while begun.elapsed() < BUSY {
+                        std::hint::spin_loop();
+                    }
+                    thread::sleep(INTERVAL - BUSY);
+                }
+            }
+        };
+        let count = thread::available_parallelism().map_or(1, usize::from);
+        let threads = (0..count).map(|_| thread::spawn(work(is_over.clone()))).collect();
+        Self { is_over, threads }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
 }
 
 /// How far the repetitions of each target scatter.
@@ -133,7 +213,7 @@ fn tell_group(what: &str, other: &str, size: usize, runs: &[Run]) {
         let comparison = compare([one, two].concat());
         let told = |metric: Metric| {
             let stats = comparison.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.stat(metric));
-            stats.filter_map(|stat| stat.standing).any(|stands| matches!(stands, Standing::Better | Standing::Worse))
+            stats.filter_map(|stat| stat.decision).any(Decision::is_difference)
         };
         all += 1;
         throughput += usize::from(told(Metric::Rps));
@@ -149,18 +229,9 @@ fn compare(runs: Vec<Run>) -> Comparison {
 /// The word that makes this program do so.
 pub const ASKED: &str = "aa";
 
-/// How many repetitions can say anything at all, for the reader of the tables.
-fn explain() -> String {
-    let enough = statistics::enough(Metric::JUDGED.len());
-    format!(
-        "{} questions a comparison: {enough} repetitions a side are the least that can tell a difference",
-        Metric::JUDGED.len()
-    )
-}
-
 /// Runs it by its word: the folder of the manifests follows.
 pub async fn asked(mut rest: impl Iterator<Item = std::ffi::OsString>) -> anyhow::Result<()> {
     let manifests = rest.next().map(PathBuf::from).context("name the folder of the manifests")?;
-    eprintln!("A/A and A/B: {REPETITIONS} runs each of {TARGET}, itself again and {SLOW}; {}", explain());
+    eprintln!("A/A and A/B: {REPETITIONS} runs each of {TARGET}, itself again and {SLOW}");
     measure(&manifests).await
 }

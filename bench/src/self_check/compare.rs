@@ -1,0 +1,149 @@
+//! The compare page on simulated runs: false alarms, coverage and power, within one experiment and across experiments.
+
+use brewbench::{
+    compare::{Comparison, Options, cell::Stat, known::Known, metric::Metric, statistics::Decision},
+    runs::Run,
+    web::mark::Marks,
+};
+use rand::rngs::StdRng;
+
+use super::{
+    noise::{Between, Within},
+    tally::{Share, rounds},
+    world::{BASE, Metrics, OTHER, Plan, experiment, history, of_size, only},
+};
+
+/// What came of simulated pages.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pages {
+    /// Pages that name any difference.
+    pub any: Share,
+    /// Pages that name a difference in throughput.
+    pub throughput: Share,
+    /// Pages that name a difference in throughput, the wrong way round.
+    pub wrong: Share,
+    /// Intervals of throughput that contain the true factor.
+    pub covers: Share,
+    /// Pages that cannot say anything about throughput.
+    pub cannot_say: Share,
+}
+
+impl Pages {
+    fn add(mut self, other: Self) -> Self {
+        let Self { any, throughput, wrong, covers, cannot_say } = other;
+        self.any = self.any.plus(any);
+        self.throughput = self.throughput.plus(throughput);
+        self.wrong = self.wrong.plus(wrong);
+        self.covers = self.covers.plus(covers);
+        self.cannot_say = self.cannot_say.plus(cannot_say);
+        self
+    }
+
+    fn of(comparison: &Comparison, factor: f64) -> Self {
+        let mut pages = Self::default();
+        let challengers = || {
+            let is_other = |cell: &&brewbench::compare::cell::Cell| comparison.subjects[cell.subject].target == OTHER;
+            comparison.rows.iter().flat_map(|row| &row.cells).filter(is_other)
+        };
+        let decisions = |metric: Metric| challengers().filter_map(move |cell| cell.stat(metric).decision);
+        let is_difference = |metric: &Metric| decisions(*metric).any(Decision::is_difference);
+        pages.any.count(Metric::JUDGED.iter().any(is_difference));
+        pages.throughput.count(is_difference(&Metric::Rps));
+        let wrong = if factor >= 1.0 { Decision::Worse } else { Decision::Better };
+        pages.wrong.count(decisions(Metric::Rps).any(|decision| decision == wrong));
+        pages.cannot_say.count(decisions(Metric::Rps).all(|decision| decision == Decision::NotInTurn));
+        for stat in challengers().map(|cell| cell.stat(Metric::Rps)) {
+            if let Some((low, high)) = interval(stat) {
+                pages.covers.count(low <= factor && factor <= high);
+            }
+        }
+        pages
+    }
+}
+
+fn interval(stat: &Stat) -> Option<(f64, f64)> {
+    let effect = stat.effect?;
+    effect.low.zip(effect.high)
+}
+
+fn compare(runs: Vec<Run>, known: &Known) -> Comparison {
+    let options = Options { baseline: Some(BASE.to_owned()), ..Options::default() };
+    Comparison::by(runs, &Marks::default(), &options, known)
+}
+
+/// Two programs measured in turn, in one experiment.
+pub fn in_turn(plan: Plan, count: usize, seed: u64) -> Pages {
+    let page = |random: &mut StdRng| {
+        let runs = experiment("tonight", plan, 0, 0.0, random);
+        Pages::of(&compare(runs, &Known::default()), plan.factor)
+    };
+    rounds(count, seed, page).into_iter().fold(Pages::default(), Pages::add)
+}
+
+/// A program in two versions, measured on two nights, after so many nights of the past.
+#[derive(Clone, Copy, Debug)]
+pub struct Nights {
+    /// Experiments of the past.
+    pub past: usize,
+    /// Nights from the baseline to the candidate.
+    pub gap: usize,
+    /// How nights lie apart.
+    pub between: Between,
+    /// Repetitions of an experiment.
+    pub repetitions: usize,
+    /// Deviation of runs is that of [`Within::LogNormal`] times this.
+    pub within: Within,
+    /// Machine sizes.
+    pub sizes: usize,
+    /// The true factor of the candidate's throughput.
+    pub factor: f64,
+}
+
+/// Both versions as the page gets them: the baseline of one night, the candidate of another, and what is known.
+pub fn two_nights(nights: Nights, random: &mut StdRng) -> (Vec<Run>, Vec<Run>, Known) {
+    let Nights { past, gap, between, repetitions, within, sizes, factor } = nights;
+    let all = past + gap + 1;
+    let offsets = between.draw(all, random);
+    let plan = |factor| Plan { sizes, repetitions, within, metrics: Metrics::One, factor };
+    let mut night = |night: usize, factor: f64| {
+        let name = format!("night-{night:03}");
+        only(experiment(&name, plan(factor), night, offsets[night], random), OTHER)
+    };
+    let mut nightly = Vec::new();
+    for number in (0..past).chain(past + 1..past + gap) {
+        nightly.extend(night(number, 1.0));
+    }
+    let versioned = |runs: Vec<Run>, version: &str| -> Vec<Run> {
+        runs.into_iter().map(|run| Run { version: Some(version.to_owned()), ..run }).collect()
+    };
+    let baseline = versioned(night(past, 1.0), "1");
+    let candidate = versioned(night(past + gap, factor), "2");
+    let history = (1..=sizes).flat_map(|size| history(&of_size(&baseline, size), &of_size(&nightly, size))).collect();
+    (baseline, candidate, Known { history, ..Known::default() })
+}
+
+/// The page of two versions measured on two nights.
+pub fn across(nights: Nights, count: usize, seed: u64) -> Pages {
+    let page = |random: &mut StdRng| {
+        let (baseline, candidate, known) = two_nights(nights, random);
+        let options = Options { baseline: Some(format!("{OTHER}@1")), ..Options::default() };
+        let comparison = Comparison::by([baseline, candidate].concat(), &Marks::default(), &options, &known);
+        let mut pages = Pages::default();
+        let stats: Vec<&Stat> = comparison
+            .rows
+            .iter()
+            .flat_map(|row| &row.cells)
+            .filter(|cell| comparison.subjects[cell.subject].version.as_deref() == Some("2"))
+            .map(|cell| cell.stat(Metric::Rps))
+            .collect();
+        let is_difference = stats.iter().any(|stat| stat.decision.is_some_and(Decision::is_difference));
+        pages.any.count(is_difference);
+        pages.throughput.count(is_difference);
+        pages.cannot_say.count(stats.iter().all(|stat| stat.decision == Some(Decision::NotInTurn)));
+        for (low, high) in stats.iter().filter_map(|stat| interval(stat)) {
+            pages.covers.count(low <= nights.factor && nights.factor <= high);
+        }
+        pages
+    };
+    rounds(count, seed, page).into_iter().fold(Pages::default(), Pages::add)
+}

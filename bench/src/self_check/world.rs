@@ -1,0 +1,128 @@
+//! Simulated runs, as the product stores them: experiments of two programs, in the order in which the product measures
+//! them.
+
+use brewbench::{
+    compare::past,
+    experiments::order::{Grid, order},
+    runs::{Run, queries::cells::PastRun},
+};
+use rand::{Rng, rngs::StdRng};
+use serde_json::json;
+
+use super::noise::Within;
+
+/// The program that others are compared with.
+pub const BASE: &str = "base";
+/// The other one.
+pub const OTHER: &str = "other";
+
+const NIGHT_MS: i64 = 86_400_000;
+const FIRST_NIGHT_MS: i64 = 1_700_000_000_000;
+
+/// Which metrics runs have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metrics {
+    /// Throughput alone.
+    One,
+    /// Throughput, p50, p99, CPU time and memory.
+    Five,
+}
+
+/// An experiment to simulate.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Machine sizes; the programs are compared in each.
+    pub sizes: usize,
+    /// Repetitions.
+    pub repetitions: usize,
+    /// Noise.
+    pub within: Within,
+    /// Which metrics there are.
+    pub metrics: Metrics,
+    /// The true factor of the other program's throughput; its latency and costs are the inverse.
+    pub factor: f64,
+}
+
+/// When a night's experiment is measured.
+pub fn at_ms(night: usize) -> i64 {
+    FIRST_NIGHT_MS + i64::try_from(night).unwrap_or(0) * NIGHT_MS
+}
+
+/// A run without metrics: those are set one by one.
+fn blank(experiment: &str, target: &str, size: usize, repetition: u32, night: usize) -> Run {
+    let at = at_ms(night);
+    let run = json!({
+        "id": format!("{experiment}-{target}-{size}-{repetition}"), "experiment": experiment, "labels": [],
+        "origin": "agent", "in_turn": true, "target": target, "version": null,
+        "size": {"name": size_name(size), "vcpus": size, "memory_bytes": 1_u64 << 30},
+        "scenario": "hash", "scenario_sha256": "00", "parameters": {},
+        "load": {"kind": "vus", "vus": 10, "duration_s": 10.0}, "vus": 10, "repetition": repetition,
+        "phase": "finished", "verdict": "valid", "reasons": [], "agent": "rack", "generators": [],
+        "requests": 100_000, "failed": 0, "error_rate": 0.0,
+        "created_by": "simulation", "queued_at_ms": at, "phase_at_ms": at, "started_at_ms": at,
+    });
+    serde_json::from_value(run).expect("a run of the product's own shape")
+}
+
+/// Simulates the runs of an experiment; `offset` moves all of them.
+pub fn experiment(name: &str, plan: Plan, night: usize, offset: f64, random: &mut StdRng) -> Vec<Run> {
+    let grid = Grid { targets: 2, sizes: plan.sizes, loads: 1 };
+    let last = u32::try_from(plan.repetitions).unwrap_or(u32::MAX);
+    let cells = order(grid, random.random(), 1..=last);
+    let mut runs: Vec<Run> = cells
+        .iter()
+        .map(|cell| blank(name, [BASE, OTHER][cell.target], cell.size + 1, cell.repetition, night))
+        .collect();
+    let effect = |target: usize| if target == 0 { 0.0 } else { plan.factor.ln() };
+    type Set = fn(&mut Run, f64);
+    let set: [(Set, f64); 5] = [
+        (|run, log| run.rps = Some(10_000.0 * log.exp()), 1.0),
+        (|run, log| run.p50_ms = Some(4.0 * log.exp()), -1.0),
+        (|run, log| run.p99_ms = Some(16.0 * log.exp()), -1.0),
+        (|run, log| run.cpu_ms_per_request = Some(0.1 * log.exp()), -1.0),
+        (|run, log| run.target_memory_bytes = Some(bytes(2e9 * log.exp())), -1.0),
+    ];
+    let metrics = if plan.metrics == Metrics::One { 1 } else { set.len() };
+    for (set, sign) in &set[..metrics] {
+        for ((run, cell), noise) in runs.iter_mut().zip(&cells).zip(plan.within.draw(cells.len(), random)) {
+            set(run, noise + sign * (effect(cell.target) + offset));
+        }
+    }
+    runs
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some gigabytes")]
+fn bytes(amount: f64) -> u64 {
+    amount as u64
+}
+
+/// The program of one name only.
+pub fn only(runs: Vec<Run>, target: &str) -> Vec<Run> {
+    runs.into_iter().filter(|run| run.target == target).collect()
+}
+
+/// The runs of one machine size.
+pub fn of_size(runs: &[Run], size: usize) -> Vec<Run> {
+    let is_it = |run: &&Run| run.size.as_ref().is_some_and(|own| own.name == size_name(size));
+    runs.iter().filter(is_it).cloned().collect()
+}
+
+fn size_name(size: usize) -> String {
+    format!("{size} vCPU")
+}
+
+/// The past of the cell of some runs, as the product reads it.
+pub fn history(runs: &[Run], past: &[Run]) -> past::History {
+    let read = |run: &Run| PastRun {
+        experiment: run.experiment.clone().unwrap_or_default(),
+        at_ms: run.started_at_ms,
+        rps: run.rps,
+        p50_ms: run.p50_ms,
+        p99_ms: run.p99_ms,
+        cpu_ms: run.cpu_ms_per_request,
+        memory_bytes: run.target_memory_bytes.map(|bytes| bytes as f64),
+        error_rate: run.error_rate,
+        ..PastRun::default()
+    };
+    past::representatives(runs).into_keys().map(|cell| (cell, past.iter().map(read).collect())).collect()
+}
