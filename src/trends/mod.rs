@@ -268,7 +268,7 @@ async fn found(state: &AppState, target: &str, id: &str) -> Result<Known> {
 }
 
 async fn runs_of(state: &AppState, known: &Known) -> Result<Vec<runs::Run>> {
-    Ok(runs::queries::cells::in_cell(&state.db.read, &known.columns, &known.loads, MOST_RUNS).await?)
+    Ok(runs::queries::cells::in_cells(&state.db.read, &known.keys, known.cell.agent.as_deref(), MOST_RUNS).await?)
 }
 
 fn address(state: &AppState, cell: &Cell) -> Result<String> {
