@@ -18,7 +18,7 @@
 //! What the past of a cell tells stands in [`fn@noise`]: how its runs scatter, which says what could have been seen, and
 //! how far it moves between experiments, which a difference between two experiments has to exceed.
 
-mod change_points;
+pub mod change_points;
 mod difference;
 mod family;
 mod noise;
@@ -32,7 +32,7 @@ mod standing;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use change_points::{LEAST_POINTS, LEAST_SIDE, change_points};
+pub use change_points::change_points;
 pub use difference::{Difference, difference};
 pub use family::{Question, holm};
 pub use noise::{Noise, noise};
