@@ -3,7 +3,7 @@
 //!
 //! usage: brewbench-bench FOLDER-OF-MANIFESTS | brewbench-bench history | brewbench-bench live FOLDER-OF-MANIFESTS |
 //! brewbench-bench aa FOLDER-OF-MANIFESTS | brewbench-bench chaos FOLDER-OF-MANIFESTS | brewbench-bench fleet |
-//! brewbench-bench soak FOLDER-OF-MANIFESTS
+//! brewbench-bench soak FOLDER-OF-MANIFESTS | brewbench-bench self-check
 
 mod aa;
 mod agent;
@@ -15,6 +15,7 @@ mod ingest;
 mod live;
 mod observer;
 mod recorded;
+mod self_check;
 mod site;
 
 use std::path::PathBuf;
@@ -31,6 +32,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if manifests.as_os_str() == "fleet" {
         return tell_fleet().await;
+    }
+    if manifests.as_os_str() == self_check::ASKED {
+        return self_check::asked();
     }
     if manifests.as_os_str() == "live" {
         let manifests = std::env::args_os().nth(2).map(PathBuf::from).context("name the folder of the manifests")?;
