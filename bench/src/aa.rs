@@ -79,6 +79,7 @@ async fn made(client: &Client) -> anyhow::Result<Vec<Run>> {
     let plan = Plan {
         name: None,
         targets: [TARGET, AGAIN, SLOW].map(str::to_owned).to_vec(),
+        against: None,
         sizes: vec![ROOMY.to_owned()],
         scenario: "hash".to_owned(),
         parameters: BTreeMap::new(),
