@@ -129,6 +129,7 @@ impl Demo {
         let plan = Plan {
             name: Some(format!("demo: {}", self.targets.join(" and "))),
             targets: self.targets.clone(),
+            against: None,
             sizes: if self.sizes.is_empty() { fitting(client, db, &about).await? } else { self.sizes.clone() },
             scenario: self.scenario.clone(),
             parameters: BTreeMap::new(),

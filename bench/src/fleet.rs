@@ -284,6 +284,7 @@ async fn submit(client: Client) -> anyhow::Result<(RunId, Instant)> {
     let plan = Plan {
         name: None,
         targets: vec![TARGET.to_owned()],
+        against: None,
         sizes: vec!["1 vCPU / 256 MiB".to_owned()],
         scenario: "hash".to_owned(),
         parameters: std::collections::BTreeMap::new(),

@@ -84,6 +84,7 @@ async fn submit(client: &Client, duration_s: f64) -> anyhow::Result<String> {
     let plan = Plan {
         name: None,
         targets: vec!["rust-hyper".to_owned()],
+        against: None,
         sizes: vec![ROOMY.to_owned()],
         scenario: "hash".to_owned(),
         parameters: std::collections::BTreeMap::new(),

@@ -30,11 +30,11 @@ async fn main() -> anyhow::Result<()> {
     if manifests.as_os_str() == "history" {
         return tell_history().await;
     }
-    if manifests.as_os_str() == self_check::ASKED {
-        return self_check::asked();
-    }
     if manifests.as_os_str() == "fleet" {
         return tell_fleet().await;
+    }
+    if manifests.as_os_str() == self_check::ASKED {
+        return self_check::asked();
     }
     if manifests.as_os_str() == "live" {
         let manifests = std::env::args_os().nth(2).map(PathBuf::from).context("name the folder of the manifests")?;

@@ -121,6 +121,7 @@ async fn brewed(client: &Client, agent: &Apart, size: &Size) -> anyhow::Result<B
     let plan = Plan {
         name: None,
         targets: vec![TARGET.to_owned()],
+        against: None,
         sizes: vec![size.name.clone()],
         scenario: "hash".to_owned(),
         parameters: BTreeMap::new(),

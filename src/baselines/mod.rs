@@ -59,6 +59,11 @@ pub struct BaselineRuns {
 }
 
 impl Baseline {
+    /// The form that measures it again next to a candidate.
+    pub fn measure_again(&self) -> String {
+        format!("/runs/new?against={}", segment(&self.name))
+    }
+
     /// The address of the comparison of its runs.
     pub fn comparison(&self) -> String {
         format!("/compare?baselines={}", segment(&self.name))

@@ -60,6 +60,12 @@ fn stages(text: &str) -> Result<Stages, String> {
 }
 
 impl LoadFlags {
+    /// Whether any of them says how hard.
+    pub fn is_given(&self) -> bool {
+        let Self { vus, rate, vus_stages, rate_stages, knee, .. } = self;
+        !vus.is_empty() || !rate.is_empty() || vus_stages.is_some() || rate_stages.is_some() || knee.is_some()
+    }
+
     /// The loads that they say, or the search. Fails with a sentence that names the flag.
     pub fn how_hard(self) -> anyhow::Result<(Vec<Load>, Option<Knee>)> {
         let Self { vus, rate, duration, vus_stages, rate_stages, knee, objective, precision, max_vus } = self;

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     trends::{self, Change, Ruling, TrendList, api::JudgementBody},
-    web::moment::exact,
+    web::{format::plural, moment::exact},
 };
 
 /// Commands about cells over versions and time.
@@ -27,7 +27,7 @@ pub enum Trend {
         #[arg(long)]
         target: Option<String>,
     },
-    /// Show a cell by version, and its changes
+    /// Show a cell by version, and its changes; each point is an experiment, the median of its runs
     Show(Which),
     /// Confirm a change
     Confirm(Said),
@@ -56,7 +56,7 @@ pub struct Which {
 pub struct Known {
     #[command(flatten)]
     which: Which,
-    /// The first run after the change, or the end of its id
+    /// The first run after the change, or another of its experiment, or the end of its id
     run: String,
 }
 
@@ -148,6 +148,7 @@ fn text(trend: &trends::Trend) -> String {
     let mut text = format!("{}: {}\n", plain(&trend.cell.target), plain(&trend.cell.setting()));
     let head = [
         ("version", Align::Left),
+        ("points", Align::Right),
         ("runs", Align::Right),
         ("median", Align::Right),
         ("95 % interval", Align::Left),
@@ -159,12 +160,20 @@ fn text(trend: &trends::Trend) -> String {
         let runs =
             if span.suspect > 0 { format!("{} ({} suspect)", span.runs, span.suspect) } else { span.runs.to_string() };
         let version = cut(span.version.as_deref().unwrap_or("unknown"), 24);
-        vec![version, runs, amount(span.median), interval.unwrap_or_else(|| "–".to_owned()), exact(Some(span.to_ms))]
+        let points = span.points.to_string();
+        vec![
+            version,
+            points,
+            runs,
+            amount(span.median),
+            interval.unwrap_or_else(|| "–".to_owned()),
+            exact(Some(span.to_ms)),
+        ]
     };
     let _ = writeln!(text, "{}", plain(trend.metric.head()));
     text.push_str(&table(&head, &trend.spans.iter().map(row).collect::<Vec<_>>()));
     if trend.changes.is_empty() {
-        let _ = writeln!(text, "\nno change seen in {} runs", trend.points.len());
+        let _ = writeln!(text, "\nno change in {}", plural(trend.points.len(), "point"));
     } else {
         text.push('\n');
     }
@@ -185,5 +194,6 @@ fn told(change: &Change) -> String {
             format!("{} by {}{note}", judgement.ruling.as_str(), judgement.by)
         },
     );
-    format!("{id}  {}  {percent:+.1} % {}  {said}", exact(Some(change.at_ms)), change.word())
+    let until = change.returned.as_ref().map_or(String::new(), |back| format!(" until {}", exact(Some(back.at_ms))));
+    format!("{id}  {}  {percent:+.1} % {}{until}  {said}", exact(Some(change.at_ms)), change.word())
 }

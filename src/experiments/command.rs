@@ -15,10 +15,11 @@ use crate::runs::load::stages_text;
 
 /// `brewbench run new …`, to be pasted into a shell.
 pub fn command(plan: &Plan) -> String {
-    let Plan { name, targets, sizes, scenario, parameters, loads, knee, .. } = plan;
+    let Plan { name, targets, against, sizes, scenario, parameters, loads, knee, .. } = plan;
     let Plan { warm_up_s, repetitions, until, retries, seed, agent, agent_label, spread, generators, .. } = plan;
     let mut flags: Vec<(&str, String)> = Vec::new();
     flags.extend(targets.iter().map(|target| ("target", target.clone())));
+    flags.extend(against.clone().map(|name| ("against", name)));
     flags.extend(sizes.iter().map(|size| ("size", size.clone())));
     flags.push(("scenario", scenario.clone()));
     flags.extend(parameters.iter().map(|(name, value)| ("set", format!("{name}={value}"))));
@@ -128,6 +129,8 @@ mod tests {
         );
         let script = Plan { loads: vec![Load::Script], agent: Some("-x".to_owned()), ..plan() };
         assert!(command(&script).ends_with("--warm-up 2s --repeat 3 --agent=-x"), "{}", command(&script));
+        let against = Plan { against: Some("main".to_owned()), ..plan() };
+        assert!(command(&against).contains(" --target servy --against main --size 2/4GiB"), "{}", command(&against));
         let apart = Plan { generators: vec!["one".to_owned(), "two".to_owned()], ..plan() };
         assert!(command(&apart).ends_with(" --load-from one --load-from two"), "{}", command(&apart));
         let spread = Plan { agent_label: Some("rack 2".to_owned()), spread: true, ..plan() };

@@ -23,6 +23,8 @@ pub struct Draft {
     pub name: String,
     /// Names of targets.
     pub targets: Vec<String>,
+    /// Name of the baseline that is measured again next to them; empty for none.
+    pub against: String,
     /// Names of machine sizes.
     pub sizes: Vec<String>,
     /// Name of a scenario.
@@ -79,9 +81,10 @@ const SPREAD: &str = "on";
 pub struct Faults(BTreeMap<&'static str, String>);
 
 /// The fields of the form, and what a refusal of the API calls them.
-const FIELDS: [(&str, &str); 16] = [
+const FIELDS: [(&str, &str); 17] = [
     ("target", "target"),
     ("targets", "target"),
+    ("against", "against"),
     ("size", "size"),
     ("sizes", "size"),
     ("scenario", "scenario"),
@@ -139,6 +142,7 @@ impl Default for Draft {
         Self {
             name: String::new(),
             targets: Vec::new(),
+            against: String::new(),
             sizes: Vec::new(),
             scenario: "hash".to_owned(),
             parameters: BTreeMap::new(),
@@ -175,6 +179,7 @@ impl Draft {
             match field.as_ref() {
                 "name" => draft.name = value,
                 "target" => draft.targets.push(value),
+                "against" => draft.against = value,
                 "size" => draft.sizes.push(value),
                 "scenario" => draft.scenario = value,
                 "load" => draft.load = LoadBy::ALL.into_iter().find(|by| by.as_str() == value).unwrap_or(LoadBy::Vus),
@@ -229,6 +234,7 @@ impl Draft {
         Self {
             name: plan.name.clone().unwrap_or_default(),
             targets: plan.targets.clone(),
+            against: plan.against.clone().unwrap_or_default(),
             sizes: plan.sizes.clone(),
             scenario: plan.scenario.clone(),
             parameters: plan.parameters.clone(),
@@ -252,6 +258,9 @@ impl Draft {
     pub fn query(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(self.targets.iter().map(|name| ("target", name)));
+        if !self.against.is_empty() {
+            query.append_pair("against", &self.against);
+        }
         query.extend_pairs(self.sizes.iter().map(|name| ("size", name)));
         query.append_pair("scenario", &self.scenario);
         query.extend_pairs(self.parameters.iter().map(|(name, value)| (format!("set.{name}"), value)));
@@ -307,6 +316,7 @@ impl Draft {
         Ok(Plan {
             name: text(&self.name),
             targets: self.targets.clone(),
+            against: text(&self.against),
             sizes: self.sizes.clone(),
             scenario: self.scenario.clone(),
             parameters: self

@@ -4,6 +4,7 @@
 //! whether there are to be more, and [`conduct`] queues those.
 
 pub mod acts;
+pub mod against;
 pub mod api;
 pub mod command;
 pub mod conduct;

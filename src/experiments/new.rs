@@ -14,6 +14,7 @@ use brewbench_agent::wire::{
     load::{Load, Shape},
     now_ms,
 };
+use url::form_urlencoded;
 
 use super::{
     Plan, api,
@@ -22,11 +23,11 @@ use super::{
     forecast::Forecast,
     offer::{Known, Offer, offer},
     power::plan_power,
-    submission::{Checked, check, make},
+    submission::{Checked, check, completed, make},
 };
 use crate::{
     auth::{Read, Scope, Submit},
-    catalog,
+    baselines, catalog,
     compare::{metric::Metric, past},
     error::{Error, Result},
     fleet::{self, Presence},
@@ -79,6 +80,8 @@ struct Form {
     forecast: Option<Forecast>,
     scope: Scope,
     agents_connected: usize,
+    /// Names of baselines.
+    baselines: Vec<String>,
 }
 
 /// How much of what is wrong is told.
@@ -93,6 +96,20 @@ enum Tell {
 impl Form {
     fn may_submit(&self) -> bool {
         self.scope >= Scope::Submit
+    }
+
+    /// What can be chosen to be measured again: baselines, and what the address named.
+    fn againsts(&self) -> Vec<&str> {
+        let named = Some(&self.draft.against).filter(|name| !name.is_empty() && !self.baselines.contains(name));
+        self.baselines.iter().chain(named).map(String::as_str).collect()
+    }
+
+    /// The form with all that it takes from the baseline.
+    fn filled_in(&self) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("against", &self.draft.against);
+        query.extend_pairs(self.draft.targets.iter().map(|name| ("target", name)));
+        format!("/runs/new?{}", query.finish())
     }
 
     /// The load over time, where it can be told; of several the highest.
@@ -189,7 +206,9 @@ async fn read(
         None => None,
     };
     let parameters = parameters(&draft, defaults);
-    let form = Form { draft, offer, parameters, faults, forecast, scope, agents_connected: connected.len() };
+    let baselines = baselines::queries::all(&state.db.read).await?.into_iter().map(|baseline| baseline.name).collect();
+    let agents_connected = connected.len();
+    let form = Form { draft, offer, parameters, faults, forecast, scope, agents_connected, baselines };
     Ok((form, checked))
 }
 
@@ -243,7 +262,7 @@ fn parameters(draft: &Draft, defaults: BTreeMap<String, String>) -> Vec<Paramete
 }
 
 /// `GET /runs/new?target=…&size=…`: the form, filled in as the address says; `run=ID` or `experiment=ID` stands for
-/// what that one was asked for.
+/// what that one was asked for, `against=NAME` without a load for what the baseline was measured with.
 pub async fn form(
     Read(caller): Read,
     State(state): State<AppState>,
@@ -260,14 +279,40 @@ pub async fn form(
 
 /// What was asked for once, to be asked for again.
 async fn again(state: &AppState, query: &[u8]) -> Result<Option<Draft>> {
-    for (field, id) in url::form_urlencoded::parse(query) {
+    for (field, id) in form_urlencoded::parse(query) {
         match field.as_ref() {
             "experiment" => return Ok(Some(Draft::of(&api::whole(state, &id).await?.experiment.plan))),
             "run" => return of_run(state, &id).await.map(Some),
+            "against" if !id.is_empty() => return next_to(state, query).await,
             _ => {}
         }
     }
     Ok(None)
+}
+
+/// What an address leaves out is as the baseline has it; nothing to do where it says a load, or the baseline does not say
+/// what was measured: then the form tells why.
+async fn next_to(state: &AppState, query: &[u8]) -> Result<Option<Draft>> {
+    let says = |field: &str| form_urlencoded::parse(query).any(|(name, _)| name == field);
+    if says("load") {
+        return Ok(None);
+    }
+    let draft = Draft::read(query);
+    let Ok(typed) = draft.plan(&BTreeMap::new()) else { return Ok(None) };
+    let plan = Plan {
+        scenario: if says("scenario") { typed.scenario.clone() } else { String::new() },
+        parameters: draft.parameters.clone(),
+        loads: Vec::new(),
+        ..typed
+    };
+    match completed(state, plan).await {
+        Ok(completed) => {
+            let Plan { targets, sizes, scenario, parameters, loads, .. } = completed.plan;
+            Ok(Some(Draft { targets, sizes, scenario, parameters, ..draft.with_loads(&loads) }))
+        }
+        Err(Error::Invalid(_)) => Ok(None),
+        Err(other) => Err(other),
+    }
 }
 
 /// The cell of a run: its own plan where it has one, else what is known of it.

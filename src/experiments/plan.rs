@@ -21,9 +21,16 @@ pub struct Plan {
     pub name: Option<String>,
     /// Names of targets.
     pub targets: Vec<String>,
-    /// Names of machine sizes, or short as `2/4GiB`.
+    /// A baseline, by name, or an experiment or run, by id, that is measured again next to the targets, all in turn: its
+    /// targets in the versions that they had, at its sizes, with its scenario, parameters and loads. Those can be left
+    /// out; what is named narrows the baseline down and must be part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<String>,
+    /// Names of machine sizes, or short as `2/4GiB`; with `against` those of the baseline, if absent.
+    #[serde(default)]
     pub sizes: Vec<String>,
-    /// Name of a scenario; its newest revision is taken.
+    /// Name of a scenario; its newest revision is taken. With `against` that of the baseline, if absent.
+    #[serde(default)]
     pub scenario: String,
     /// Parameters of the scenario that differ from its defaults.
     #[serde(default)]

@@ -15,7 +15,9 @@ use sqlx::SqliteConnection;
 use uuid::Uuid;
 
 use super::{
-    Experiment, ExperimentWithRuns, Plan, api,
+    Experiment, ExperimentWithRuns, Plan,
+    against::{Baseline, Completed},
+    api,
     fits::{Needs, Source, obstacle},
     queries::{self, Grounds},
     steps::{self, Wanted},
@@ -23,6 +25,7 @@ use super::{
 };
 use crate::{
     auth::api::checked_name,
+    baselines::meant::meant,
     catalog::{self, MachineSize, find_size},
     error::{Error, Result},
     fleet::{self, Presence},
@@ -79,6 +82,7 @@ impl Checked {
 
 /// Whether a plan makes sense and somebody connected can do it. A refusal names its field before a colon.
 pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<Checked> {
+    let plan = with_baseline(state, presence, plan).await?;
     let plan = checked(plan)?;
     let sizes = meant_sizes(state, &plan).await?;
     let scenario = catalog::queries::scenario(&state.db.read, &plan.scenario).await?;
@@ -99,6 +103,31 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
         Some(obstacle) => Err(Error::Conflict(obstacle)),
         None => Ok(Checked { plan, sizes, scenario_sha256: scenario.sha256() }),
     }
+}
+
+/// The plan with the baseline that is measured again, if there is one, on an agent that offers its versions.
+async fn with_baseline(state: &AppState, presence: &Presence, plan: Plan) -> Result<Plan> {
+    let Some(against) = plan.against.clone() else { return Ok(plan) };
+    let completed = completed(state, plan).await?;
+    let has_candidate = completed.has_candidate();
+    let plan = completed.placed(&presence.list()).map_err(Error::Conflict)?;
+    if has_candidate {
+        return Ok(plan);
+    }
+    let own = plan.targets.join(", ");
+    Err(Error::Invalid(format!("targets: name a candidate; {against:?} has {own} already")))
+}
+
+/// The plan with all that it takes from its baseline.
+pub async fn completed(state: &AppState, plan: Plan) -> Result<Completed> {
+    let name = plan.against.clone().unwrap_or_default();
+    let runs = match meant(state, &name).await {
+        Ok(meant) => meant.runs,
+        Err(Error::NotFound(what)) => return Err(Error::Invalid(format!("against: there is no {what}"))),
+        Err(other) => return Err(other),
+    };
+    let sizes = catalog::queries::sizes(&state.db.read).await?;
+    Baseline::new(&name, &runs).and_then(|baseline| baseline.complete(plan, &sizes)).map_err(Error::Invalid)
 }
 
 /// A label that nobody has is more likely a slip than a wish.
@@ -173,6 +202,9 @@ fn checked(mut plan: Plan) -> Result<Plan> {
     }
     if plan.sizes.is_empty() {
         return invalid("sizes: name at least one");
+    }
+    if plan.scenario.is_empty() {
+        return invalid("scenario: name one");
     }
     if plan.repetitions == 0 {
         return invalid("repetitions: at least 1");

@@ -20,6 +20,7 @@ pub fn asked(plan: &Plan) -> String {
     parts.push(how_hard(plan));
     parts.push(format!("{} warm-up", seconds(plan.warm_up_s)));
     parts.push(cells(plan));
+    parts.extend(plan.against.as_ref().map(|name| format!("next to the baseline {name}, measured again")));
     parts.extend(plan.until.as_ref().map(Until::words));
     parts.extend(plan.agent_label.as_ref().map(|label| format!("on agents labelled {label}")));
     if plan.spread {
@@ -115,6 +116,7 @@ pub(crate) mod tests {
         Plan {
             name: None,
             targets: vec!["gosherve".to_owned(), "servy".to_owned()],
+            against: None,
             sizes: vec!["2/4GiB".to_owned()],
             scenario: "hash".to_owned(),
             parameters: BTreeMap::new(),

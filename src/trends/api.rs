@@ -52,7 +52,7 @@ pub async fn list(_: Read, State(state): State<AppState>, Asked(query): Asked<Li
     Ok(Json(TrendList { trends }))
 }
 
-/// The history of a metric of a cell: its last 200 runs that count, the same by version, and its changes.
+/// The history of a metric of a cell: its last 200 experiments with runs that count, the same by version, and its changes.
 #[utoipa::path(get, path = "/api/v1/trends/{target}/{cell}", tag = "trends", operation_id = "show_trend",
     params(("target" = String, Path), ("cell" = String, Path), MetricQuery),
     responses((status = 200, body = Trend), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
@@ -127,13 +127,16 @@ pub(super) async fn take_back(state: &AppState, target: &str, cell: &str, metric
     Ok(())
 }
 
-/// The change that is meant: by the first run after it, now or when it was judged.
+/// The change that is meant: by any run of the first point after it, or by the run named when it was judged.
 fn change_at<'a>(trend: &'a Trend, run: &str) -> Result<&'a Change> {
-    let is_it =
-        |change: &&Change| change.run == run || change.judgement.as_ref().is_some_and(|judgement| judgement.run == run);
+    let begins_at = |change: &Change| {
+        let point = change.at.filter(|_| change.found).and_then(|at| trend.points.get(at));
+        change.run == run || point.is_some_and(|point| point.has(run))
+    };
+    let was_judged_at = |change: &Change| change.judgement.as_ref().is_some_and(|judgement| judgement.run == run);
     trend
         .changes
         .iter()
-        .find(is_it)
+        .find(|change| begins_at(change) || was_judged_at(change))
         .ok_or_else(|| Error::NotFound(format!("change of {} at run {run:?}", trend.metric.key())))
 }

@@ -38,29 +38,27 @@ pub struct Cell {
 pub struct Known {
     /// What people see of it.
     pub cell: Cell,
-    /// As its runs are stored.
-    pub columns: CellColumns,
-    /// All ways in which its load is written: how long a constant one lasts makes it no other.
-    pub loads: Vec<String>,
+    /// Its keys: several where loads differ in what does not show.
+    pub keys: Vec<String>,
     /// How many runs count.
     pub runs: usize,
     /// When the newest was submitted, unix ms.
     pub newest_at_ms: i64,
 }
 
-/// Rows of one cell that were stored with loads of different length are one.
+/// Rows that are the same in all that a cell shows are one.
 pub fn known(rows: Vec<CellRow>) -> Vec<Known> {
     let mut all: Vec<Known> = Vec::new();
     for CellRow { columns, runs, newest_at_ms } in rows {
         let cell = Cell::of(&columns);
-        let load = columns.load.clone();
+        let key = columns.key;
         match all.iter_mut().find(|known| known.cell.id == cell.id && known.cell.target == cell.target) {
             Some(known) => {
                 known.runs += runs;
                 known.newest_at_ms = known.newest_at_ms.max(newest_at_ms);
-                known.loads.extend(load);
+                known.keys.push(key);
             }
-            None => all.push(Known { cell, columns, loads: load.into_iter().collect(), runs, newest_at_ms }),
+            None => all.push(Known { cell, keys: vec![key], runs, newest_at_ms }),
         }
     }
     all
@@ -136,6 +134,7 @@ mod tests {
             load: load.map(str::to_owned),
             vus: Some(10),
             agent: Some("rack".to_owned()),
+            key: format!("{load:?}"),
         };
         CellRow { columns, runs: 3, newest_at_ms: 1 }
     }
@@ -146,7 +145,7 @@ mod tests {
         let all =
             known(vec![row(Some(&vus(10)), "2 vCPU / 4 GiB"), row(Some(&vus(60)), "medium"), row(None, "medium")]);
         let [both, other] = all.as_slice() else { panic!("two cells: {all:?}") };
-        assert_eq!((both.runs, both.loads.len(), other.loads.len()), (6, 2, 0));
+        assert_eq!((both.runs, both.keys.len(), other.keys.len()), (6, 2, 1));
         assert_eq!(both.cell.setting(), "hash · revision 00aa00aa · 10 VUs · 2 vCPU / 4 GiB · on rack");
         assert_ne!(both.cell.id, other.cell.id);
         assert_eq!(both.cell.id.len(), 16);

@@ -1,12 +1,14 @@
-//! A history as a Plotly figure: a point a run, medians of versions as lines, changes as upright lines. Pure.
+//! A history as a Plotly figure: a large point an experiment, a small one each run, medians of versions as lines, changes
+//! as upright lines. Pure.
 
 use serde_json::{Value, json};
 
-use super::{Change, Ruling, Span, Trend};
+use super::{Change, Point, Ruling, RunPoint, Span, Trend};
 use crate::{
     runs::Verdict,
     web::{
         chart::{Chart, ScriptJson, elided, layout, text},
+        format::plural,
         mark::Mark,
         moment,
         scale::Scale,
@@ -16,23 +18,28 @@ use crate::{
 /// More names than these would lie upon each other.
 const MOST_NAMES: usize = 8;
 
+/// The runs of an experiment are spread over this much of the distance between two points.
+const SPREAD: f64 = 0.5;
+
 /// The chart; none where there is no run.
 pub fn chart(trend: &Trend, mark: Mark) -> Option<Chart> {
     if trend.points.is_empty() {
         return None;
     }
-    let scale = Scale::of(trend.points.iter().map(|point| (point.value, point.value)));
+    let runs = || trend.points.iter().flat_map(|point| &point.runs);
+    let scale = Scale::of(runs().map(|run| (run.value, run.value)));
     let mut data: Vec<Value> = trend.spans.iter().map(|span| median(trend, span, mark)).collect();
+    data.push(single_runs(trend, mark));
     data.push(points(trend, mark));
     let (ticks, names): (Vec<usize>, Vec<String>) = named(&trend.spans).into_iter().unzip();
     let range = [-0.7, trend.points.len() as f64 - 0.3];
     let x = json!({"tickvals": ticks, "ticktext": names, "range": range, "showgrid": false, "zeroline": false, "rangemode": "normal", "tickangle": 0});
     let mut layout = layout(x, scale.axis());
-    layout["shapes"] = trend.changes.iter().filter_map(line).collect();
+    layout["shapes"] = trend.changes.iter().flat_map(lines).collect();
     let figure = |value| trend.metric.figure(Some(value)).text().to_owned();
     let (first, last) = (trend.spans.first()?, trend.spans.last()?);
-    let suspect = trend.points.iter().any(|point| point.verdict == Verdict::Suspect);
-    let hint = if suspect { " · hollow points are suspect" } else { "" };
+    let suspect = runs().any(|run| run.verdict == Verdict::Suspect);
+    let hint = if suspect { " · hollow: suspect" } else { "" };
     let way = match trend.metric.better() {
         Some(crate::compare::statistics::Better::Higher) => ", higher is better",
         Some(crate::compare::statistics::Better::Lower) => ", lower is better",
@@ -43,9 +50,10 @@ pub fn chart(trend: &Trend, mark: Mark) -> Option<Chart> {
         title: format!("{} over versions and time", sentence_case(trend.metric.name())),
         unit: format!("{}{way}{}{hint}", trend.metric.head(), scale.said()),
         label: format!(
-            "{} of {} runs: a median of {} at first, of {} at last. The tables below have all figures.",
+            "{} at {} points with {} runs: a median of {} at first, of {} at last. The tables below have all figures.",
             trend.metric.name(),
             trend.points.len(),
+            runs().count(),
             figure(first.median),
             figure(last.median)
         ),
@@ -70,8 +78,8 @@ fn median(trend: &Trend, span: &Span, mark: Mark) -> Value {
         .low
         .zip(span.high)
         .map_or(String::new(), |(low, high)| format!("<br>95 % interval {} to {}", figure(low), figure(high)));
-    let hint = format!("{version}<br>median of {}: {}{interval}", span.runs, figure(span.median));
-    let (from, to) = (span.first as f64 - 0.4, (span.first + span.runs) as f64 - 0.6);
+    let hint = format!("{version}<br>median of {}: {}{interval}", plural(span.points, "point"), figure(span.median));
+    let (from, to) = (span.first as f64 - 0.4, (span.first + span.points) as f64 - 0.6);
     let error = span.low.zip(span.high).map(|(low, high)| {
         json!({"type": "data", "symmetric": false, "array": [high - span.median], "arrayminus": [span.median - low],
             "color": mark.role(), "thickness": 1.5, "width": 5})
@@ -92,46 +100,86 @@ fn median(trend: &Trend, span: &Span, mark: Mark) -> Value {
     })
 }
 
+/// The medians of experiments, and runs without one.
 fn points(trend: &Trend, mark: Mark) -> Value {
     let places: Vec<usize> = (0..trend.points.len()).collect();
     let values: Vec<f64> = trend.points.iter().map(|point| point.value).collect();
-    let hints: Vec<String> = trend
-        .points
-        .iter()
-        .map(|point| {
-            let version = point.version.as_deref().map_or_else(String::new, |version| format!("{}<br>", text(version)));
-            let figure = trend.metric.figure(Some(point.value));
-            format!("{version}{}, {}<br>{}", figure.text(), point.verdict.as_str(), moment::exact(Some(point.at_ms)))
-        })
-        .collect();
-    let symbol = |point: &super::Point| if point.verdict == Verdict::Suspect { "circle-open" } else { "circle" };
-    let symbols: Vec<&str> = trend.points.iter().map(symbol).collect();
+    let hints: Vec<String> = trend.points.iter().map(|point| hint(trend, point)).collect();
+    let symbols: Vec<&str> = trend.points.iter().map(|point| symbol(&point.runs)).collect();
     json!({
         "type": "scatter", "mode": "markers", "x": places, "y": values, "text": hints,
         "hovertemplate": "%{text}<extra></extra>", "cliponaxis": false,
-        "marker": {"color": mark.role(), "size": 7, "symbol": symbols, "line": {"width": 1.5, "color": mark.role()}},
+        "marker": {"color": mark.role(), "size": 9, "symbol": symbols, "line": {"width": 1.5, "color": mark.role()}},
     })
 }
 
-/// An upright line between the last run before a change and the first after it; none for one that somebody dismissed.
-fn line(change: &Change) -> Option<Value> {
-    let at = change.at?;
-    let ruling = change.judgement.as_ref().map(|judgement| judgement.ruling);
-    if ruling == Some(Ruling::Dismissed) {
-        return None;
+/// Each run beside the others of its experiment, where there is more than one.
+fn single_runs(trend: &Trend, mark: Mark) -> Value {
+    let (mut places, mut values, mut hints, mut symbols) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (place, point) in trend.points.iter().enumerate().filter(|(_, point)| point.runs.len() > 1) {
+        let step = SPREAD / (point.runs.len() - 1) as f64;
+        for (number, run) in point.runs.iter().enumerate() {
+            places.push(place as f64 - SPREAD / 2.0 + step * number as f64);
+            values.push(run.value);
+            hints.push(run_hint(trend, point, run));
+            symbols.push(symbol(std::slice::from_ref(run)));
+        }
     }
-    let color = match change.improved {
-        Some(true) => "good",
-        Some(false) => "bad",
-        None => "soft ink",
-    };
-    let dash = if ruling == Some(Ruling::Confirmed) { "solid" } else { "dash" };
-    let x = at as f64 - 0.5;
-    Some(json!({"type": "line", "xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": 1,
-        "line": {"color": color, "width": 1.5, "dash": dash}}))
+    json!({
+        "type": "scatter", "mode": "markers", "x": places, "y": values, "text": hints,
+        "hovertemplate": "%{text}<extra></extra>", "cliponaxis": false,
+        "marker": {"color": mark.role(), "size": 4, "opacity": 0.5, "symbol": symbols,
+            "line": {"width": 1, "color": mark.role()}},
+    })
 }
 
-/// Where the axis has a name: at the first run of a version, of so many that they have room.
+fn hint(trend: &Trend, point: &Point) -> String {
+    match point.runs.as_slice() {
+        [run] => run_hint(trend, point, run),
+        runs => {
+            let median = trend.metric.figure(Some(point.value));
+            let began = moment::exact(Some(point.at_ms));
+            format!("{}median of {}: {}<br>{began}", version(point), plural(runs.len(), "run"), median.text())
+        }
+    }
+}
+
+fn run_hint(trend: &Trend, point: &Point, run: &RunPoint) -> String {
+    let figure = trend.metric.figure(Some(run.value));
+    let began = moment::exact(Some(run.at_ms));
+    format!("{}{}, {}<br>{began}", version(point), figure.text(), run.verdict.as_str())
+}
+
+fn version(point: &Point) -> String {
+    point.version.as_deref().map_or_else(String::new, |version| format!("{}<br>", text(version)))
+}
+
+/// Hollow where all runs are suspect.
+fn symbol(runs: &[RunPoint]) -> &'static str {
+    if runs.iter().all(|run| run.verdict == Verdict::Suspect) { "circle-open" } else { "circle" }
+}
+
+/// Upright lines between the last point before a change and the first after it, and at the end of an episode; none for a
+/// change that somebody dismissed.
+fn lines(change: &Change) -> Vec<Value> {
+    let ruling = change.judgement.as_ref().map(|judgement| judgement.ruling);
+    let Some(at) = change.at.filter(|_| ruling != Some(Ruling::Dismissed)) else { return Vec::new() };
+    let dash = if ruling == Some(Ruling::Confirmed) { "solid" } else { "dash" };
+    let line = |at: usize, improved: Option<bool>| {
+        let color = match improved {
+            Some(true) => "good",
+            Some(false) => "bad",
+            None => "soft ink",
+        };
+        let x = at as f64 - 0.5;
+        json!({"type": "line", "xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": 1,
+            "line": {"color": color, "width": 1.5, "dash": dash}})
+    };
+    let back = change.returned.as_ref().map(|back| line(back.at, change.improved.map(|improved| !improved)));
+    [line(at, change.improved)].into_iter().chain(back).collect()
+}
+
+/// Where the axis has a name: at the first point of a version, of so many that they have room.
 fn named(spans: &[Span]) -> Vec<(usize, String)> {
     let step = spans.len().div_ceil(MOST_NAMES).max(1);
     let name = |span: &Span| {
@@ -150,16 +198,18 @@ mod tests {
         trends::{cell::Cell, history},
     };
 
+    /// An experiment of two runs for each figure.
     fn trend(figures: &[(&str, f64)]) -> Trend {
         let run = |(place, (version, rps)): (usize, &(&str, f64))| Run {
             id: format!("{place:03}"),
+            experiment: Some(format!("{}", place / 2)),
             rps: Some(*rps),
             version: Some((*version).to_owned()),
             queued_at_ms: i64::try_from(place).expect("few"),
             started_at_ms: None,
             ..finished("servy", 1)
         };
-        let runs: Vec<Run> = figures.iter().enumerate().map(run).collect();
+        let runs: Vec<Run> = figures.iter().flat_map(|figure| [figure; 2]).enumerate().map(run).collect();
         let points = history::points(&runs, Metric::Rps);
         let cell = Cell {
             id: "00".to_owned(),
@@ -176,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_lines_runs_are_points_and_changes_stand_between_them() {
+    fn versions_are_lines_experiments_and_runs_are_points_and_changes_stand_between_them() {
         let mut figures = vec![("1.0", 100.0); 12];
         figures.extend([("<b>2.0</b>", 90.0); 12]);
         for (place, figure) in figures.iter_mut().enumerate() {
@@ -184,11 +234,29 @@ mod tests {
         }
         let chart = chart(&trend(&figures), Mark(1)).expect("a chart");
         let data = chart.figure.0["data"].as_array().expect("traces");
-        assert_eq!((data.len(), data[2]["x"].as_array().map(Vec::len)), (3, Some(24)));
+        let points = |place: usize| data[place]["x"].as_array().map(Vec::len);
+        assert_eq!((data.len(), points(2), points(3)), (4, Some(48), Some(24)));
+        assert_eq!((&data[2]["x"][2], &data[2]["x"][3], &data[3]["x"][1]), (&json!(0.75), &json!(1.25), &json!(1)));
         let shapes = chart.figure.0["layout"]["shapes"].as_array().expect("lines");
         assert_eq!((shapes.len(), &shapes[0]["x0"], &shapes[0]["line"]["color"]), (1, &json!(11.5), &json!("bad")));
         assert!(!chart.figure.to_string().contains('<'));
         assert_eq!(chart.figure.0["layout"]["xaxis"]["ticktext"], json!(["1.0", "&lt;b&gt;2.0&lt;/b&gt;"]));
+    }
+
+    #[test]
+    fn an_episode_has_two_lines() {
+        let levels = [("1.0", 100.0), ("1.1", 90.0), ("1.0", 100.0)];
+        let mut figures: Vec<_> =
+            levels.into_iter().zip([12, 5, 12]).flat_map(|(level, count)| vec![level; count]).collect();
+        for (place, figure) in figures.iter_mut().enumerate() {
+            figure.1 += (place % 5) as f64 * 0.1;
+        }
+        let trend = trend(&figures);
+        let chart = chart(&trend, Mark(1)).expect("a chart");
+        let shapes = chart.figure.0["layout"]["shapes"].as_array().expect("lines");
+        let lines: Vec<_> = shapes.iter().map(|line| (&line["x0"], &line["line"]["color"])).collect();
+        assert_eq!(trend.changes.len(), 1);
+        assert_eq!(lines, [(&json!(11.5), &json!("bad")), (&json!(16.5), &json!("good"))]);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! A cell's runs as a history: points, spans of one version, changes and what was said of them. Pure.
 
-use std::cmp::Reverse;
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, hash_map::Entry},
+};
 
 use super::{
-    Change, Judgement, Point, Span,
+    Change, Judgement, MOST_POINTS, Point, Return, RunPoint, Span,
     queries::Judged,
-    statistics::{self, Shift},
+    shifts::{Shift, shifts},
 };
 use crate::{
     compare::{
@@ -15,31 +18,66 @@ use crate::{
     runs::{Run, Verdict},
 };
 
-/// By so many runs the place of a change may move as more history comes and still be the one that was judged.
+/// By this many points a change may move as more history comes and still be the one that was judged.
 const SAME: usize = 3;
 
-/// The figures of runs that count, by the time of their beginning. An invalid run has no place among them.
+/// The newest points in order of time, from runs that count: an experiment's runs of one version are one point.
 pub fn points(runs: &[Run], metric: Metric) -> Vec<Point> {
-    let point = |run: &Run| {
-        Some(Point {
-            run: run.id.clone(),
-            at_ms: run.started_at_ms.unwrap_or(run.queued_at_ms),
-            version: run.version.clone(),
-            value: metric.of(run).filter(|value| value.is_finite())?,
-            verdict: run.verdict?,
-        })
-    };
-    let mut points: Vec<Point> = runs.iter().filter(|run| run.counts()).filter_map(point).collect();
-    points.sort_by(|a, b| place(a).cmp(&place(b)));
-    points
+    let mut known: Vec<(&Run, RunPoint)> =
+        runs.iter().filter(|run| run.counts()).filter_map(|run| Some((run, run_point(run, metric)?))).collect();
+    known.sort_by(|(_, a), (_, b)| place(a).cmp(&place(b)));
+    let (mut points, mut places) = (Vec::<Point>::new(), HashMap::new());
+    for (run, run_point) in known {
+        if let Some(experiment) = &run.experiment {
+            match places.entry((experiment, &run.version)) {
+                Entry::Occupied(entry) => {
+                    let place: usize = *entry.get();
+                    points[place].runs.push(run_point);
+                    continue;
+                }
+                Entry::Vacant(entry) => _ = entry.insert(points.len()),
+            }
+        }
+        let (experiment, version) = (run.experiment.clone(), run.version.clone());
+        points.push(Point {
+            experiment,
+            at_ms: run_point.at_ms,
+            version,
+            value: run_point.value,
+            runs: vec![run_point],
+        });
+    }
+    for point in &mut points {
+        let median = spread(point.runs.iter().map(|run| run.value)).map(|spread| spread.median);
+        point.value = median.unwrap_or(point.value);
+    }
+    points.split_off(points.len().saturating_sub(MOST_POINTS))
+}
+
+fn run_point(run: &Run, metric: Metric) -> Option<RunPoint> {
+    Some(RunPoint {
+        run: run.id.clone(),
+        at_ms: run.started_at_ms.unwrap_or(run.queued_at_ms),
+        value: metric.of(run).filter(|value| value.is_finite())?,
+        verdict: run.verdict?,
+    })
 }
 
 /// Where a run stands in a history; what is queued together came in the order of ids.
-fn place(point: &Point) -> (i64, &str) {
-    (point.at_ms, &point.run)
+fn place(run: &RunPoint) -> (i64, &str) {
+    (run.at_ms, &run.run)
 }
 
-/// Runs of one version one after another.
+/// The runs without those of the oldest one's experiment, of which some may not have been read.
+pub fn without_cut_experiment(mut runs: Vec<Run>) -> Vec<Run> {
+    let oldest = runs.first().and_then(|run| run.experiment.clone());
+    if oldest.is_some() && runs.iter().any(|run| run.experiment != oldest) {
+        runs.retain(|run| run.experiment != oldest);
+    }
+    runs
+}
+
+/// Consecutive points of one version.
 pub fn spans(points: &[Point]) -> Vec<Span> {
     let mut first = 0;
     points
@@ -48,16 +86,18 @@ pub fn spans(points: &[Point]) -> Vec<Span> {
             let start = first;
             first += chunk.len();
             let spread = spread(chunk.iter().map(|point| point.value))?;
+            let runs = || chunk.iter().flat_map(|point| &point.runs);
             Some(Span {
                 version: chunk.first()?.version.clone(),
                 first: start,
-                runs: chunk.len(),
-                suspect: chunk.iter().filter(|point| point.verdict == Verdict::Suspect).count(),
+                points: chunk.len(),
+                runs: runs().count(),
+                suspect: runs().filter(|run| run.verdict == Verdict::Suspect).count(),
                 median: spread.median,
                 low: spread.low,
                 high: spread.high,
                 from_ms: chunk.first()?.at_ms,
-                to_ms: chunk.last()?.at_ms,
+                to_ms: runs().map(|run| run.at_ms).max()?,
             })
         })
         .collect()
@@ -68,61 +108,74 @@ pub fn spans(points: &[Point]) -> Vec<Span> {
 /// What is found does not depend on what was said: so no judgement can make another change come or go.
 pub fn changes(points: &[Point], metric: Metric, judged: &[Judged]) -> Vec<Change> {
     let values: Vec<f64> = points.iter().map(|point| point.value).collect();
-    let shifts = statistics::changes(&values);
+    let shifts = shifts(&values);
     let said = matched(points, &shifts, judged);
-    let found = shifts.iter().zip(&said).map(|(shift, said)| {
-        let point = &points[shift.at];
-        Change {
-            run: point.run.clone(),
-            at: Some(shift.at),
-            at_ms: point.at_ms,
-            version: point.version.clone(),
-            version_before: points[shift.at - 1].version.clone(),
-            medians: Some([shift.before, shift.after]),
-            ratio: shift.ratio(),
-            improved: improved(metric, shift.after > shift.before),
-            found: true,
-            judgement: said.map(|judged| judged.judgement.clone()),
-        }
-    });
-    let mut all: Vec<Change> = found.collect();
-    for judged in
-        judged.iter().filter(|judged| !said.iter().flatten().any(|other| other.judgement.run == judged.judgement.run))
-    {
-        let at = standing(points, judged);
-        let version = |place: Option<usize>| points.get(place?)?.version.clone();
-        all.push(Change {
-            run: judged.judgement.run.clone(),
-            at,
-            at_ms: judged.run_at_ms,
-            version: version(at),
-            version_before: version(at.and_then(|at| at.checked_sub(1))),
-            medians: None,
-            ratio: judged.ratio,
-            improved: improved(metric, judged.rise),
-            found: false,
-            judgement: Some(judged.judgement.clone()),
-        });
-    }
+    let mut all: Vec<Change> =
+        shifts.iter().zip(&said).map(|(shift, said)| found(points, metric, shift, *said)).collect();
+    let is_matched = |judged: &Judged| said.iter().flatten().any(|other| other.judgement.run == judged.judgement.run);
+    all.extend(judged.iter().filter(|judged| !is_matched(judged)).map(|judged| only_judged(points, metric, judged)));
     all.sort_by(|a, b| (a.at_ms, &a.run).cmp(&(b.at_ms, &b.run)));
     all
+}
+
+/// A change that is found in the history as it is now.
+fn found(points: &[Point], metric: Metric, shift: &Shift, said: Option<&Judged>) -> Change {
+    let point = &points[shift.at];
+    let returned = |at: usize| Return { at, run: points[at].first_run().to_owned(), at_ms: points[at].at_ms };
+    Change {
+        run: point.first_run().to_owned(),
+        experiment: point.experiment.clone(),
+        at: Some(shift.at),
+        at_ms: point.at_ms,
+        version: point.version.clone(),
+        version_before: points[shift.at - 1].version.clone(),
+        returned: shift.returned.map(returned),
+        medians: Some([shift.before, shift.after]),
+        ratio: shift.ratio(),
+        improved: improved(metric, shift.after > shift.before),
+        found: true,
+        judgement: said.map(|judged| judged.judgement.clone()),
+    }
+}
+
+/// A change that was judged and is not found any more.
+fn only_judged(points: &[Point], metric: Metric, judged: &Judged) -> Change {
+    let at = standing(points, judged);
+    let point = |place: Option<usize>| points.get(place?);
+    let version = |place| point(place).and_then(|point| point.version.clone());
+    Change {
+        run: judged.judgement.run.clone(),
+        experiment: point(at).and_then(|point| point.experiment.clone()),
+        at,
+        at_ms: judged.run_at_ms,
+        version: version(at),
+        version_before: version(at.and_then(|at| at.checked_sub(1))),
+        returned: None,
+        medians: None,
+        ratio: judged.ratio,
+        improved: improved(metric, judged.rise),
+        found: false,
+        judgement: Some(judged.judgement.clone()),
+    }
 }
 
 fn improved(metric: Metric, rise: bool) -> Option<bool> {
     metric.better().map(|better| (better == Better::Higher) == rise)
 }
 
-/// For each change the judgement on it: one of the same direction whose first run stands at most [`SAME`] runs away, the
-/// nearest first; each judgement is of one change.
+/// For each change the judgement on it: one of the same direction whose first run belongs to a point at most [`SAME`]
+/// points away, the nearest first; each judgement is of one change. A judgement on the return of an episode is one on the
+/// episode.
 fn matched<'a>(points: &[Point], shifts: &[Shift], judged: &'a [Judged]) -> Vec<Option<&'a Judged>> {
     let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
     for (number, judged) in judged.iter().enumerate() {
         let Some(at) = standing(points, judged) else { continue };
         for (place, shift) in shifts.iter().enumerate() {
-            let away = shift.at.abs_diff(at);
-            if away <= SAME && (shift.after > shift.before) == judged.rise {
-                pairs.push((away, place, number));
-            }
+            let rise = shift.after > shift.before;
+            let meant = if rise == judged.rise { Some(shift.at) } else { shift.returned };
+            pairs.extend(
+                meant.map(|meant| meant.abs_diff(at)).filter(|away| *away <= SAME).map(|away| (away, place, number)),
+            );
         }
     }
     // Of two that are as near the newer judgement holds.
@@ -136,14 +189,30 @@ fn matched<'a>(points: &[Point], shifts: &[Shift], judged: &'a [Judged]) -> Vec<
     said
 }
 
-/// The place of the run that a judgement names, or of the next one where it was deleted; none for one that is older than
-/// all that are looked at.
+/// The index of the point that has the run which a judgement names. Where that run was deleted, the point during which it
+/// began or the next one; none for a run older than all points.
 fn standing(points: &[Point], judged: &Judged) -> Option<usize> {
     let run = judged.judgement.run.as_str();
-    let key = (judged.run_at_ms, run);
-    let at = points.partition_point(|point| place(point) < key);
-    let is_there = points.get(at).is_some_and(|point| point.run == run);
-    (is_there || at > 0 && at < points.len()).then_some(at)
+    if let Some(at) = points.iter().position(|point| point.has(run)) {
+        return Some(at);
+    }
+    let began = judged.run_at_ms;
+    let next = points.partition_point(|point| (point.at_ms, point.first_run()) < (began, run));
+    let before = next.checked_sub(1)?;
+    let is_during = points[before].runs.iter().any(|other| other.at_ms > began);
+    if is_during { Some(before) } else { (next < points.len()).then_some(next) }
+}
+
+impl Point {
+    /// The id of its oldest run.
+    fn first_run(&self) -> &str {
+        self.runs.first().map_or("", |run| &run.run)
+    }
+
+    /// Whether a run is one of its own.
+    pub fn has(&self, run: &str) -> bool {
+        self.runs.iter().any(|other| other.run == run)
+    }
 }
 
 impl Judged {
@@ -161,24 +230,42 @@ mod tests {
         trends::Ruling,
     };
 
-    /// Runs at levels, with a fixed wobble, a version a level.
+    /// Experiments of one run each, at levels with a fixed wobble, a version a level.
     fn runs(levels: &[(usize, f64)]) -> Vec<Run> {
         let mut runs = Vec::new();
         for (version, (count, level)) in levels.iter().enumerate() {
             for _ in 0..*count {
                 let place = runs.len();
                 let wobble = 1.0 + 0.004 * ((place * 7919 % 13) as f64 - 6.0) / 6.0;
-                runs.push(Run {
-                    id: format!("{place:04}"),
-                    rps: Some(level * wobble),
-                    version: Some(format!("{version}")),
-                    queued_at_ms: i64::try_from(place).expect("few") * 1_000,
-                    started_at_ms: None,
-                    ..finished("servy", 1)
-                });
+                runs.push(run(&format!("{place:04}"), &format!("e{place}"), version, level * wobble, place * 1_000));
             }
         }
         runs
+    }
+
+    fn run(id: &str, experiment: &str, version: usize, rps: f64, at: usize) -> Run {
+        Run {
+            id: id.to_owned(),
+            experiment: Some(experiment.to_owned()),
+            rps: Some(rps),
+            version: Some(format!("{version}")),
+            queued_at_ms: i64::try_from(at).expect("few"),
+            started_at_ms: None,
+            ..finished("servy", 1)
+        }
+    }
+
+    /// The same with three runs an experiment, of which the middle one has the level.
+    fn in_threes(levels: &[(usize, f64)]) -> Vec<Run> {
+        let three = |one: Run| {
+            [0.98, 1.0, 1.03].into_iter().enumerate().map(move |(place, factor)| Run {
+                id: format!("{}-{place}", one.id),
+                rps: one.rps.map(|rps| rps * factor),
+                queued_at_ms: one.queued_at_ms + 100 * i64::try_from(place).expect("few"),
+                ..one.clone()
+            })
+        };
+        runs(levels).into_iter().flat_map(three).collect()
     }
 
     fn of(runs: &[Run], judged: &[Judged]) -> Vec<Change> {
@@ -195,7 +282,7 @@ mod tests {
         all[2] = verdict(all[2].clone(), Verdict::Invalid, "all failed");
         all[3] = verdict(all[3].clone(), Verdict::Suspect, "shared cores");
         let points = points(&all, Metric::Rps);
-        assert_eq!((points.len(), points[2].verdict), (5, Verdict::Suspect));
+        assert_eq!((points.len(), points[2].runs[0].verdict), (5, Verdict::Suspect));
         assert_eq!(spans(&points)[0].suspect, 1);
     }
 
@@ -203,7 +290,7 @@ mod tests {
     fn versions_that_follow_each_other_are_spans() {
         let spans = spans(&points(&runs(&[(4, 100.0), (5, 90.0)]), Metric::Rps));
         let [one, other] = spans.as_slice() else { panic!("two") };
-        assert_eq!((one.first, one.runs, other.first, other.runs), (0, 4, 4, 5));
+        assert_eq!((one.first, one.points, other.first, other.points), (0, 4, 4, 5));
         assert!(one.median > 99.0 && other.median < 91.0);
     }
 
@@ -275,5 +362,62 @@ mod tests {
         judged.rise = true;
         let changes = of(&all, &[judged]);
         assert_eq!(changes.iter().filter(|change| change.found && change.judgement.is_none()).count(), 1);
+    }
+    #[test]
+    fn an_experiment_is_one_point_the_median_of_its_runs() {
+        let mut all = in_threes(&[(3, 100.0)]);
+        all[8].version = Some("other".to_owned());
+        all.extend(["a", "b"].map(|id| Run { experiment: None, ..run(id, "", 0, 50.0, 9_000) }));
+        let points = points(&all, Metric::Rps);
+        let shape: Vec<_> = points.iter().map(|point| (point.experiment.as_deref(), point.runs.len())).collect();
+        assert_eq!(shape, [(Some("e0"), 3), (Some("e1"), 3), (Some("e2"), 2), (Some("e2"), 1), (None, 1), (None, 1)]);
+        assert_eq!((points[0].value, points[0].at_ms), (points[0].runs[1].value, 0));
+        let spans = spans(&points);
+        let first = &spans[0];
+        assert_eq!((spans.len(), first.points, first.runs, first.from_ms, first.to_ms), (3, 3, 8, 0, 2_100));
+    }
+
+    #[test]
+    fn only_the_newest_points_are_searched_and_none_that_is_cut() {
+        let mut all = in_threes(&[(MOST_POINTS + 5, 100.0)]);
+        let newest = points(&all, Metric::Rps);
+        assert_eq!((newest.len(), newest[0].experiment.as_deref()), (MOST_POINTS, Some("e5")));
+        all.remove(0);
+        let whole = without_cut_experiment(all);
+        assert_eq!(whole[0].experiment.as_deref(), Some("e1"));
+        assert_eq!(without_cut_experiment(whole[..3].to_vec()).len(), 3, "one experiment alone stays");
+    }
+
+    #[test]
+    fn a_judgement_on_any_run_of_an_experiment_is_on_its_point() {
+        let mut all = in_threes(&[(12, 100.0), (12, 90.0)]);
+        let change = of(&all, &[]).remove(0);
+        assert_eq!((change.run.as_str(), change.experiment.as_deref()), ("0012-0", Some("e12")));
+        // Judgements of earlier versions name a run in the middle of an experiment.
+        let mut judged = said(&change, Ruling::Confirmed);
+        (judged.judgement.run, judged.run_at_ms) = ("0013-1".to_owned(), 13_100);
+        let is_judged = |all: &[Run], judged: &Judged| of(all, std::slice::from_ref(judged))[0].judgement.is_some();
+        assert!(is_judged(&all, &judged));
+        assert_eq!(standing(&points(&all, Metric::Rps), &judged), Some(13));
+        all.retain(|run| run.id != "0013-1");
+        assert_eq!(standing(&points(&all, Metric::Rps), &judged), Some(13), "its experiment is still there");
+        all.retain(|run| run.experiment.as_deref() != Some("e13"));
+        assert_eq!(standing(&points(&all, Metric::Rps), &judged), Some(13), "the next one, which was the 14th");
+        assert!(is_judged(&all, &judged));
+        judged.run_at_ms = -1;
+        assert_eq!(standing(&points(&all, Metric::Rps), &judged), None);
+    }
+
+    #[test]
+    fn an_episode_is_one_change_whichever_end_was_judged() {
+        let all = runs(&[(12, 100.0), (5, 90.0), (12, 100.0)]);
+        let [episode] = of(&all, &[]).try_into().expect("one change");
+        let end = episode.returned.clone().expect("a return");
+        assert_eq!((episode.at, end.at, end.run.as_str()), (Some(12), 17, "0017"));
+        assert!(of(&all, &[said(&episode, Ruling::Dismissed)])[0].judgement.is_some());
+        let mut judged = said(&episode, Ruling::Dismissed);
+        (judged.judgement.run, judged.run_at_ms, judged.rise) = (end.run, end.at_ms, true);
+        let changes = of(&all, &[judged]);
+        assert_eq!((changes.len(), changes[0].judgement.is_some()), (1, true));
     }
 }

@@ -1,7 +1,11 @@
 //! Figures over versions and time: the history of one cell, where it changed, and what people say of each change.
 //!
-//! In reading order: [`cell`] says which runs belong together, [`statistics`] where a series changes, [`history`] puts
-//! runs, changes and judgements together. All of that is pure; [`mod@pages`] and [`mod@api`] show it.
+//! The unit is the experiment: its runs share a day and whatever that day did to the machine, so they are one point, their
+//! median. Shuffling runs would take every day's offset for a change. A run without an experiment is a point by itself:
+//! nothing says which others it was measured with.
+//!
+//! In reading order: [`cell`] says which runs belong together, [`shifts`] where a series changes, [`history`] puts
+//! points, changes and judgements together. All of that is pure; [`mod@pages`] and [`mod@api`] show it.
 
 pub mod api;
 pub mod cell;
@@ -9,7 +13,7 @@ pub mod charts;
 pub mod history;
 pub mod pages;
 pub mod queries;
-pub mod statistics;
+pub mod shifts;
 
 use axum::{
     Router,
@@ -27,8 +31,14 @@ use crate::{
 };
 use cell::{Cell, Known};
 
-/// So many runs of a cell are looked at, the newest.
-pub const MOST_RUNS: i64 = 200;
+/// The newest runs of a cell that are read.
+const MOST_RUNS: usize = 1_000;
+
+/// The newest points of a cell that are searched and shown.
+pub const MOST_POINTS: usize = 200;
+
+/// With fewer points no order of them is so rare that it would count as a change.
+pub const LEAST_USEFUL: usize = 10;
 
 /// A list of all targets tells of the cells of so many runs, the newest.
 const RECENT: i64 = 20_000;
@@ -67,41 +77,57 @@ impl std::str::FromStr for Ruling {
     }
 }
 
-/// One run of a history.
+/// One point of a history: an experiment, or a run that belongs to none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Point {
-    /// The run.
-    pub run: String,
-    /// When it began, unix ms; of an import when it came.
+    /// The experiment; null where the point is a run without one. An experiment during which the target changed its version
+    /// has a point for each version.
+    pub experiment: Option<String>,
+    /// When its first run began, unix ms; of an import when it was uploaded.
     pub at_ms: i64,
     /// Version of the target.
     pub version: Option<String>,
+    /// The median of its runs, in the unit of the metric.
+    pub value: f64,
+    /// Its runs, oldest first; never empty. Invalid runs are excluded.
+    pub runs: Vec<RunPoint>,
+}
+
+/// One run of a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RunPoint {
+    /// The run.
+    pub run: String,
+    /// When it began, unix ms; of an import when it was uploaded.
+    pub at_ms: i64,
     /// Its figure, in the unit of the metric.
     pub value: f64,
-    /// Valid or suspect; those that are invalid have no place here.
+    /// Valid or suspect.
     pub verdict: Verdict,
 }
 
-/// Runs of one version one after another.
+/// Consecutive points of one version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Span {
     /// The version.
     pub version: Option<String>,
-    /// The place of its first run among the points.
+    /// The index of its first point.
     pub first: usize,
-    /// How many runs there are.
+    /// How many points there are.
+    pub points: usize,
+    /// How many runs they have.
     pub runs: usize,
-    /// How many of them are suspect.
+    /// How many of the runs are suspect.
     pub suspect: usize,
-    /// Their median.
+    /// The median of the points.
     pub median: f64,
-    /// Where the 95 % interval of the median begins; null where there are too few runs for one.
+    /// Where the 95 % confidence interval of the median begins; null with fewer than six points.
     pub low: Option<f64>,
     /// Where it ends.
     pub high: Option<f64>,
-    /// When the first began, unix ms.
+    /// When the first run began, unix ms.
     pub from_ms: i64,
-    /// When the last began, unix ms.
+    /// When the last run began, unix ms.
     pub to_ms: i64,
 }
 
@@ -110,14 +136,18 @@ pub struct Span {
 pub struct Change {
     /// The first run after it, by which it is known.
     pub run: String,
-    /// The place of that run among the points; null where it is older than they are.
+    /// The experiment of that run; null where it has none, or is older than the points.
+    pub experiment: Option<String>,
+    /// The index of the first point after it; null where it is older than the points.
     pub at: Option<usize>,
     /// When that run began, unix ms.
     pub at_ms: i64,
-    /// The version of that run.
+    /// The version of the first point after it.
     pub version: Option<String>,
-    /// The version of the run before.
+    /// The version of the point before.
     pub version_before: Option<String>,
+    /// Of an episode, the first point back at the level before it; null where the change lasts.
+    pub returned: Option<Return>,
     /// The medians of the stretches before and after it; null where it is only known from a judgement.
     pub medians: Option<[f64; 2]>,
     /// After ÷ before.
@@ -130,10 +160,21 @@ pub struct Change {
     pub judgement: Option<Judgement>,
 }
 
+/// The end of an episode: a change that was undone within a few points.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Return {
+    /// The index of the first point after it.
+    pub at: usize,
+    /// The first run after it.
+    pub run: String,
+    /// When that run began, unix ms.
+    pub at_ms: i64,
+}
+
 /// What somebody said of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Judgement {
-    /// The first run after the change when it was judged; more history may have moved that by a run or two.
+    /// The first run after the change when it was judged; more history may have moved that by a point or two.
     pub run: String,
     /// Whether it is one.
     pub ruling: Ruling,
@@ -154,7 +195,7 @@ pub struct Trend {
     pub metric: Metric,
     /// Its page.
     pub url: String,
-    /// Oldest first, the last 200.
+    /// Oldest first, the last 200 experiments.
     pub points: Vec<Point>,
     /// The same by version.
     pub spans: Vec<Span>,
@@ -173,7 +214,7 @@ pub struct TrendInfo {
     pub runs: usize,
     /// When the newest was submitted, unix ms.
     pub newest_at_ms: i64,
-    /// The throughput of the newest version's runs, requests/s: their median.
+    /// The throughput of the newest version, requests/s: the median of its points.
     pub rps: Option<f64>,
     /// Changes of throughput and p99 that nobody has judged.
     pub open: usize,
@@ -268,7 +309,9 @@ async fn found(state: &AppState, target: &str, id: &str) -> Result<Known> {
 }
 
 async fn runs_of(state: &AppState, known: &Known) -> Result<Vec<runs::Run>> {
-    Ok(runs::queries::cells::in_cell(&state.db.read, &known.columns, &known.loads, MOST_RUNS).await?)
+    let limit = i64::try_from(MOST_RUNS).map_err(Error::internal)?;
+    let runs = runs::queries::cells::in_cells(&state.db.read, &known.keys, known.cell.agent.as_deref(), limit).await?;
+    Ok(if runs.len() < MOST_RUNS { runs } else { history::without_cut_experiment(runs) })
 }
 
 fn address(state: &AppState, cell: &Cell) -> Result<String> {

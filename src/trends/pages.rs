@@ -10,7 +10,7 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
-    Change, Judgement, Point, Ruling, Span, Trend, TrendInfo,
+    Change, Judgement, Point, Return, Ruling, RunPoint, Span, Trend, TrendInfo,
     api::{JudgementBody, MetricQuery, say, take_back},
     charts, metric_named, trend,
 };
@@ -18,6 +18,7 @@ use crate::{
     auth::{Read, Scope, Submit},
     catalog,
     error::{Asked, Error, Result},
+    runs::Verdict,
     state::AppState,
     web::{
         address::segment,
@@ -151,6 +152,10 @@ impl TrendPage {
         self.trend.metric.figure(Some(*value))
     }
 
+    fn run_count(&self) -> usize {
+        self.trend.spans.iter().map(|span| span.runs).sum()
+    }
+
     fn interval(&self, span: &Span) -> String {
         let figure = |value: f64| self.trend.metric.figure(Some(value)).text().to_owned();
         span.low.zip(span.high).map_or_else(String::new, |(low, high)| format!("{} to {}", figure(low), figure(high)))
@@ -169,6 +174,26 @@ impl TrendPage {
 }
 
 impl Point {
+    fn when(&self) -> Moment {
+        moment::ago(Some(self.at_ms))
+    }
+
+    /// Its experiment, or its only run.
+    fn path(&self) -> String {
+        match (&self.experiment, self.runs.as_slice()) {
+            (None, [run, ..]) => format!("/runs/{}", run.run),
+            (experiment, _) => format!("/experiments/{}", experiment.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+impl RunPoint {
+    fn is_suspect(&self) -> bool {
+        self.verdict == Verdict::Suspect
+    }
+}
+
+impl Return {
     fn when(&self) -> Moment {
         moment::ago(Some(self.at_ms))
     }

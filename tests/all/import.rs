@@ -1,5 +1,6 @@
 //! Summaries that somebody brings: their figures to the last digit, and what becomes of bad ones.
 
+use brewbench::runs::queries;
 use proptest::{
     collection::vec,
     prelude::*,
@@ -49,6 +50,27 @@ async fn import(user: &Actor, query: &str, summary: &str) -> Value {
     let answer = Answer::of(request.body(summary.to_owned())).await;
     assert_eq!(answer.status, 201, "{}", answer.text());
     answer.json()["runs"][0].take()
+}
+
+#[tokio::test]
+async fn another_payload_or_version_is_no_repetition() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut ids = Vec::new();
+    for (version, payload) in [("1.0", "10K"), ("1.0", "1M"), ("1.1", "1M")] {
+        for repetition in 1..=2 {
+            let query = format!(
+                "target=servy&size=2/4GiB&version={version}&parameter=payload={payload}&repetition={repetition}"
+            );
+            ids.push(text(&import(&user, &query, &good()).await["id"]));
+        }
+    }
+    user.post("/api/v1/experiments/gathered", &json!({"name": "payloads", "runs": ids})).await.ok();
+    for cell in ids.chunks(2) {
+        let run = queries::one(&app.state.db.read, &cell[0]).await.expect("a run").expect("a run");
+        let known = queries::repetitions(&app.state.db.read, &run).await.expect("runs");
+        assert_eq!(known.iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), cell);
+    }
 }
 
 fn close(one: &Value, other: f64) -> bool {

@@ -1,5 +1,6 @@
 //! The whole product from outside: a real server, real requests, the real program.
 
+mod against;
 mod alerts;
 mod auth;
 mod baselines;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::harness::{
     Actor, Answer, App,
     program::as_user,
-    submit::text,
+    submit::{repetitions, text},
     summaries::{scaled, target_down},
 };
 
@@ -16,6 +16,18 @@ async fn bring(user: &Actor, version: &str, count: usize, faster: f64) {
         let path = format!("/api/v1/runs/import?target=servy&size=2/4GiB&scenario=hash&version={version}");
         Answer::of(user.request(&reqwest::Method::POST, &path).body(scaled(faster * wobble))).await.ok();
     }
+}
+
+/// Imports experiments of three runs each, the runs of one as fast as each other but for 0.1 %; gives the ids of the runs.
+async fn bring_experiments(user: &Actor, version: &str, speeds: &[f64]) -> Vec<String> {
+    let mut all = Vec::new();
+    for (place, faster) in speeds.iter().enumerate() {
+        let ids = repetitions(user, "servy", version, 3, *faster).await;
+        let name = format!("{version} {place}");
+        user.post("/api/v1/experiments/gathered", &json!({"name": name, "runs": ids})).await.ok();
+        all.extend(ids);
+    }
+    all
 }
 
 async fn only_cell(user: &Actor) -> (Value, String) {
@@ -155,4 +167,58 @@ async fn the_command_lists_shows_and_judges() {
     assert!(said.contains("dismissed by") && said.contains("the switch"), "{said}");
     let again = as_user(&app, token, &["trend", "reopen", "servy", &cell, end]).await.ok();
     assert!(again.contains("worse  open"), "{again}");
+}
+
+#[tokio::test]
+async fn an_experiment_is_one_point_and_its_day_is_no_change() {
+    let app = App::start().await;
+    let user = app.user().await;
+    // Each day has an offset of its own, and its runs share it. Taken by themselves they would show a change a day.
+    let days = [1.0, 1.03, 0.98, 1.01, 0.97, 1.02, 1.04, 0.99, 1.0, 0.96, 1.03, 1.0];
+    bring_experiments(&user, "1.0", &days).await;
+    let (info, path) = only_cell(&user).await;
+    assert_eq!((&info["runs"], &info["open"]), (&json!(36), &json!(0)));
+    let trend = user.get(&path).await.ok().json();
+    let points = trend["points"].as_array().expect("points");
+    assert_eq!(points.len(), 12);
+    for point in points {
+        let runs = point["runs"].as_array().expect("runs");
+        let mut values: Vec<f64> = runs.iter().map(|run| run["value"].as_f64().expect("a figure")).collect();
+        values.sort_by(f64::total_cmp);
+        assert_eq!((runs.len(), point["value"].as_f64()), (3, Some(values[1])), "{point}");
+        assert!(point["experiment"].is_string(), "{point}");
+    }
+    assert_eq!((&trend["spans"][0]["points"], &trend["spans"][0]["runs"]), (&json!(12), &json!(36)));
+    let page = user.clone().at_pages().get(&path.replace("/api/v1", "")).await.ok().text();
+    assert!(page.contains("All 12 points with 36 runs") && page.contains("No change in 12 points"), "{page}");
+}
+
+#[tokio::test]
+async fn what_was_said_of_a_change_at_any_run_of_an_experiment_holds() {
+    let app = App::start().await;
+    let user = app.user().await;
+    bring_experiments(&user, "1.0", &[1.0, 1.004, 0.996, 1.002, 0.998, 1.001, 1.003, 0.997, 1.0, 0.999]).await;
+    let after = bring_experiments(&user, "1.1", &[0.9, 0.903, 0.898, 0.901, 0.9]).await;
+    let (_, path) = only_cell(&user).await;
+    let trend = user.get(&path).await.ok().json();
+    assert_eq!((open(&trend), trend["changes"][0]["run"].as_str()), (1, Some(after[0].as_str())), "{trend}");
+    // As one was stored while runs were points: it names a run in the middle of the experiment.
+    let cell = text(&trend["cell"]["id"]);
+    sqlx::query(
+        "insert into trend_judgement (target, cell, metric, run_id, run_at, rise, ratio, ruling, note, judged_by, judged_at)
+         select 'servy', ?, 'rps', id, queued_at, 0, 0.9, 'confirmed', 'the parser', 'ada', 1 from run where id = ?",
+    )
+    .bind(&cell)
+    .bind(&after[4])
+    .execute(&app.state.db.write)
+    .await
+    .expect("a judgement");
+    let trend = user.get(&path).await.ok().json();
+    let judgement = &trend["changes"][0]["judgement"];
+    assert_eq!((open(&trend), &judgement["note"]), (0, &json!("the parser")), "{trend}");
+    // It is taken back by any run of the experiment after the change, and said again by another.
+    let back = user.delete(&format!("{path}/changes/{}", after[1])).await.ok().json();
+    assert_eq!(open(&back), 1);
+    let said = user.put(&format!("{path}/changes/{}", after[2]), &json!({"ruling": "dismissed"})).await.ok().json();
+    assert_eq!(said["changes"][0]["judgement"]["run"].as_str(), Some(after[0].as_str()));
 }

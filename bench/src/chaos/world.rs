@@ -243,6 +243,7 @@ fn plan(repetitions: u32, warm_up_s: f64, duration_s: f64) -> anyhow::Result<Pla
     Ok(Plan {
         name: None,
         targets: vec![TARGET.to_owned()],
+        against: None,
         sizes: vec![SIZE.to_owned()],
         scenario: "hash".to_owned(),
         parameters: std::collections::BTreeMap::new(),

@@ -65,7 +65,7 @@ pub struct Row {
     pub recall: Option<f64>,
 }
 
-/// Histories without a change, then some with changes, and how the first would be judged run by run.
+/// Histories without a change, some with changes, and runs of which nobody knows what they were measured with.
 const PATTERNS: [Pattern; 15] = [
     Pattern { name: "flat", levels: |_| flat(), truth: &[], grouping: Grouping::Experiments },
     Pattern {
@@ -278,23 +278,38 @@ pub fn markdown(rows: &[Row]) -> String {
 mod tests {
     use super::*;
 
+    /// The row of one pattern.
+    fn row_of(name: &str, rounds: usize) -> Row {
+        let pattern = PATTERNS.iter().find(|pattern| pattern.name == name).expect("a pattern");
+        row(pattern, rounds, &fixture().expect("a run"), &mut StdRng::seed_from_u64(1))
+    }
+
     #[test]
-    fn flat_histories_seldom_change_and_steps_are_found() {
-        const ROUNDS: usize = 40;
-        let rows = table(ROUNDS, 1).expect("a table");
-        println!("{}", markdown(&rows));
+    fn flat_histories_seldom_change_whatever_the_days_do() {
+        const ROUNDS: usize = 20;
         // 5 % and three standard errors of that many histories.
         let most = 0.05 + 3.0 * (0.05 * 0.95 / ROUNDS as f64).sqrt();
-        let row = |name: &str| rows.iter().find(|row| row.name == name).expect("a row");
-        let names =
-            ["flat", "day offset 1 %", "day offset 3 %", "day offset 3 %, autocorrelation 0.3", "bimodal, 4 % apart"];
-        for row in names.map(row) {
+        for name in ["day offset 1 %", "day offset 3 %, autocorrelation 0.3", "bimodal, 4 % apart"] {
+            let row = row_of(name, ROUNDS);
             assert!(row.false_alarms <= most, "{row:?}");
         }
-        for row in ["step of −5 %", "spike: −5 % for 4 experiments", "ramp: −10 % over 10 experiments"].map(row) {
-            assert!(row.recall.is_some_and(|recall| recall >= 0.9), "{row:?}");
+    }
+
+    #[test]
+    fn changes_of_every_shape_are_found() {
+        for name in ["step of −5 %", "spike: −5 % for 4 experiments", "ramp: −10 % over 10 experiments"] {
+            let row = row_of(name, 5);
+            assert!(row.recall.is_some_and(|recall| recall >= 0.8) && row.precision.is_some(), "{row:?}");
         }
-        let single = row("day offset 3 %, runs without experiments");
-        assert!(single.false_alarms >= 0.5, "why the experiment is the unit: {single:?}");
+    }
+
+    #[test]
+    fn the_table_leaves_empty_what_does_not_apply() {
+        let rows = [
+            Row { name: "flat", histories: 10, false_alarms: 0.1, precision: Some(0.0), recall: None },
+            Row { name: "step", histories: 10, false_alarms: 0.0, precision: Some(1.0), recall: Some(0.95) },
+        ];
+        let text = markdown(&rows);
+        assert!(text.ends_with("| flat | 10 | 10.0 | 0.0 | – |\n| step | 10 | 0.0 | 100.0 | 95.0 |\n"), "{text}");
     }
 }

@@ -19,12 +19,16 @@ pub struct New {
     /// Name of a target; repeat for several
     #[arg(long = "target", value_name = "TARGET", required = true)]
     targets: Vec<String>,
+    /// Measure this baseline again next to the targets, all in turn: a baseline, or the id of an experiment or run. Its
+    /// sizes, scenario, parameters and load are the defaults
+    #[arg(long, value_name = "BASELINE", conflicts_with = "knee")]
+    against: Option<String>,
     /// Name of a machine size, or short as 2/4GiB; repeat for several
-    #[arg(long = "size", value_name = "SIZE", required = true)]
+    #[arg(long = "size", value_name = "SIZE", required_unless_present = "against")]
     sizes: Vec<String>,
-    /// Name of a scenario
-    #[arg(long, default_value = "hash")]
-    scenario: String,
+    /// Name of a scenario [default: hash, or that of the baseline]
+    #[arg(long)]
+    scenario: Option<String>,
     /// A parameter of the scenario; repeat for several
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = pair)]
     parameters: Vec<(String, String)>,
@@ -78,12 +82,16 @@ impl New {
     /// Does what was asked for.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let Self { common, targets, sizes, scenario, parameters, load, warm_up, repeat, agent, name, wait, .. } = self;
-        let (loads, knee) = load.how_hard()?;
+        // Without any flag the baseline's load is meant, else the script's own.
+        let is_baselines = self.against.is_some() && !load.is_given();
+        let (loads, knee) = if is_baselines { (Vec::new(), None) } else { load.how_hard()? };
+        let usual = || if self.against.is_some() { String::new() } else { "hash".to_owned() };
         let plan = Plan {
             name,
             targets,
+            scenario: scenario.unwrap_or_else(usual),
+            against: self.against,
             sizes,
-            scenario,
             parameters: parameters.into_iter().collect::<BTreeMap<_, _>>(),
             loads,
             knee,

@@ -156,7 +156,7 @@ impl Follower {
     /// Where the run stands.
     async fn look(&mut self) -> Result<Vec<Event>> {
         let run = found(&self.state, &self.id).await?;
-        let cell = queries::cell_of(&self.state.db.read, &run).await?;
+        let cell = queries::repetitions(&self.state.db.read, &run).await?;
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
         let mut events = vec![event("phase", &run_now(&self.state, &run, &others))?];
         if run.has_ended() {

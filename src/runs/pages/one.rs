@@ -135,7 +135,7 @@ pub(super) struct Stored {
 impl Stored {
     pub(super) async fn read(state: &AppState, run: &Run) -> Result<Self> {
         let pool = &state.db.read;
-        let cell = queries::cell_of(pool, run).await?;
+        let cell = queries::repetitions(pool, run).await?;
         let marks = catalog::queries::marks(pool, &[run.target.as_str()]).await?;
         let summary = match queries::summary(pool, &run.id).await? {
             // What was stored was read before; should it not be any more, its figures are still in the run.

@@ -1,4 +1,5 @@
-//! SQL of cells over time: which there are, and the runs of one. Only runs whose figures count are asked for.
+//! SQL of cells over time: which there are, and the runs of one. Only runs whose figures count are asked for. What makes a
+//! cell is the column `cell_key`, and over time the agent.
 
 use std::collections::BTreeMap;
 
@@ -32,6 +33,8 @@ pub struct CellColumns {
     pub vus: Option<i64>,
     /// The agent.
     pub agent: Option<String>,
+    /// All of that but the agent and how long a constant load lasts, as one text.
+    pub key: String,
 }
 
 /// A cell and what there is of it.
@@ -50,11 +53,12 @@ pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx
     let rows = sqlx::query!(
         r#"select target as "target!", max(size_name) as "size_name?: String", vcpus as "vcpus?", memory_bytes as "memory_bytes?",
                   scenario as "scenario?", scenario_sha256 as "scenario_sha256?", parameters as "parameters!", load as "load?",
-                  vus as "vus?", agent as "agent?", count(*) as "runs!: i64", max(queued_at) as "newest_at!: i64"
+                  vus as "vus?", agent as "agent?", cell_key as "cell_key!: String", count(*) as "runs!: i64",
+                  max(queued_at) as "newest_at!: i64"
            from run
            where phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
                and (?1 is not null and target = ?1 or ?1 is null and seq > (select max(seq) from run) - ?2)
-           group by target, vcpus, memory_bytes, scenario, scenario_sha256, parameters, load, vus, agent
+           group by cell_key, agent
            order by max(seq) desc"#,
         target,
         recent
@@ -74,33 +78,24 @@ pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx
                 load: row.load,
                 vus: row.vus,
                 agent: row.agent,
+                key: row.cell_key,
             };
             Ok(CellRow { columns, runs: usize::try_from(row.runs).map_err(decode)?, newest_at_ms: row.newest_at })
         })
         .collect()
 }
 
-/// The newest runs of a cell that count, at most `limit`, in the order of submission. `loads` are all ways in which its
-/// load is written.
-pub async fn in_cell(pool: &SqlitePool, cell: &CellColumns, loads: &[String], limit: i64) -> sqlx::Result<Vec<Run>> {
-    let loads = if loads.is_empty() { None } else { Some(serde_json::to_string(loads).map_err(decode)?) };
+/// The newest runs that count of cells on one agent, at most `limit`, in the order of submission.
+pub async fn in_cells(pool: &SqlitePool, keys: &[String], agent: Option<&str>, limit: i64) -> sqlx::Result<Vec<Run>> {
+    let keys = serde_json::to_string(keys).map_err(decode)?;
     let rows = sqlx::query_as!(
         RunRow,
-        "select * from run
-         where target = ?1 and vcpus is ?2 and memory_bytes is ?3 and scenario is ?4 and scenario_sha256 is ?5
-             and parameters = ?6 and vus is ?7 and agent is ?8
-             and (?9 is null and load is null or load in (select value from json_each(?9)))
+        "select * from run indexed by run_cell
+         where cell_key in (select value from json_each(?1)) and agent is ?2
              and phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
-         order by seq desc limit ?10",
-        cell.target,
-        cell.vcpus,
-        cell.memory_bytes,
-        cell.scenario,
-        cell.scenario_sha256,
-        cell.parameters,
-        cell.vus,
-        cell.agent,
-        loads,
+         order by seq desc limit ?3",
+        keys,
+        agent,
         limit
     )
     .fetch_all(pool)
@@ -154,12 +149,10 @@ pub async fn past(pool: &SqlitePool, run: &str, but: &[String], limit: i64) -> s
                   coalesce(received_per_s, data_received_bytes * 1000.0 / nullif(measured_ms, 0)))) as "all!: String"
            from (select past.*
                from run as asked
-               join run as past indexed by overview_run_target
-                   on past.target = asked.target and past.seq > (select max(seq) from run) - ?4
+               join run as past indexed by run_cell
+                   on past.cell_key = asked.cell_key and past.seq > (select max(seq) from run) - ?4
                where asked.id = ?1 and past.experiment_id is not null
-                   and past.vcpus is asked.vcpus and past.memory_bytes is asked.memory_bytes
-                   and past.scenario_sha256 is asked.scenario_sha256 and past.parameters = asked.parameters
-                   and past.load is asked.load and past.vus is asked.vus and past.agent is asked.agent
+                   and past.load is asked.load and past.agent is asked.agent
                    and past.phase = 'finished' and past.verdict in ('valid', 'suspect') and past.deleted_at is null
                    and past.id not in (select value from json_each(?2))
                order by past.seq desc limit ?3)"#,

@@ -104,6 +104,8 @@ pub struct RunRow {
     #[expect(dead_code, reason = "only the queue asks for it; here all columns come along")]
     block: i64,
     in_turn: Option<i64>,
+    #[expect(dead_code, reason = "queries compare it; here all columns come along")]
+    cell_key: Option<String>,
 }
 
 fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
@@ -189,6 +191,7 @@ impl TryFrom<RunRow> for Run {
             agent_label: _,
             block: _,
             in_turn,
+            cell_key: _,
         } = row;
         let origin = if origin == "import" { Origin::Import } else { Origin::Agent };
         let size = match (size_name, vcpus, memory_bytes) {
@@ -306,24 +309,22 @@ pub async fn of_experiment(pool: &SqlitePool, experiment: &str) -> sqlx::Result<
     runs(rows)
 }
 
-/// All repetitions of a run's cell, itself among them, in the order of submission; none of a run without an experiment.
-pub async fn cell_of(pool: &SqlitePool, run: &Run) -> sqlx::Result<Vec<Run>> {
+/// All repetitions of a run's cell in its experiment, itself among them, in the order of submission; none of a run without
+/// an experiment. Another version is another program; a run that has not got as far may be of any.
+pub async fn repetitions(pool: &SqlitePool, run: &Run) -> sqlx::Result<Vec<Run>> {
     let Some(experiment) = &run.experiment else { return Ok(Vec::new()) };
-    let size = run.size.as_ref().map(|size| size.name.as_str());
     let rows = sqlx::query_as!(
         RunRow,
         "select * from run indexed by run_experiment
-         where experiment_id = ?1 and target = ?2 and size_name is ?3 and load is (select load from run where id = ?4)
-             and deleted_at is null
+         where experiment_id = ?1 and cell_key is (select cell_key from run where id = ?2) and deleted_at is null
          order by seq",
         experiment,
-        run.target,
-        size,
         run.id
     )
     .fetch_all(pool)
     .await?;
-    runs(rows)
+    let is_same = |other: &Run| other.version == run.version || other.version.is_none() || run.version.is_none();
+    Ok(runs(rows)?.into_iter().filter(is_same).collect())
 }
 
 /// The runs with these ids, in the order of submission; unknown ids are left out.

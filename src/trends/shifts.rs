@@ -1,0 +1,143 @@
+//! The changes of a series that somebody would act upon. Pure; the same series gives the same changes.
+//!
+//! The change points come from [`change_points`]. Those whose medians differ by less than the minimum effect are dropped,
+//! and a change that is undone within a few points is one finding, an episode: a machine was disturbed for some days, or
+//! a regression was reverted.
+//!
+//! Why E-Divisive and not a fence over the last points: a fence asks of each point whether it is unusual, so it needs a
+//! difference of several times the noise and takes one bad day for a change. E-Divisive asks where the points on both
+//! sides differ as a whole: it finds smaller changes, needs a few points on each side, and assumes nothing about the
+//! distribution of the noise. Its cost: a change may move by a point or two when more history comes, which is why a
+//! judgement holds for its neighbourhood.
+
+use crate::compare::statistics::{
+    MIN_EFFECT,
+    change_points::{LEAST_SIDE, change_points},
+    spread,
+};
+
+/// An episode has at most this many points.
+pub const EPISODE: usize = 2 * LEAST_SIDE;
+
+/// A series is back at its level if at most this share of the change remains.
+const REMAINDER: f64 = 0.25;
+
+/// A change in a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shift {
+    /// The index of the first point after it.
+    pub at: usize,
+    /// The median of the stretch before it.
+    pub before: f64,
+    /// The median of the stretch after it.
+    pub after: f64,
+    /// Of an episode, the index of the first point back at the level before it.
+    pub returned: Option<usize>,
+}
+
+impl Shift {
+    /// After ÷ before.
+    pub fn ratio(&self) -> f64 {
+        self.after / self.before
+    }
+
+    /// The size of the change, the same for a fall and for the rise that undoes it.
+    fn size(&self) -> f64 {
+        self.ratio().ln().abs()
+    }
+}
+
+/// The changes of a series in order of time, each at least as large as the minimum effect.
+pub fn shifts(values: &[f64]) -> Vec<Shift> {
+    let mut points = change_points(values);
+    // Without a split that is no change the stretches beside it are one, and their medians others.
+    loop {
+        let shifts = between(values, &points);
+        let least = shifts.iter().enumerate().min_by(|(_, a), (_, b)| a.size().total_cmp(&b.size()));
+        match least {
+            Some((place, shift)) if shift.size() < MIN_EFFECT || shift.size().is_nan() => {
+                points.remove(place);
+            }
+            _ => return merge_episodes(&shifts),
+        }
+    }
+}
+
+fn between(values: &[f64], points: &[usize]) -> Vec<Shift> {
+    let bounds: Vec<usize> = [0].into_iter().chain(points.iter().copied()).chain([values.len()]).collect();
+    let medians: Vec<f64> =
+        bounds.windows(2).map(|pair| median(&values[pair[0]..pair[1]]).unwrap_or(f64::NAN)).collect();
+    let shift = |(at, pair): (&usize, &[f64])| Shift { at: *at, before: pair[0], after: pair[1], returned: None };
+    points.iter().zip(medians.windows(2)).map(shift).collect()
+}
+
+/// Makes one finding of a change and its return.
+fn merge_episodes(shifts: &[Shift]) -> Vec<Shift> {
+    let mut merged = Vec::with_capacity(shifts.len());
+    let mut rest = shifts;
+    while let [shift, after @ ..] = rest {
+        rest = after;
+        match after {
+            [back, later @ ..] if is_episode(shift, back) => {
+                merged.push(Shift { returned: Some(back.at), ..*shift });
+                rest = later;
+            }
+            _ => merged.push(*shift),
+        }
+    }
+    merged
+}
+
+fn is_episode(shift: &Shift, back: &Shift) -> bool {
+    let remainder = (back.after / shift.before).ln().abs();
+    back.at - shift.at <= EPISODE && remainder <= (REMAINDER * shift.size()).max(MIN_EFFECT)
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    spread(values.iter().copied()).map(|spread| spread.median)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Points at levels, with a fixed wobble of ±0.4 %.
+    fn series(levels: &[(usize, f64)]) -> Vec<f64> {
+        let all = levels.iter().flat_map(|(count, level)| vec![*level; *count]);
+        all.enumerate().map(|(place, level)| level * (1.0 + 0.004 * ((place * 7919 % 13) as f64 - 6.0) / 6.0)).collect()
+    }
+
+    fn places(levels: &[(usize, f64)]) -> Vec<(usize, Option<usize>)> {
+        shifts(&series(levels)).iter().map(|shift| (shift.at, shift.returned)).collect()
+    }
+
+    #[test]
+    fn a_change_has_the_medians_of_both_sides() {
+        let found = shifts(&series(&[(20, 10_000.0), (12, 9_300.0), (25, 9_900.0)]));
+        let [fall, rise] = found.as_slice() else { panic!("two: {found:?}") };
+        assert_eq!((fall.at, rise.at), (20, 32));
+        assert!((fall.ratio() - 0.93).abs() < 0.005 && (rise.ratio() - 9_900.0 / 9_300.0).abs() < 0.005, "{found:?}");
+    }
+
+    #[test]
+    fn a_change_below_the_minimum_effect_is_dropped() {
+        let step = |level: f64| {
+            let calm = series(&[(80, 100.0)]).into_iter().enumerate();
+            // A fifth of the wobble: both steps are certain.
+            calm.map(|(place, value)| (100.0 + (value - 100.0) / 5.0) * if place < 40 { 1.0 } else { level })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(change_points(&step(1.005)), [40]);
+        assert_eq!(shifts(&step(1.005)), []);
+        assert_eq!(shifts(&step(1.015)).len(), 1);
+    }
+
+    #[test]
+    fn a_change_that_returns_within_a_few_points_is_one_finding() {
+        assert_eq!(places(&[(15, 100.0), (5, 90.0), (15, 100.0)]), [(15, Some(20))]);
+        assert_eq!(places(&[(15, 100.0), (5, 90.0), (15, 110.0)]), [(15, None), (20, None)], "it goes on elsewhere");
+        assert_eq!(places(&[(15, 100.0), (12, 90.0), (15, 100.0)]), [(15, None), (27, None)], "that took long");
+        let twice = [(15, 100.0), (5, 90.0), (15, 100.0), (15, 80.0)];
+        assert_eq!(places(&twice), [(15, Some(20)), (35, None)]);
+    }
+}
