@@ -19,6 +19,7 @@ mod harness;
 mod headers;
 mod history;
 mod import;
+mod k6_versions;
 mod keeping;
 mod live;
 mod migrations;
