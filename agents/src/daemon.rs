@@ -103,7 +103,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         Ok(k6) => k6,
         Err(fault) => {
             tokio::select! {
-                announced = announce(&options, &cleared.sandbox, &fault) => {
+                announced = Box::pin(announce(&options, &cleared.sandbox, &fault)) => {
                     // The agent's own error is the one to show.
                     let _ = announced.inspect_err(|cause| tracing::debug!(%cause, "the server does not know why"));
                 }

@@ -24,6 +24,7 @@ mod keeping;
 mod live;
 mod migrations;
 mod new_run;
+mod notes;
 mod parts;
 mod people;
 mod place;

@@ -22,12 +22,12 @@ use crate::{
 const LIMITS: &str = "/api/v1/scenarios/hash/limits";
 
 #[track_caller]
-fn codes(run: &Value) -> Vec<String> {
+pub fn codes(run: &Value) -> Vec<String> {
     run["reasons"].as_array().expect("reasons").iter().map(|reason| text(&reason["code"])).collect()
 }
 
 /// Submits a run and has it end like this; gives its id.
-async fn ended(user: &Actor, agent: &mut Agent, change: impl FnOnce(&mut Outcome)) -> String {
+pub async fn ended(user: &Actor, agent: &mut Agent, change: impl FnOnce(&mut Outcome)) -> String {
     let id = submit(user, &plan_with(&json!({"retries": 0}))).await.1.remove(0);
     let job = agent.job().await;
     let mut outcome = outcome(&job, &good());

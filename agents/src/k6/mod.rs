@@ -131,7 +131,7 @@ impl K6 {
         recording: Option<&Recording>,
         group: &Group,
     ) -> io::Result<Process> {
-        let arguments = round_arguments(script, load, round, recording);
+        let arguments = self.round_arguments(script, load, round, recording);
         self.run(script, load, (arguments, round, NO_INTERFACE), recording, group)
     }
 
@@ -144,7 +144,7 @@ impl K6 {
         recording: Option<&Recording>,
         group: &Group,
     ) -> io::Result<Process> {
-        let mut arguments = round_arguments(script, load, Round::Measure, recording);
+        let mut arguments = self.round_arguments(script, load, Round::Measure, recording);
         arguments.push("--paused".to_owned());
         self.run(script, load, (arguments, Round::Measure, &paused.address()), recording, group)
     }
@@ -204,6 +204,36 @@ impl K6 {
         Ok(log)
     }
 
+    fn round_arguments(
+        &self,
+        script: &Script,
+        load: &LoadOn<'_>,
+        round: Round,
+        recording: Option<&Recording>,
+    ) -> Vec<String> {
+        let mut arguments = words(&["run", "--no-usage-report", "--quiet", "--no-color"]);
+        match round {
+            Round::WarmUp => arguments.extend(words(&["--summary-mode=disabled", "--no-thresholds"])),
+            Round::Measure => {
+                arguments.extend(words(&["--summary-trend-stats", TREND_STATS, "--summary-export"]));
+                arguments.push(script.summary_file().display().to_string());
+            }
+        }
+        if let Some(segment) = load.segment {
+            let (own, all) = (segment.segment(), segment.sequence());
+            arguments.extend(words(&["--execution-segment", &own, "--execution-segment-sequence", &all]));
+        }
+        if recording.is_some() {
+            arguments.extend(words(&["--out", SERIES_OUTPUT]));
+            // A flag goes before whatever a scenario's parameters say.
+            if self.version.has_feature_flags() {
+                arguments.extend(words(&["--features", "native-histograms"]));
+            }
+            arguments.extend(script.system_tags().iter().flat_map(|tags| words(&["--system-tags", tags])));
+        }
+        arguments
+    }
+
     fn plan(&self, script: &Script, arguments: Vec<String>, cores: &[usize]) -> Plan {
         // A script may name extensions; k6 would fetch a program that has them and run that one instead.
         let mut environment = BTreeMap::from([("K6_AUTO_EXTENSION_RESOLUTION".to_owned(), "false".to_owned())]);
@@ -216,41 +246,14 @@ impl K6 {
     }
 }
 
-fn round_arguments(script: &Script, load: &LoadOn<'_>, round: Round, recording: Option<&Recording>) -> Vec<String> {
-    let mut arguments = words(&["run", "--no-usage-report", "--quiet", "--no-color"]);
-    match round {
-        Round::WarmUp => arguments.extend(words(&["--summary-mode=disabled", "--no-thresholds"])),
-        Round::Measure => {
-            arguments.extend(words(&["--summary-trend-stats", TREND_STATS, "--summary-export"]));
-            arguments.push(script.summary_file().display().to_string());
-        }
-    }
-    if let Some(segment) = load.segment {
-        let (own, all) = (segment.segment(), segment.sequence());
-        arguments.extend(words(&["--execution-segment", &own, "--execution-segment-sequence", &all]));
-    }
-    if recording.is_some() {
-        arguments.extend(words(&["--out", SERIES_OUTPUT]));
-        arguments.extend(script.system_tags().iter().flat_map(|tags| words(&["--system-tags", tags])));
-    }
-    arguments
-}
-
 /// Sets up the output of the series. Stale markers make k6 push its histograms once more at its end: the last requests may
 /// be in no push before.
-fn push_to(recording: &Recording, version: &Version) -> impl Iterator<Item = (String, String)> {
-    let histograms = if version.has_feature_flags() {
-        ("K6_FEATURES", "native-histograms")
-    } else {
-        ("K6_PROMETHEUS_RW_TREND_AS_NATIVE_HISTOGRAM", "true")
-    };
-    let settings = [
-        histograms,
-        ("K6_PROMETHEUS_RW_SERVER_URL", recording.url()),
-        ("K6_PROMETHEUS_RW_PUSH_INTERVAL", "1s"),
-        ("K6_PROMETHEUS_RW_STALE_MARKERS", "true"),
-    ];
-    settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter()
+fn push_to(recording: &Recording, version: &Version) -> Vec<(String, String)> {
+    // Later versions have a flag for it, and warn of this.
+    let histograms = (!version.has_feature_flags()).then_some(("TREND_AS_NATIVE_HISTOGRAM", "true"));
+    let settings = [("SERVER_URL", recording.url()), ("PUSH_INTERVAL", "1s"), ("STALE_MARKERS", "true")];
+    let named = |(name, value): (&str, &str)| (format!("K6_PROMETHEUS_RW_{name}"), value.to_owned());
+    settings.into_iter().chain(histograms).map(named).collect()
 }
 
 fn words(words: &[&str]) -> Vec<String> {

@@ -31,16 +31,16 @@ pub fn physical_cores(allowed: &[usize], siblings: impl Fn(usize) -> Option<Stri
 pub fn parse_list(text: &str) -> Option<Vec<usize>> {
     /// More processors than any machine has.
     const MOST: usize = 1 << 16;
-    let mut list = Vec::new();
+    let mut processors = Vec::new();
     for part in text.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
         if first > last || last >= MOST {
             return None;
         }
-        list.extend(first..=last);
+        processors.extend(first..=last);
     }
-    Some(list)
+    Some(processors)
 }
 
 #[cfg(test)]

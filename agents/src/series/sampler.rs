@@ -74,13 +74,13 @@ impl Samples {
         all.points[first..].iter().take(most).copied().collect()
     }
 
-    fn add(&self, sample: Sample) {
+    fn add(&self, sample: &Sample) {
         let mut all = self.all();
         if all.points.len() == MAX_SECONDS {
             pair_up(&mut all.points);
             all.halvings += 1;
         }
-        all.points.push(sample);
+        all.points.push(*sample);
     }
 
     fn all(&self) -> MutexGuard<'_, Sampled> {
@@ -123,7 +123,7 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
         let watched = watched.clone();
         let Ok((at_ms, totals)) = spawn_blocking(move || (clock.now_ms(), Totals::read(&watched))).await else { break };
         let (usage, shared) = totals.since(before.as_ref().unwrap_or(&totals));
-        samples.add(Sample { at_ms, usage, shared });
+        samples.add(&Sample { at_ms, usage, shared });
         news.send_replace(());
         before = Some(totals);
         if stop.is_cancelled() {

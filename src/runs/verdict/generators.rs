@@ -30,7 +30,7 @@ pub(super) fn judge(making: &Making<'_>, limits: &Limits, reasons: &mut Vec<Reas
             own.extend(host::steal(used.steal, used.stolen, limits));
             let rps = one.figures.map_or(0.0, |figures| figures.rps);
             let others = Others::seen(&one.conditions, used.others, one.machine_cores());
-            own.extend(others.and_then(|others| host::disturbed(others, rps, limits)));
+            own.extend(others.and_then(|others| host::disturbed(&others, rps, limits)));
         }
         own.extend(host::not_quiet(&one.conditions));
         own.extend(network::judge(&one.conditions, limits));

@@ -20,7 +20,7 @@ pub(super) fn judge(figures: &Figures, making: &Making<'_>, limits: &Limits, rea
     {
         reasons.extend(steal(all.steal(), all.stolen(), limits));
         let others = Others::seen(making.conditions, all.others(), making.machine_cores);
-        reasons.extend(others.and_then(|others| disturbed(others, figures.rps, limits)));
+        reasons.extend(others.and_then(|others| disturbed(&others, figures.rps, limits)));
     }
     reasons.extend(not_quiet(making.conditions));
 }
@@ -62,8 +62,8 @@ impl Others {
 }
 
 /// So many requests went through the machine each second.
-pub(super) fn disturbed(others: Others, rps: f64, limits: &Limits) -> Option<Reason> {
-    let Others { used, cores, whose } = others;
+pub(super) fn disturbed(others: &Others, rps: f64, limits: &Limits) -> Option<Reason> {
+    let Others { used, cores, whose } = *others;
     let used = (used - rps * TRAFFIC_S).max(0.0);
     let (share, limit) = (used / cores, limits.of(Limit::HostDisturbed));
     if share <= limit {
