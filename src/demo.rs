@@ -190,13 +190,15 @@ const FRACTION_MEMORY: u64 = 256 << 20;
 /// that is added to the sizes.
 async fn fitting(client: &Client, db: &Db, about: &About) -> anyhow::Result<Vec<String>> {
     let sizes: SizeList = client.get("api/v1/sizes").await?;
+    // A hyperthread is less than a core, and the target's cores are its own.
+    let cores = about.physical_cores.unwrap_or(about.cores);
     let mut fit: Vec<MachineSize> =
-        sizes.sizes.into_iter().filter(|size| leaves_room(size, about.cores, about.memory_bytes)).collect();
+        sizes.sizes.into_iter().filter(|size| leaves_room(size, cores, about.memory_bytes)).collect();
     for vcpus in FRACTIONS {
         let differ = fit.iter().any(|size| fit[0].vcpus.total_cmp(&size.vcpus).is_ne());
         let size = MachineSize { name: size_name(vcpus, FRACTION_MEMORY), vcpus, memory_bytes: FRACTION_MEMORY };
         let is_there = fit.iter().any(|size| size.vcpus.total_cmp(&vcpus).is_eq());
-        if !differ && !is_there && leaves_room(&size, about.cores, about.memory_bytes) {
+        if !differ && !is_there && leaves_room(&size, cores, about.memory_bytes) {
             let added = catalog::api::store_size(db, size, &Caller::owner()).await;
             fit.push(added.with_context(|| format!("the size of {vcpus} vCPU could not be added"))?);
         }

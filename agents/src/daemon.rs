@@ -29,7 +29,7 @@ use crate::{
     courier::Courier,
     gates::{Gates, Opening},
     inspection,
-    k6::K6,
+    k6::{K6, NoK6, version::SUPPORTED},
     key::Keys,
     leftovers,
     link::{self, Heard, Link},
@@ -43,7 +43,7 @@ use crate::{
     wire::{
         PROTOCOL, RunId,
         job::{Job, Role, Scenario, hex},
-        messages::{AgentMessage, Finding, Gate, Hello, Machine},
+        messages::{AgentMessage, Finding, Gate, Hello, K6Support, Machine},
         now_ms,
         outcome::Outcome,
     },
@@ -98,7 +98,21 @@ pub const CGROUPS: &str = "/sys/fs/cgroup";
 pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Result<()> {
     let _lock = lock(&options.state).await?;
     steady::report(&steady::restore(&options.state));
-    let (bench, hello) = prepare(&options).await?;
+    let cleared = clear(&options).await?;
+    let k6 = match K6::find(options.k6.as_deref()).await {
+        Ok(k6) => k6,
+        Err(fault) => {
+            tokio::select! {
+                announced = Box::pin(announce(&options, &cleared.sandbox, &fault)) => {
+                    // The agent's own error is the one to show.
+                    let _ = announced.inspect_err(|cause| tracing::debug!(%cause, "the server does not know why"));
+                }
+                () = shutdown.cancelled() => {}
+            }
+            return Err(fault.into());
+        }
+    };
+    let (bench, hello) = prepare(&options, cleared, k6)?;
     let guard = options.steady.as_ref().map(|steady| Guard::start(&steady.guard));
     let _guard = guard.transpose().context("the guard of --steady-cpu can't be started")?;
     let spool = Spool::open(options.state.join("spool")).context("the spool can't be opened")?;
@@ -151,8 +165,13 @@ async fn lock(state: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// Finds k6 and the targets, clears what an earlier life left, and says what this machine can do.
-async fn prepare(options: &Options) -> anyhow::Result<(Workbench, Hello)> {
+/// A machine on which nothing of an earlier life of this agent is left.
+struct Cleared {
+    sandbox: Sandbox,
+    work_folder: PathBuf,
+}
+
+async fn clear(options: &Options) -> anyhow::Result<Cleared> {
     let sandbox = Sandbox::detect(&options.cgroups, &name_on_machine(&options.state)?);
     let work_folder = options.state.join("work");
     fs::create_dir_all(&work_folder).with_context(|| format!("{} can't be made", work_folder.display()))?;
@@ -160,7 +179,12 @@ async fn prepare(options: &Options) -> anyhow::Result<(Workbench, Hello)> {
     if !left.is_empty() {
         tracing::warn!(?left, "removed what an earlier life of this agent left");
     }
-    let k6 = K6::find(options.k6.as_deref()).await?;
+    Ok(Cleared { sandbox, work_folder })
+}
+
+/// Finds the targets, and says what this machine can do.
+fn prepare(options: &Options, cleared: Cleared, k6: K6) -> anyhow::Result<(Workbench, Hello)> {
+    let Cleared { sandbox, work_folder } = cleared;
     let fingerprints = Arc::new(Fingerprints::default());
     let (targets, faults) = target::offers(&options.targets, &fingerprints);
     for fault in &faults {
@@ -171,24 +195,48 @@ async fn prepare(options: &Options) -> anyhow::Result<(Workbench, Hello)> {
     }
     let machine = machine::facts(&sandbox);
     warn_of_missing_limits(&machine);
-    let hello = Hello {
-        protocol: PROTOCOL,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        now_ms: 0,
-        machine,
-        k6_version: k6.version().to_owned(),
-        targets,
-        any_scenario: options.accepts == Accepts::AnyScenario,
-        running: None,
-        holds: Vec::new(),
-        life: Some(Uuid::new_v4()),
-        load_address: options.load_address,
-    };
+    let support = K6Support { path: k6.path().display().to_string(), supported: SUPPORTED.to_string(), fault: None };
+    let hello = Hello { targets, ..hello(options, machine, k6.version(), support) };
     let steady = options.steady.as_ref().map(|steady| Steady::new(&steady.sysfs, &options.state)).transpose();
     let steady = steady.map_err(anyhow::Error::msg)?;
     let bench = Workbench::new(sandbox, k6, options.targets.clone(), work_folder);
     let Options { quiet, load_address, reach, .. } = *options;
     Ok((Workbench { fingerprints, quiet, steady, load_address, reach, ..bench }, hello))
+}
+
+/// An introduction without targets.
+fn hello(options: &Options, machine: Machine, k6_version: &str, support: K6Support) -> Hello {
+    Hello {
+        protocol: PROTOCOL,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        now_ms: 0,
+        machine,
+        k6_version: k6_version.to_owned(),
+        targets: Vec::new(),
+        any_scenario: options.accepts == Accepts::AnyScenario,
+        running: None,
+        holds: Vec::new(),
+        life: Some(Uuid::new_v4()),
+        load_address: options.load_address,
+        k6: Some(support),
+    }
+}
+
+/// Tells the server why an agent that can't use its k6 does not start, so that the agent's page shows it. Only an unsupported
+/// version is told: without a k6 there is nothing to show.
+async fn announce(options: &Options, sandbox: &Sandbox, fault: &NoK6) -> anyhow::Result<()> {
+    let NoK6::Unsupported { path, version } = fault else { return Ok(()) };
+    let support = K6Support {
+        path: path.display().to_string(),
+        supported: SUPPORTED.to_string(),
+        fault: Some(fault.to_string()),
+    };
+    let keys = Keys::open(&options.state, options.key.as_deref())?;
+    let client = Client::trusting(&options.server, Some(keys.current().await), &options.trust)?;
+    keys.settle(&client).await?;
+    let holds = Spool::open(options.state.join("spool"))?.waiting()?;
+    let hello = Hello { holds, ..hello(options, machine::facts(sandbox), version.as_str(), support) };
+    link::announce(&client, hello).await.map_err(anyhow::Error::msg)
 }
 
 fn warn_of_missing_limits(machine: &Machine) {

@@ -3,42 +3,29 @@
 //! It lives on a thread of its own, and its signs of life come from there: whatever the agent's work does to the other
 //! threads, waiting for a disk say, it does not make the agent look dead.
 
+mod dial;
+
 use std::time::Duration;
 
-use futures_util::{SinkExt, StreamExt};
 use tokio::{
-    net::TcpStream,
     sync::{mpsc, oneshot, watch},
     time::{Instant, MissedTickBehavior, interval_at, sleep, timeout, timeout_at},
 };
-use tokio_tungstenite::{
-    Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
-    tungstenite::{
-        self, Message,
-        client::IntoClientRequest,
-        http::{HeaderValue, StatusCode, header},
-    },
-};
 use tokio_util::sync::CancellationToken;
 
+pub use dial::announce;
+use dial::{NoLink, Socket, connect, hear, introduce, say};
+
 use crate::{
-    client::{Client, with_way_out},
+    client::Client,
     courier::Courier,
     series::live::{Live, Told},
     wire::{
         RunId,
         messages::{AgentMessage, Hello, ServerMessage},
-        now_ms,
     },
 };
 
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
-
-/// How long a server may take to answer an introduction.
-const ANSWER: Duration = Duration::from_secs(10);
-/// How long it may take until a server's machine answers at all. What is asked of a line that is cut is asked again ever
-/// more rarely, so it is better to dial anew.
-const DIALLING: Duration = Duration::from_secs(4);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -145,57 +132,15 @@ impl Link {
         &self,
         heard: &mpsc::UnboundedSender<Heard>,
     ) -> Result<(Socket, Duration, mpsc::UnboundedReceiver<AgentMessage>), NoLink> {
-        let request = self.request().map_err(|fault| NoLink::Unwanted(fault.to_string()))?;
-        let connector = self.client.tls().map_or(Connector::Plain, Connector::Rustls);
-        let dialled = connect_async_tls_with_config(request, None, true, Some(connector));
-        let dialled = timeout(DIALLING, dialled).await.map_err(|_| NoLink::Later("no answer".to_owned()))?;
-        let (mut socket, _) = dialled.map_err(|fault| self.no_link(&fault))?;
+        let mut socket = connect(&self.client).await?;
         let (asks, answer) = oneshot::channel();
         let _ = heard.send(Heard::Dialled(asks));
         let gone = |_| NoLink::Later("the agent ends".to_owned());
         let Standing { running, holds, outbox } = answer.await.map_err(gone)?;
-        let hello = Hello { now_ms: now_ms(), running, holds, ..self.hello.clone() };
-        say(&mut socket, &AgentMessage::Hello(Box::new(hello))).await.map_err(|fault| self.no_link(&fault))?;
-        match timeout(ANSWER, hear(&mut socket)).await {
-            Ok(Ok(ServerMessage::Welcome { heartbeat_ms, .. })) => {
-                Ok((socket, Duration::from_millis(heartbeat_ms.clamp(100, 60_000)), outbox))
-            }
-            Ok(Ok(ServerMessage::Refused { reason })) => Err(NoLink::Unwanted(reason)),
-            _ => Err(NoLink::Later("the server closed the connection".to_owned())),
-        }
+        let hello = Hello { running, holds, ..self.hello.clone() };
+        let heartbeat = introduce(&self.client, &mut socket, hello).await?;
+        Ok((socket, heartbeat, outbox))
     }
-
-    fn request(&self) -> Result<tungstenite::handshake::client::Request, tungstenite::Error> {
-        let base = self.server().as_str().trim_end_matches('/');
-        // http becomes ws, https becomes wss.
-        let url = format!("ws{}/api/v1/agent/channel", base.strip_prefix("http").unwrap_or(base));
-        let mut request = url.into_client_request()?;
-        let mut key = HeaderValue::try_from(format!("Bearer {}", self.client.secret().unwrap_or_default()))
-            .map_err(tungstenite::http::Error::from)?;
-        key.set_sensitive(true);
-        request.headers_mut().insert(header::AUTHORIZATION, key);
-        Ok(request)
-    }
-
-    fn no_link(&self, fault: &tungstenite::Error) -> NoLink {
-        match fault {
-            tungstenite::Error::Http(response) if response.status() == StatusCode::UNAUTHORIZED => NoLink::Unwanted(
-                format!("{} does not know this agent's key; `brewbench agent-key new NAME` makes one", self.server()),
-            ),
-            // The server's own words: it is disabled, say, and may be let in again.
-            tungstenite::Error::Http(response) => {
-                let said = response.body().as_deref().and_then(|body| serde_json::from_slice(body).ok());
-                let sentence = said.and_then(|body: serde_json::Value| Some(body["error"].as_str()?.to_owned()));
-                NoLink::Later(sentence.unwrap_or_else(|| fault.to_string()))
-            }
-            other => NoLink::Later(with_way_out(other.to_string())),
-        }
-    }
-}
-
-enum NoLink {
-    Unwanted(String),
-    Later(String),
 }
 
 /// How a conversation ended.
@@ -262,30 +207,11 @@ async fn converse(
     Parting::Ours
 }
 
-async fn say(socket: &mut Socket, message: &AgentMessage) -> Result<(), tungstenite::Error> {
-    let text = serde_json::to_string(message).map_err(|fault| tungstenite::Error::Io(fault.into()))?;
-    socket.send(Message::text(text)).await
-}
-
-/// The next message, or how it ended.
-async fn hear(socket: &mut Socket) -> Result<ServerMessage, Parting> {
-    while let Some(Ok(message)) = socket.next().await {
-        match message {
-            Message::Text(text) => match serde_json::from_str(&text) {
-                Ok(message) => return Ok(message),
-                Err(fault) => tracing::warn!(%fault, "a message of the server can't be read"),
-            },
-            Message::Close(_) => return Err(Parting::Theirs),
-            _ => {}
-        }
-    }
-    Err(Parting::Lost)
-}
-
 #[cfg(test)]
 mod tests {
-    use tokio::net::TcpListener;
-    use tokio_tungstenite::{accept_async, connect_async};
+    use futures_util::{SinkExt, StreamExt};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio_tungstenite::{WebSocketStream, accept_async, connect_async, tungstenite::Message};
 
     use super::*;
     use crate::wire::series::{Part, Second, Stretch};

@@ -13,6 +13,7 @@ pub fn facts(sandbox: &Sandbox) -> Machine {
     Machine {
         hostname: line("/proc/sys/kernel/hostname").unwrap_or_else(|| "unknown".to_owned()),
         cores: u32::try_from(cores::allowed().len()).unwrap_or(u32::MAX),
+        physical_cores: u32::try_from(cores::physical().len()).ok(),
         memory_bytes: memory_bytes(),
         kernel: settings::kernel(Path::new("/")).unwrap_or_default(),
         cpu_model: cpu::model(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
@@ -40,6 +41,7 @@ mod tests {
     fn the_machine_says_what_it_is() {
         let facts = facts(&Sandbox::none("test"));
         assert!(facts.cores > 0 && facts.memory_bytes > 0, "{facts:?}");
+        assert!(facts.physical_cores.is_some_and(|physical| (1..=facts.cores).contains(&physical)), "{facts:?}");
         assert!(facts.kernel.starts_with("Linux "), "{facts:?}");
         assert!(!facts.cpu_model.is_empty());
     }

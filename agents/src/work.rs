@@ -2,6 +2,7 @@
 
 mod generator;
 mod host;
+mod interface;
 mod rounds;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -23,14 +24,19 @@ use crate::k6::{K6, LoadOn, Round, Script};
 use crate::leftovers::RUN_FOLDER_PREFIX;
 use crate::process::Process;
 use crate::reach::Reach;
-use crate::sandbox::{Group, Sandbox, Side, cores};
+use crate::sandbox::{
+    Group, Sandbox, Side,
+    cores::{self, Beside},
+};
 use crate::series::live::Live;
-use crate::series::recording::Recording;
+use crate::series::recording::{Recorded, Recording};
 use crate::series::sampler::Watched;
+use crate::series::shared::{core_use, network_use};
 use crate::steady::Steady;
 use crate::target::{self, Fingerprints, Manifest};
 use crate::wire::job::{Job, Role};
-use crate::wire::outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime};
+use crate::wire::outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime, Placement};
+use crate::wire::outcome::{CoreUse, NetworkUse};
 use crate::wire::series::{Packed, Part, Series};
 use crate::wire::{Phase, now_ms};
 
@@ -203,13 +209,19 @@ struct Site {
     generator: Option<Process>,
     recording: Option<(Part, Recording)>,
     series: Series,
+    /// The processors of both sides.
+    cores: Cores,
+    /// The interface that the load crosses, if it leaves the machine.
+    interface: Option<String>,
+    /// What the run's cores and the network did while it was measured.
+    seen: (Option<CoreUse>, Option<NetworkUse>),
     live: Live,
 }
 
 impl Site {
     /// Makes the places for a run, or says in a sentence why it can't be done here.
     fn open(job: &Job, bench: &Workbench, outcome: &mut Outcome) -> Result<Self, String> {
-        outcome.cores = deal(job);
+        (outcome.cores, outcome.conditions.placement) = deal(job);
         let manifest = match job.role {
             Role::Alone | Role::Host => {
                 check_size(job)?;
@@ -244,6 +256,9 @@ impl Site {
             generator: None,
             recording: None,
             series: Series::default(),
+            cores: outcome.cores.clone(),
+            interface: None,
+            seen: (None, None),
             live: bench.live.clone(),
         })
     }
@@ -317,7 +332,12 @@ impl Site {
     /// Begins a recording. Without one a run has still its summary.
     async fn record(&mut self, round: Round) {
         self.stop_recording().await;
-        let watched = Watched { target: self.target_group.watch(), generator: self.generator_group.watch() };
+        let watched = Watched {
+            target: self.target_group.watch(),
+            generator: self.generator_group.watch(),
+            cores: self.cores.clone(),
+            interface: self.interface.clone(),
+        };
         let part = match round {
             Round::WarmUp => Part::WarmUp,
             Round::Measure => Part::Measured,
@@ -340,7 +360,12 @@ impl Site {
 
     async fn stop_recording(&mut self) {
         if let Some((part, recording)) = self.recording.take() {
-            let stretch = recording.finish().await;
+            let Recorded { stretch, spans } = recording.finish().await;
+            if part == Part::Measured {
+                let interface = self.interface.as_deref();
+                let network = network_use(&spans, interface, interface.and_then(interface::speed_bits));
+                self.seen = (core_use(&spans, &self.cores), Some(network));
+            }
             self.live.keep(part, stretch.clone());
             *self.series.part_mut(part) = Some(stretch);
         }
@@ -365,6 +390,7 @@ impl Site {
             outcome.k6_log = generator.log().await;
         }
         self.stop_recording().await;
+        (outcome.conditions.core_use, outcome.conditions.network) = self.seen;
         outcome.series = (self.series != Series::default()).then(|| Packed::pack(&self.series));
         if let Some(mut target) = self.target.take() {
             report(target.stop(grace, &self.target_group).await);
@@ -379,13 +405,14 @@ impl Site {
 }
 
 /// Who gets which processors. Who runs the target only, or makes the load only, has them for that.
-fn deal(job: &Job) -> Cores {
-    let allowed = cores::allowed();
-    match job.role {
-        Role::Alone => cores::deal(&allowed, job.size.vcpus),
-        Role::Host => Cores { generator: Vec::new(), ..cores::deal(&allowed, job.size.vcpus) },
-        Role::Generator(_) => Cores { target: Vec::new(), generator: allowed },
-    }
+fn deal(job: &Job) -> (Cores, Option<Placement>) {
+    let beside = match job.role {
+        Role::Alone => Beside::Generator,
+        Role::Host => Beside::Nobody,
+        Role::Generator(_) => return (Cores { target: Vec::new(), generator: cores::allowed() }, None),
+    };
+    let (cores, placement) = cores::deal(&cores::physical(), job.size.vcpus, beside);
+    (cores, Some(placement))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape of map_err")]

@@ -18,13 +18,14 @@ use brewbench::{
 use brewbench_agent::{
     client::Client,
     courier::Courier,
+    k6::version::SUPPORTED,
     link::{Heard, Link, Standing},
     series::live::Live,
     spool::Spool,
     wire::{
         PROTOCOL, Phase, RunId,
         job::Job,
-        messages::{AgentMessage, Hello, Machine, ServerMessage, TargetOffer},
+        messages::{AgentMessage, Hello, K6Support, Machine, ServerMessage, TargetOffer},
         now_ms,
         outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
     },
@@ -176,6 +177,7 @@ fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
         machine: Machine {
             hostname: format!("rack-{number}"),
             cores: 8,
+            physical_cores: Some(8),
             memory_bytes: 32 << 30,
             kernel: "Linux 6.12.9".to_owned(),
             cpu_model: "a CPU with a name of the usual length @ 2.50GHz".to_owned(),
@@ -189,6 +191,7 @@ fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
         holds: Vec::new(),
         life: Some(RunId::now().0),
         load_address: None,
+        k6: Some(K6Support { path: "/usr/bin/k6".to_owned(), supported: SUPPORTED.to_string(), fault: None }),
     };
     let courier = Courier::new(client.clone(), Spool::open(spool)?);
     Ok(Link { client, hello, courier, running: watch::channel(None).1, live: Live::default() })

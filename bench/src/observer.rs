@@ -11,7 +11,10 @@ use brewbench::{
 use brewbench_agent::{
     client::Client,
     daemon::CGROUPS,
-    sandbox::{Sandbox, Side, cores},
+    sandbox::{
+        Sandbox, Side,
+        cores::{self, Beside},
+    },
     scenarios,
     target::{self, Fingerprints, manifest},
     wire::{RunId, job::Size, summary},
@@ -183,7 +186,7 @@ impl Bare {
         target.fingerprint(&self.fingerprints).map_err(anyhow::Error::msg)?;
         let group = self.sandbox.open(RunId::now(), Side::Target)?;
         group.limit(size);
-        let cores = cores::deal(&cores::allowed(), size.vcpus);
+        let (cores, _) = cores::deal(&cores::physical(), size.vcpus, Beside::Generator);
         let mut process = None;
         let serving = target::start(&target, Ipv4Addr::LOCALHOST.into(), &group, &cores.target, &mut process).await;
         let base_url = serving.map_err(|failure| anyhow::anyhow!(failure.reason))?.base_url;

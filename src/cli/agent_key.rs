@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     auth::MadeSecret,
-    fleet::{Agent, AgentList, NewAgentKey},
+    fleet::{About, Agent, AgentList, NewAgentKey},
     owner,
 };
 
@@ -110,7 +110,7 @@ pub fn rows(agents: &[Agent]) -> String {
             text(about.map(|about| format!("{:.1}", about.memory_bytes as f64 / f64::from(1 << 30)))),
             text(about.map(|about| about.cpu.clone())),
             text(about.map(|about| about.memory.clone())),
-            text(about.map(|about| about.k6_version.clone())),
+            text(about.map(About::k6)),
         ]
     };
     table(&head, &agents.iter().map(row).collect::<Vec<_>>())

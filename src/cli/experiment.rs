@@ -292,7 +292,7 @@ pub fn told(whole: &ExperimentWithRuns) -> String {
             ("objective", Align::Left),
         ];
         let row = |rung: &Rung| {
-            let failed = rung.error_rate.map_or("–".to_owned(), |rate| format!("{:.2} %", rate * 100.0));
+            let failed = table::percent(rung.error_rate);
             vec![rung.rate_text(), table::figure(rung.rps), table::figure(rung.p99_ms), failed, rung.words()]
         };
         text += &(table(&head, &search.path.iter().map(row).collect::<Vec<_>>()) + "\n");

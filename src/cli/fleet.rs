@@ -88,7 +88,7 @@ impl Fleet {
                     if list.agents.is_empty() && label.is_some() {
                         return "no agent has this label\n".to_owned();
                     }
-                    with_below(&rows(&list.agents), list.agents.iter().map(|agent| plain(&agent.labels.join(", "))))
+                    with_below(&rows(&list.agents), list.agents.iter().map(below))
                 })
             }
             Self::Drain { common, name } => {
@@ -110,6 +110,13 @@ impl Fleet {
             }
         }
     }
+}
+
+/// What stands below an agent's row: its labels, and why it can't work.
+fn below(agent: &Agent) -> String {
+    let fault = agent.about.as_ref().and_then(|about| about.k6_fault.clone());
+    let labels = Some(agent.labels.join(", ")).filter(|labels| !labels.is_empty());
+    plain(&labels.into_iter().chain(fault).collect::<Vec<_>>().join(" · "))
 }
 
 fn path(name: &str) -> String {

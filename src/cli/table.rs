@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::runs::{Run, load, now::RunNow};
+use crate::{
+    runs::{Run, load, now::RunNow},
+    web::format,
+};
 
 /// How a column is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +95,11 @@ fn how_hard(run: &Run) -> String {
     run.load.as_ref().map_or("–".to_owned(), load::words).replace('\u{a0}', " ")
 }
 
+/// A share from 0 to 1 as a percentage.
+pub fn percent(share: Option<f64>) -> String {
+    format::percent(share).text().replace('\u{a0}', " ")
+}
+
 /// Runs as a table that fits 80 columns with names of usual length. Their loads are told where they differ.
 pub fn runs(runs: &[Run]) -> String {
     runs_now(runs, &[])
@@ -118,7 +126,7 @@ pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
         let size = run.size.as_ref().map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes));
         let verdict = run.verdict.filter(|_| run.phase == "finished");
         let state = verdict.map_or(run.phase.replace('_', " "), |verdict| verdict.as_str().to_owned());
-        let failed = run.error_rate.map_or("–".to_owned(), |rate| format!("{:.2} %", rate * 100.0));
+        let failed = percent(run.error_rate);
         let repetition = run.repetition.to_string();
         let rate = now.iter().find(|now| now.run == run.id).and_then(|now| now.rps);
         let rps = rate.map_or_else(|| figure(run.rps), |rate| format!("now {}", figure(Some(rate))));

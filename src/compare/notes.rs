@@ -128,7 +128,7 @@ fn not_used(left_out: &[LeftOut]) -> Option<Note> {
 fn suspect(rows: &[Row]) -> Option<Note> {
     let mut reasons: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
     for run in runs(rows).filter(|run| run.counts() && run.verdict == Some(Verdict::Suspect)) {
-        for reason in &run.reasons {
+        for reason in run.reasons.iter().filter(|reason| !reason.is_note()) {
             reasons.entry(&reason.code).or_insert((0, &reason.text)).0 += 1;
         }
     }

@@ -98,6 +98,13 @@ async fn converse(
         say(&mut socket, &ServerMessage::Refused { reason }).await;
         return Ok(());
     }
+    if let Some(reason) = fleet::k6_fault(&hello) {
+        tracing::warn!(agent = name, reason, "refused");
+        fleet::queries::keep_hello(&mut *state.db.write.acquire().await?, name, &hello, now_ms()).await?;
+        state.events.agents_changed();
+        say(&mut socket, &ServerMessage::Refused { reason }).await;
+        return Ok(());
+    }
     let (visit, inbox, close) = Visit::enter(name, hello, state, presence, meetings).await?;
     let done = visit.stay(socket, inbox, close).await;
     visit.leave().await?;

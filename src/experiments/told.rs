@@ -86,7 +86,7 @@ pub fn repeated(runs: &[Run]) -> Option<String> {
     let again: HashSet<&str> = runs.iter().filter_map(|run| run.retry_of.as_deref()).collect();
     let lost: Vec<&Run> = runs.iter().filter(|run| again.contains(run.id.as_str())).collect();
     let first = lost.first()?;
-    let why = first.error.as_deref().or_else(|| first.reasons.first().map(|reason| reason.text.as_str()));
+    let why = first.error.as_deref().or_else(|| first.because().map(|reason| reason.text.as_str()));
     let what = if first.phase == "finished" { "is invalid" } else { &first.phase };
     let why = why.and_then(|why| why.lines().next()).map_or_else(String::new, |why| format!(" ({why})"));
     Some(match lost.len() {

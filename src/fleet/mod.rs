@@ -9,6 +9,10 @@ pub mod queries;
 
 use std::{collections::BTreeMap, net::IpAddr};
 
+use brewbench_agent::{
+    k6::version::{SUPPORTED_BEFORE_PROTOCOL_6, Version},
+    wire::messages::Hello,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -145,8 +149,11 @@ pub struct NewName {
 pub struct About {
     /// Its machine's name on the network.
     pub hostname: String,
-    /// Cores that it may use.
+    /// Processors that it may use.
     pub cores: u32,
+    /// Physical cores that these are on; null where the agent is too old to report it.
+    #[serde(default)]
+    pub physical_cores: Option<u32>,
     /// The machine's memory.
     pub memory_bytes: u64,
     /// E.g. `Linux 6.12.9`.
@@ -169,6 +176,43 @@ pub struct About {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub load_address: Option<IpAddr>,
+    /// Where its k6 is; null where the agent is too old to report it.
+    #[serde(default)]
+    pub k6_path: Option<String>,
+    /// Versions of k6 that it supports, e.g. `1.x … 2.x`; null where nobody knew when it connected last.
+    #[serde(default)]
+    pub k6_supported: Option<String>,
+    /// Why it can't use its k6, and so is not let in: a sentence; null where it can.
+    #[serde(default)]
+    pub k6_fault: Option<String>,
+}
+
+impl About {
+    /// How many physical cores it has, where these are fewer than its processors.
+    pub fn hyperthreaded(&self) -> Option<u32> {
+        self.physical_cores.filter(|physical| *physical < self.cores)
+    }
+
+    /// The version of its k6, and whether it is one that the agent does not support.
+    pub fn k6(&self) -> String {
+        let Self { k6_version, k6_fault, .. } = self;
+        if k6_fault.is_some() { format!("{k6_version} (not supported)") } else { k6_version.clone() }
+    }
+}
+
+/// Why an agent can't use its k6: a sentence. Agents before protocol 6 do not know it themselves.
+pub fn k6_fault(hello: &Hello) -> Option<String> {
+    if let Some(support) = &hello.k6 {
+        return support.fault.clone();
+    }
+    let version = Version::parse(&hello.k6_version)?;
+    let Hello { version: program, .. } = hello;
+    (!SUPPORTED_BEFORE_PROTOCOL_6.covers(&version)).then(|| {
+        format!(
+            "this agent's k6 is {version}, and brewbench {program}, which the agent runs, supports \
+             {SUPPORTED_BEFORE_PROTOCOL_6} only: upgrade the agent"
+        )
+    })
 }
 
 /// All agents.
@@ -200,4 +244,26 @@ pub fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(enrolment::whoami))
         .routes(routes!(inspection::add_scenario))
         .routes(routes!(inspection::check_scenario))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_before_protocol_6_are_told_of_a_k6_that_they_do_not_support() {
+        let hello = |k6: &str| -> Hello {
+            serde_json::from_value(serde_json::json!({
+                "protocol": 5, "version": "0.1.0", "now_ms": 0, "k6_version": k6, "targets": [], "any_scenario": false,
+                "running": null, "holds": [],
+                "machine": {"hostname": "rack", "cores": 2, "memory_bytes": 1, "kernel": "Linux", "cpu_model": "a CPU",
+                    "cpu": "none", "memory": "none"},
+            }))
+            .expect("an introduction")
+        };
+        assert_eq!(k6_fault(&hello("1.8.1")), None);
+        assert_eq!(k6_fault(&hello("unknown")), None);
+        let fault = k6_fault(&hello("2.2.0")).expect("a fault");
+        assert!(fault.contains("k6 is 2.2.0") && fault.contains("supports 1.x only: upgrade the agent"), "{fault}");
+    }
 }

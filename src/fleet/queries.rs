@@ -236,6 +236,7 @@ pub async fn keep_hello(connection: &mut SqliteConnection, name: &str, hello: &H
     let about = About {
         hostname: hello.machine.hostname.clone(),
         cores: hello.machine.cores,
+        physical_cores: hello.machine.physical_cores,
         memory_bytes: hello.machine.memory_bytes,
         kernel: hello.machine.kernel.clone(),
         cpu: hello.machine.cpu.as_str().to_owned(),
@@ -246,6 +247,9 @@ pub async fn keep_hello(connection: &mut SqliteConnection, name: &str, hello: &H
         any_scenario: hello.any_scenario,
         clock_offset_ms: hello.now_ms - now,
         load_address: hello.load_address,
+        k6_path: hello.k6.as_ref().map(|k6| k6.path.clone()),
+        k6_supported: hello.k6.as_ref().map(|k6| k6.supported.clone()),
+        k6_fault: super::k6_fault(hello),
     };
     let about = serde_json::to_string(&about).map_err(crate::error::Error::internal)?;
     sqlx::query!("update agent set hello = ?, last_seen_at = ? where name = ?", about, now, name)

@@ -215,6 +215,12 @@ impl Run {
         self.phase == "finished" && self.verdict.is_some_and(|verdict| verdict != Verdict::Invalid)
     }
 
+    /// The first of the reasons that weigh most: why it is not valid, or else what is noted of it.
+    pub fn because(&self) -> Option<&Reason> {
+        let most = self.reasons.iter().map(|reason| reason.verdict).max()?;
+        self.reasons.iter().find(|reason| reason.verdict == most)
+    }
+
     /// Whether its phase is a final one.
     pub fn has_ended(&self) -> bool {
         matches!(self.phase.as_str(), "finished" | "failed" | "cancelled" | "lost")

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::{
     Run, progress,
-    series::{SecondBody, UsageBody, seconds_after, usage_after},
+    series::{SecondBody, SideCores, UsageBody, seconds_after, usage_after},
 };
 use crate::underway::{News, Rate};
 
@@ -68,8 +68,9 @@ pub struct PointsBody {
     pub usage: Vec<UsageBody>,
 }
 
-impl From<&News> for PointsBody {
-    fn from(news: &News) -> Self {
+impl PointsBody {
+    /// What is new of a run whose sides have these cores.
+    pub fn new(news: &News, cores: SideCores) -> Self {
         let in_seconds = |ms: i64| ms as f64 / 1e3;
         let phase = match news.part {
             Part::WarmUp => "warming_up",
@@ -82,13 +83,13 @@ impl From<&News> for PointsBody {
             seconds_after_s: seconds.after_ms.map(in_seconds),
             seconds: seconds_after(news.offset_ms, seconds.before.unwrap_or(0), &seconds.points),
             usage_after_s: usage.after_ms.map(in_seconds),
-            usage: usage_after(news.offset_ms, usage.before, &usage.points),
+            usage: usage_after(news.offset_ms, usage.before, &usage.points, cores),
         }
     }
 }
 
 /// [`PointsBody`] as JSON, made once for all who listen. There is nothing in it but numbers and words of ours, so it may
 /// stand in HTML as it is.
-pub fn written(news: &News) -> &str {
-    news.written(|news| serde_json::to_string(&PointsBody::from(news)).unwrap_or_default())
+pub fn written(news: &News, cores: SideCores) -> &str {
+    news.written(|news| serde_json::to_string(&PointsBody::new(news, cores)).unwrap_or_default())
 }

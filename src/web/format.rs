@@ -56,17 +56,25 @@ pub fn latency(ms: impl Borrow<Option<f64>>) -> Figure {
     })
 }
 
-/// A share from 0 to 1 as a percentage: `0 %`, `0.12 %`, `<0.01 %`.
+/// A share from 0 to 1 as a percentage: `0 %`, `0.12 %`, `0.0003 %`.
 pub fn percent(share: impl Borrow<Option<f64>>) -> Figure {
     figure(*share.borrow(), |share| {
         let percent = share * 100.0;
         match percent.abs() {
             0.0 => format!("0{NBSP}%"),
-            small if small < 0.01 => format!("<0.01{NBSP}%"),
+            small if small < 0.01 => {
+                let digits = format!("{percent:.*}", decimals_of_small(small));
+                format!("{}{NBSP}%", digits.trim_end_matches('0'))
+            }
             small if small < 10.0 => format!("{}{NBSP}%", trimmed(&format!("{percent:.2}"))),
             _ => format!("{}{NBSP}%", trimmed(&format!("{percent:.1}"))),
         }
     })
+}
+
+/// Decimals that show two digits of a number below a hundredth which are not zero.
+fn decimals_of_small(small: f64) -> usize {
+    (3..12).find(|decimals| small * 10_f64.powi(*decimals) >= 10.0).unwrap_or(12).unsigned_abs() as usize
 }
 
 /// From here on percentages say nothing any more, but how many times as much does.
@@ -278,7 +286,15 @@ mod tests {
 
     #[test]
     fn shares_and_changes_are_percentages() {
-        for (share, text) in [(0.0, "0 %"), (0.000_01, "<0.01 %"), (0.0012, "0.12 %"), (0.5, "50 %"), (1.0, "100 %")] {
+        for (share, text) in [
+            (0.0, "0 %"),
+            (0.000_01, "0.001 %"),
+            (0.000_003_14, "0.00031 %"),
+            (1.0 / 3e6, "0.000033 %"),
+            (0.0012, "0.12 %"),
+            (0.5, "50 %"),
+            (1.0, "100 %"),
+        ] {
             assert_eq!(plain(&percent(Some(share))), text);
         }
         for (ratio, text) in [

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Sign;
 use crate::daemon::Options;
 use crate::environment::{Facts, settings};
-use crate::k6::K6;
+use crate::k6::{K6, version::SUPPORTED};
 use crate::sandbox::{Sandbox, cores};
 use crate::target::{self, Fingerprints};
 use crate::wire::outcome::Mechanism;
@@ -18,8 +18,10 @@ const FEW_FILES: u64 = 4_096;
 
 pub(super) async fn k6(options: &Options) -> Sign {
     match K6::find(options.k6.as_deref()).await {
-        Ok(k6) => Sign::good("k6", format!("version {}", k6.version())),
-        Err(fault) => Sign::bad("k6", fault.to_string(), "get one that can be used, or name it with --k6"),
+        Ok(k6) => {
+            Sign::good("k6", format!("version {} at {}, supported is {SUPPORTED}", k6.version(), k6.path().display()))
+        }
+        Err(fault) => Sign::bad("k6", fault.to_string(), "install a supported version, or name it with --k6"),
     }
 }
 
@@ -51,7 +53,7 @@ pub(super) fn machine(options: &Options) -> Vec<Sign> {
     let is_steady = options.steady.is_some();
     vec![
         control_groups(options),
-        enough_cores(cores::allowed().len()),
+        enough_cores(cores::allowed().len(), cores::physical().len()),
         frequency(&facts, is_steady),
         ports(&facts),
         files(&facts),
@@ -84,15 +86,19 @@ fn control_groups(options: &Options) -> Sign {
     Sign::good("control groups", seen)
 }
 
-fn enough_cores(count: usize) -> Sign {
-    match count {
-        0 | 1 => Sign::doubtful(
-            "cores",
-            "1: k6 and the target share it",
-            "give the agent at least 2, better 4: k6 needs its own, or runs are suspect",
-        ),
-        2 | 3 => Sign::good("cores", format!("{count}: 1 for the target at most, the rest for k6")),
-        _ => Sign::good("cores", count.to_string()),
+fn enough_cores(processors: usize, physical: usize) -> Sign {
+    const MORE: &str = "give the agent at least 2 physical cores, better 4: k6 needs its own, or runs are suspect";
+    let hyperthreads = if processors > physical { format!(", {processors} hyperthreads") } else { String::new() };
+    match (physical, processors) {
+        (0 | 1, 0 | 1) => Sign::doubtful("cores", "1: k6 and the target share it", MORE),
+        (0 | 1, _) => {
+            let seen = format!("1 with {processors} hyperthreads: k6 and the target share it");
+            Sign::doubtful("cores", seen, MORE)
+        }
+        (2 | 3, _) => {
+            Sign::good("cores", format!("{physical}{hyperthreads}: 1 for the target at most, the rest for k6"))
+        }
+        _ => Sign::good("cores", format!("{physical}{hyperthreads}")),
     }
 }
 
@@ -167,13 +173,20 @@ mod tests {
     #[test]
     fn one_core_few_ports_and_few_files_are_doubted_and_say_what_to_do() {
         let few = facts(&[("net.ipv4.ip_local_port_range", "60000 60999"), ("limit.open_files", "512, at most 1024")]);
-        for sign in [enough_cores(1), ports(&few), files(&few)] {
+        for sign in [enough_cores(1, 1), enough_cores(2, 1), ports(&few), files(&few)] {
             assert_eq!(sign.rank, Rank::Doubtful, "{sign:?}");
             assert!(sign.remedy.is_some(), "{sign:?}");
         }
         let many =
             facts(&[("net.ipv4.ip_local_port_range", "32768 60999"), ("limit.open_files", "1024, at most 524288")]);
-        for sign in [enough_cores(2), enough_cores(64), ports(&many), files(&many), ports(&facts(&[]))] {
+        for sign in [
+            enough_cores(2, 2),
+            enough_cores(8, 4),
+            enough_cores(64, 64),
+            ports(&many),
+            files(&many),
+            ports(&facts(&[])),
+        ] {
             assert_eq!((sign.rank, &sign.remedy), (Rank::Good, &None), "{sign:?}");
         }
     }

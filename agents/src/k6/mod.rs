@@ -4,6 +4,7 @@ mod exit;
 mod paused;
 mod script;
 mod tags;
+pub mod version;
 mod wrapper;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use tokio::process::Command;
 pub use exit::judge;
 pub use paused::Paused;
 pub use script::Script;
+use version::{SUPPORTED, Version};
 
 use crate::process::{Plan, Process, find_program, is_private, last_lines};
 use crate::sandbox::Group;
@@ -48,7 +50,7 @@ const MARGIN: Duration = Duration::from_secs(125);
 #[derive(Clone, Debug)]
 pub struct K6 {
     path: PathBuf,
-    version: String,
+    version: Version,
 }
 
 /// There is no k6 that can be used.
@@ -57,13 +59,13 @@ pub enum NoK6 {
     /// Nowhere to be found.
     #[error("there is no k6 {0}; {GET_IT}")]
     Missing(String),
-    /// Older than 1.0.0.
-    #[error("{} is k6 {version}, and at least 1.0.0 is needed; {GET_IT}", path.display())]
-    TooOld {
+    /// Of a version that is not [`SUPPORTED`].
+    #[error("{} is k6 {version}; supported is {SUPPORTED}; {GET_IT}", path.display())]
+    Unsupported {
         /// The program.
         path: PathBuf,
         /// Its version.
-        version: String,
+        version: Version,
     },
     /// It does not behave like k6.
     #[error("{} is no k6 that works: {reason}; {GET_IT}", path.display())]
@@ -106,17 +108,17 @@ impl K6 {
                 .ok_or_else(|| NoK6::Missing("in PATH or beside this program".to_owned()))?,
         };
         let version = ask_version(&path).await.map_err(|reason| NoK6::Broken { path: path.clone(), reason })?;
-        let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
-        match major {
-            Some(1..) => Ok(Self { path, version }),
-            Some(0) => Err(NoK6::TooOld { path, version }),
-            None => Err(NoK6::Broken { path, reason: format!("its version is {version:?}") }),
-        }
+        if SUPPORTED.covers(&version) { Ok(Self { path, version }) } else { Err(NoK6::Unsupported { path, version }) }
     }
 
     /// Its version, e.g. `1.8.1`.
     pub fn version(&self) -> &str {
-        &self.version
+        self.version.as_str()
+    }
+
+    /// The program.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Starts k6 on a script, and lets it push its figures to a [recording](crate::series::recording), if there is one.
@@ -129,7 +131,7 @@ impl K6 {
         recording: Option<&Recording>,
         group: &Group,
     ) -> io::Result<Process> {
-        let arguments = round_arguments(script, load, round, recording);
+        let arguments = self.round_arguments(script, load, round, recording);
         self.run(script, load, (arguments, round, NO_INTERFACE), recording, group)
     }
 
@@ -142,7 +144,7 @@ impl K6 {
         recording: Option<&Recording>,
         group: &Group,
     ) -> io::Result<Process> {
-        let mut arguments = round_arguments(script, load, Round::Measure, recording);
+        let mut arguments = self.round_arguments(script, load, Round::Measure, recording);
         arguments.push("--paused".to_owned());
         self.run(script, load, (arguments, Round::Measure, &paused.address()), recording, group)
     }
@@ -157,7 +159,7 @@ impl K6 {
     ) -> io::Result<Process> {
         arguments.extend(script.arguments(load.base_url, script.entry(round), interface));
         let mut plan = self.plan(script, arguments, load.cores);
-        plan.environment.extend(recording.into_iter().flat_map(push_to));
+        plan.environment.extend(recording.into_iter().flat_map(|recording| push_to(recording, &self.version)));
         Process::start(&plan, group)
     }
 
@@ -202,6 +204,36 @@ impl K6 {
         Ok(log)
     }
 
+    fn round_arguments(
+        &self,
+        script: &Script,
+        load: &LoadOn<'_>,
+        round: Round,
+        recording: Option<&Recording>,
+    ) -> Vec<String> {
+        let mut arguments = words(&["run", "--no-usage-report", "--quiet", "--no-color"]);
+        match round {
+            Round::WarmUp => arguments.extend(words(&["--summary-mode=disabled", "--no-thresholds"])),
+            Round::Measure => {
+                arguments.extend(words(&["--summary-trend-stats", TREND_STATS, "--summary-export"]));
+                arguments.push(script.summary_file().display().to_string());
+            }
+        }
+        if let Some(segment) = load.segment {
+            let (own, all) = (segment.segment(), segment.sequence());
+            arguments.extend(words(&["--execution-segment", &own, "--execution-segment-sequence", &all]));
+        }
+        if recording.is_some() {
+            arguments.extend(words(&["--out", SERIES_OUTPUT]));
+            // A flag goes before whatever a scenario's parameters say.
+            if self.version.has_feature_flags() {
+                arguments.extend(words(&["--features", "native-histograms"]));
+            }
+            arguments.extend(script.system_tags().iter().flat_map(|tags| words(&["--system-tags", tags])));
+        }
+        arguments
+    }
+
     fn plan(&self, script: &Script, arguments: Vec<String>, cores: &[usize]) -> Plan {
         // A script may name extensions; k6 would fetch a program that has them and run that one instead.
         let mut environment = BTreeMap::from([("K6_AUTO_EXTENSION_RESOLUTION".to_owned(), "false".to_owned())]);
@@ -214,43 +246,21 @@ impl K6 {
     }
 }
 
-fn round_arguments(script: &Script, load: &LoadOn<'_>, round: Round, recording: Option<&Recording>) -> Vec<String> {
-    let mut arguments = words(&["run", "--no-usage-report", "--quiet", "--no-color"]);
-    match round {
-        Round::WarmUp => arguments.extend(words(&["--no-summary", "--no-thresholds"])),
-        Round::Measure => {
-            arguments.extend(words(&["--summary-trend-stats", TREND_STATS, "--summary-export"]));
-            arguments.push(script.summary_file().display().to_string());
-        }
-    }
-    if let Some(segment) = load.segment {
-        let (own, all) = (segment.segment(), segment.sequence());
-        arguments.extend(words(&["--execution-segment", &own, "--execution-segment-sequence", &all]));
-    }
-    if recording.is_some() {
-        arguments.extend(words(&["--out", SERIES_OUTPUT]));
-        arguments.extend(script.system_tags().iter().flat_map(|tags| words(&["--system-tags", tags])));
-    }
-    arguments
-}
-
-/// How the output of the series is told what to do. Stale markers make k6 push its histograms once more at its end: the
-/// last requests may be in no push before.
-fn push_to(recording: &Recording) -> impl Iterator<Item = (String, String)> {
-    let settings = [
-        ("SERVER_URL", recording.url()),
-        ("PUSH_INTERVAL", "1s"),
-        ("TREND_AS_NATIVE_HISTOGRAM", "true"),
-        ("STALE_MARKERS", "true"),
-    ];
-    settings.map(|(name, value)| (format!("K6_PROMETHEUS_RW_{name}"), value.to_owned())).into_iter()
+/// Sets up the output of the series. Stale markers make k6 push its histograms once more at its end: the last requests may
+/// be in no push before.
+fn push_to(recording: &Recording, version: &Version) -> Vec<(String, String)> {
+    // Later versions have a flag for it, and warn of this.
+    let histograms = (!version.has_feature_flags()).then_some(("TREND_AS_NATIVE_HISTOGRAM", "true"));
+    let settings = [("SERVER_URL", recording.url()), ("PUSH_INTERVAL", "1s"), ("STALE_MARKERS", "true")];
+    let named = |(name, value): (&str, &str)| (format!("K6_PROMETHEUS_RW_{name}"), value.to_owned());
+    settings.into_iter().chain(histograms).map(named).collect()
 }
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-async fn ask_version(path: &Path) -> Result<String, String> {
+async fn ask_version(path: &Path) -> Result<Version, String> {
     let mut command = Command::new(path);
     command.arg("version").kill_on_drop(true);
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_private(&name.to_string_lossy())) {
@@ -259,25 +269,13 @@ async fn ask_version(path: &Path) -> Result<String, String> {
     let output = tokio::time::timeout(Duration::from_secs(10), command.output()).await;
     let output = output.map_err(|_| "`k6 version` did not end".to_owned())?.map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
-    parse_version(&text).ok_or_else(|| format!("`k6 version` says {:?}", text.chars().take(100).collect::<String>()))
-}
-
-/// From `k6 v1.8.1 (go1.26.8, linux/amd64)`.
-fn parse_version(text: &str) -> Option<String> {
-    let version = text.strip_prefix("k6 v")?.split_whitespace().next()?;
-    version.starts_with(|c: char| c.is_ascii_digit()).then(|| version.to_owned())
+    Version::from_output(&text)
+        .ok_or_else(|| format!("`k6 version` says {:?}", text.chars().take(100).collect::<String>()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn versions_are_read() {
-        assert_eq!(parse_version("k6 v1.8.1 (go1.26.8, linux/amd64)\n").as_deref(), Some("1.8.1"));
-        assert_eq!(parse_version("k6 v0.49.0 (commit/x)\nExtensions:\n").as_deref(), Some("0.49.0"));
-        assert_eq!(parse_version("sh: k6: not found"), None);
-    }
 
     fn program(text: &str) -> (tempfile::TempDir, PathBuf) {
         use std::os::unix::fs::PermissionsExt;
@@ -289,11 +287,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_old_k6_is_refused_with_the_way_to_a_new_one() {
-        let (_folder, path) = program("echo 'k6 v0.57.0 (go1.23, linux/amd64)'");
-        let message = K6::find(Some(&path)).await.expect_err("too old").to_string();
-        assert!(message.contains("is k6 0.57.0, and at least 1.0.0 is needed"), "{message}");
-        assert!(message.contains("go install go.k6.io/k6@v1.8.1"), "{message}");
+    async fn a_k6_outside_the_supported_range_is_refused_with_version_path_and_range() {
+        for version in ["0.57.0", "3.0.0-rc1"] {
+            let (_folder, path) = program(&format!("echo 'k6 v{version} (go1.27, linux/amd64)'"));
+            let message = K6::find(Some(&path)).await.expect_err("not supported").to_string();
+            let expected = format!("{} is k6 {version}; supported is 1.x … 2.x; get it by", path.display());
+            assert!(message.starts_with(&expected), "{message}");
+            assert!(message.contains("go install go.k6.io/k6@v1.8.1"), "{message}");
+        }
+        for version in ["1.0.0", "2.2.0"] {
+            let (_folder, path) = program(&format!("echo 'k6 v{version} (go1.27, linux/amd64)'"));
+            assert_eq!(K6::find(Some(&path)).await.expect("supported").version(), version);
+        }
     }
 
     #[tokio::test]

@@ -7,6 +7,7 @@
 pub mod cores;
 mod files;
 mod group;
+mod topology;
 mod v1;
 mod v2;
 

@@ -30,6 +30,19 @@ pub fn host(stat: &str, loadavg: &str, net_dev: &str) -> Host {
     }
 }
 
+/// CPU time of programs and of the kernel on these processors, from `/proc/stat`; none where one of them is not there.
+pub fn busy_us(stat: &str, processors: &[usize]) -> Option<u64> {
+    let busy = |processor: &usize| {
+        let name = format!("cpu{processor} ");
+        let line = stat.lines().find_map(|line| line.strip_prefix(&name))?;
+        let ticks: Vec<u64> = line.split_whitespace().map_while(|tick| tick.parse().ok()).collect();
+        // Without idle, iowait and steal.
+        [0, 1, 2, 5, 6].into_iter().map(|column| ticks.get(column).copied()).sum::<Option<u64>>()
+    };
+    let ticks = processors.iter().map(busy).sum::<Option<u64>>()?;
+    Some(ticks.saturating_mul(TICK_US))
+}
+
 /// Bytes received and sent by an interface; loopback is none that matters to anybody else.
 fn interface(line: &str) -> Option<(u64, u64)> {
     let (name, columns) = line.split_once(':')?;
@@ -94,6 +107,15 @@ mod tests {
         assert_eq!(host(STAT, "3.95 4.77 5.74 7/107 5433\n", NET_DEV), expected);
         assert_eq!(host("", "", ""), Host::default());
         assert_eq!(host("cpu  1 x", "x", "eth0: 1").user_us, 10_000);
+    }
+
+    #[test]
+    fn only_the_processors_that_are_asked_for_count() {
+        let stat = "cpu  9 9 9 9 9 9 9 9\ncpu0 100 10 20 9999 77 1 2 50 0 0\ncpu1 1 1 1 5 5 1 1 5 0 0\ncpu10 7 0 0 0 0 0 0 0\n";
+        assert_eq!(busy_us(stat, &[0]), Some(1_330_000));
+        assert_eq!(busy_us(stat, &[0, 1]), Some(1_380_000));
+        assert_eq!(busy_us(stat, &[10]), Some(70_000));
+        assert_eq!((busy_us(stat, &[2]), busy_us(stat, &[0, 2]), busy_us("", &[0])), (None, None, None));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! - [`recording`]: one k6 from its start to its end, and its two halves:
 //! - [`receiver`]: where k6 pushes to; [`collector`]: what happened in each second; [`clock`]: one for everything.
 //! - [`sampler`]: what was used meanwhile, by the kernel's word; [`kernel`]: its words.
+//! - [`shared`]: what the run's cores and its network did besides; [`network`]: the kernel's words for that.
 //! - [`live`]: what the run in work has made of it so far, for whoever watches.
 //! - [`push`]: a push's bytes, unpacked within limits; [`messages`]: what is in them.
 //! - [`metric`]: which of k6's figures are wanted.
@@ -18,7 +19,9 @@ pub mod kernel;
 pub mod live;
 pub mod messages;
 pub mod metric;
+pub mod network;
 pub mod push;
 pub mod receiver;
 pub mod recording;
 pub mod sampler;
+pub mod shared;

@@ -6,7 +6,8 @@ use tokio::sync::watch;
 
 use super::clock::Clock;
 use super::receiver::{Arrivals, Receiver};
-use super::sampler::{Sampler, Samples, Watched};
+use super::sampler::{Sample, Sampler, Samples, Watched};
+use super::shared::Span;
 use crate::wire::series::{Second, Stretch, Usage};
 
 /// Listens and samples. Dropping it ends both.
@@ -41,14 +42,42 @@ impl Recording {
     }
 
     /// Everything, once k6 has ended.
-    pub async fn finish(self) -> Stretch {
+    pub async fn finish(self) -> Recorded {
         let samples = self.sampler.finish().await;
         let stretch = self.receiver.finish();
         let start_ms = stretch.start_ms;
-        let usage =
-            samples.into_iter().map(|(at_ms, usage)| Usage { at_ms: since(start_ms, at_ms), ..usage }).collect();
-        Stretch { usage, ..stretch }
+        let spans = spans(start_ms, &samples);
+        let usage = samples.into_iter().map(|sample| at(start_ms, &sample)).collect();
+        Recorded { stretch: Stretch { usage, ..stretch }, spans }
     }
+}
+
+/// What a recording came to.
+#[derive(Debug)]
+pub struct Recorded {
+    /// Second by second.
+    pub stretch: Stretch,
+    /// Between the samples since the start. The last one is left out where there are others: its sample was taken when k6 had
+    /// gone, so it is partly idle.
+    pub spans: Vec<Span>,
+}
+
+fn spans(start_ms: i64, samples: &[Sample]) -> Vec<Span> {
+    let begun = samples.partition_point(|sample| sample.at_ms < start_ms).saturating_sub(1);
+    let span = |pair: &[Sample]| {
+        let elapsed_ms = u64::try_from(pair[1].at_ms.saturating_sub(pair[0].at_ms)).ok().filter(|ms| *ms > 0)?;
+        let Sample { usage: Usage { target, generator, .. }, shared, .. } = pair[1];
+        Some(Span { elapsed_us: elapsed_ms.saturating_mul(1_000), target, generator, shared })
+    };
+    let mut spans: Vec<Span> = samples[begun..].windows(2).filter_map(span).collect();
+    if spans.len() > 1 {
+        spans.pop();
+    }
+    spans
+}
+
+fn at(start_ms: i64, sample: &Sample) -> Usage {
+    Usage { at_ms: since(start_ms, sample.at_ms), ..sample.usage }
 }
 
 /// What a recording has so far.
@@ -77,11 +106,31 @@ impl SoFar {
     /// The first so many of the samples that were taken later than this, milliseconds after the start.
     pub fn usage_after(&self, start_ms: i64, at_ms: i32, most: usize) -> Vec<Usage> {
         let samples = self.samples.after(start_ms.saturating_add(at_ms.into()), most);
-        samples.into_iter().map(|(at_ms, usage)| Usage { at_ms: since(start_ms, at_ms), ..usage }).collect()
+        samples.iter().map(|sample| at(start_ms, sample)).collect()
     }
 }
 
 fn since(start_ms: i64, at_ms: i64) -> i32 {
     let since = at_ms.saturating_sub(start_ms);
     i32::try_from(since).unwrap_or(if since < 0 { i32::MIN } else { i32::MAX })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::shared::Shared;
+    use super::*;
+
+    #[test]
+    fn what_was_before_the_start_and_what_came_after_k6_is_in_no_span() {
+        let sample = |at_ms: i64| Sample { at_ms, usage: Usage::default(), shared: Shared::default() };
+        let lengths = |start_ms, times: &[i64]| {
+            let samples: Vec<_> = times.iter().copied().map(sample).collect();
+            spans(start_ms, &samples).into_iter().map(|span| span.elapsed_us / 1_000).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(10, &[0, 1_000, 2_010, 3_000, 3_100]), [1_000, 1_010, 990]);
+        assert_eq!(lengths(5_000, &[0, 1_000, 4_900, 5_800, 6_700, 6_710]), [900, 900]);
+        assert_eq!(lengths(0, &[0, 700]), [700], "there is no other");
+        assert_eq!(lengths(0, &[0]), Vec::<u64>::new());
+        assert_eq!(lengths(0, &[]), Vec::<u64>::new());
+    }
 }

@@ -1,5 +1,6 @@
 //! Once a second: what the target, the generator and the whole machine have used.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +12,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::clock::Clock;
 use super::collector::MAX_SECONDS;
 use super::kernel;
+use super::network;
+use super::shared::Shared;
 use crate::sandbox::Watch;
+use crate::wire::outcome::Cores;
 use crate::wire::series::{Consumption, Host, Usage};
 
 /// Whom to watch.
@@ -21,6 +25,21 @@ pub struct Watched {
     pub target: Watch,
     /// k6.
     pub generator: Watch,
+    /// The processors of both.
+    pub cores: Cores,
+    /// The interface that the load crosses, if it leaves the machine.
+    pub interface: Option<String>,
+}
+
+/// One sample.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Unix milliseconds.
+    pub at_ms: i64,
+    /// What it tells of the run and of the machine.
+    pub usage: Usage,
+    /// What it tells of the run's cores and network.
+    pub shared: Shared,
 }
 
 /// Samples until it is finished. Dropping it ends it.
@@ -31,13 +50,13 @@ pub struct Sampler {
     stop: DropGuard,
 }
 
-/// What was sampled so far, in ascending order, each with its time in unix milliseconds.
+/// What was sampled so far, in ascending order.
 #[derive(Clone, Debug, Default)]
 pub struct Samples(Arc<Mutex<Sampled>>);
 
 #[derive(Debug, Default)]
 struct Sampled {
-    points: Vec<(i64, Usage)>,
+    points: Vec<Sample>,
     /// How often the past was told in less detail.
     halvings: u32,
 }
@@ -49,19 +68,19 @@ impl Samples {
     }
 
     /// The first so many of those that were taken later than this, unix milliseconds.
-    pub fn after(&self, at_ms: i64, most: usize) -> Vec<(i64, Usage)> {
+    pub fn after(&self, at_ms: i64, most: usize) -> Vec<Sample> {
         let all = self.all();
-        let first = all.points.partition_point(|(at, _)| *at <= at_ms);
+        let first = all.points.partition_point(|sample| sample.at_ms <= at_ms);
         all.points[first..].iter().take(most).copied().collect()
     }
 
-    fn add(&self, at_ms: i64, usage: Usage) {
+    fn add(&self, sample: &Sample) {
         let mut all = self.all();
         if all.points.len() == MAX_SECONDS {
             pair_up(&mut all.points);
             all.halvings += 1;
         }
-        all.points.push((at_ms, usage));
+        all.points.push(*sample);
     }
 
     fn all(&self) -> MutexGuard<'_, Sampled> {
@@ -82,8 +101,8 @@ impl Sampler {
         self.samples.clone()
     }
 
-    /// Takes a last sample and gives all, each with its time in unix milliseconds.
-    pub async fn finish(self) -> Vec<(i64, Usage)> {
+    /// Takes a last sample and gives all.
+    pub async fn finish(self) -> Vec<Sample> {
         drop(self.stop);
         // What it has sampled until then counts, however it ended.
         let _ = self.sampling.await;
@@ -103,7 +122,8 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
         }
         let watched = watched.clone();
         let Ok((at_ms, totals)) = spawn_blocking(move || (clock.now_ms(), Totals::read(&watched))).await else { break };
-        samples.add(at_ms, totals.since(before.as_ref().unwrap_or(&totals)));
+        let (usage, shared) = totals.since(before.as_ref().unwrap_or(&totals));
+        samples.add(&Sample { at_ms, usage, shared });
         news.send_replace(());
         before = Some(totals);
         if stop.is_cancelled() {
@@ -113,14 +133,15 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
 }
 
 /// Half as many samples, each of twice the time.
-fn pair_up(samples: &mut Vec<(i64, Usage)>) {
+fn pair_up(samples: &mut Vec<Sample>) {
     let mut all = std::mem::take(samples).into_iter();
-    while let Some((mut at_ms, mut first)) = all.next() {
-        if let Some((later_ms, second)) = all.next() {
-            first.add(second);
-            at_ms = later_ms;
+    while let Some(mut first) = all.next() {
+        if let Some(Sample { at_ms, usage, shared }) = all.next() {
+            first.at_ms = at_ms;
+            first.usage.add(usage);
+            first.shared.add(shared);
         }
-        samples.push((at_ms, first));
+        samples.push(first);
     }
 }
 
@@ -130,17 +151,29 @@ struct Totals {
     target: Consumption,
     generator: Consumption,
     host: Host,
+    shared: Shared,
 }
 
 impl Totals {
     fn read(watched: &Watched) -> Self {
         let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let host = kernel::host(&file("/proc/stat"), &file("/proc/loadavg"), &file("/proc/net/dev"));
-        Self { target: consumption(&watched.target), generator: consumption(&watched.generator), host }
+        let (stat, net_dev) = (file("/proc/stat"), file("/proc/net/dev"));
+        let host = kernel::host(&stat, &file("/proc/loadavg"), &net_dev);
+        let own: BTreeSet<usize> = watched.cores.target.iter().chain(&watched.cores.generator).copied().collect();
+        let bytes = watched.interface.as_deref().and_then(|interface| network::bytes(&net_dev, interface));
+        let segments = network::segments(&file("/proc/net/snmp"));
+        let shared = Shared {
+            busy_us: kernel::busy_us(&stat, &Vec::from_iter(own)),
+            received_bytes: bytes.map(|(received, _)| received),
+            sent_bytes: bytes.map(|(_, sent)| sent),
+            segments: segments.map(|(all, _)| all),
+            retransmitted: segments.map(|(_, again)| again),
+        };
+        Self { target: consumption(&watched.target), generator: consumption(&watched.generator), host, shared }
     }
 
-    fn since(&self, before: &Self) -> Usage {
-        let Self { target, generator, host } = *self;
+    fn since(&self, before: &Self) -> (Usage, Shared) {
+        let Self { target, generator, host, shared } = *self;
         let host = Host {
             user_us: host.user_us.saturating_sub(before.host.user_us),
             system_us: host.system_us.saturating_sub(before.host.system_us),
@@ -151,7 +184,7 @@ impl Totals {
             sent_bytes: host.sent_bytes.saturating_sub(before.host.sent_bytes),
         };
         let (target, generator) = (used(target, before.target), used(generator, before.generator));
-        Usage { at_ms: 0, target, generator, host }
+        (Usage { at_ms: 0, target, generator, host }, shared.since(before.shared))
     }
 }
 
@@ -202,7 +235,8 @@ mod tests {
     fn nobody() -> Watched {
         let sandbox = Sandbox::none("test sampler");
         let watch = |side| sandbox.open(RunId::now(), side).expect("a group").watch();
-        Watched { target: watch(Side::Target), generator: watch(Side::Generator) }
+        let cores = Cores { target: vec![0], generator: Vec::new() };
+        Watched { target: watch(Side::Target), generator: watch(Side::Generator), cores, interface: None }
     }
 
     #[tokio::test]
@@ -211,9 +245,9 @@ mod tests {
         let begun = clock.now_ms();
         let samples = Sampler::start(nobody(), clock, watch::Sender::default()).finish().await;
         let (first, last) = (samples.first().expect("a first"), samples.last().expect("a last"));
-        assert!(begun <= first.0 && first.0 <= last.0 && last.0 <= clock.now_ms());
-        assert_eq!(first.1.target, Consumption::default(), "nobody is there");
-        assert_eq!(first.1.host.user_us, 0, "nothing came since the sample before");
+        assert!(begun <= first.at_ms && first.at_ms <= last.at_ms && last.at_ms <= clock.now_ms());
+        assert_eq!(first.usage.target, Consumption::default(), "nobody is there");
+        assert_eq!(first.usage.host.user_us, 0, "nothing came since the sample before");
     }
 
     #[test]
@@ -221,12 +255,14 @@ mod tests {
         let sample = |second: i64, memory| {
             let target = Consumption { cpu_us: Some(3), memory_bytes: Some(memory), ..Consumption::default() };
             let host = Host { user_us: 4, load_milli: memory, ..Host::default() };
-            (second * 1000, Usage { target, host, ..Usage::default() })
+            let shared = Shared { busy_us: Some(memory), ..Shared::default() };
+            Sample { at_ms: second * 1000, usage: Usage { target, host, ..Usage::default() }, shared }
         };
         let mut samples = vec![sample(1, 10), sample(2, 30), sample(3, 20)];
         pair_up(&mut samples);
-        assert_eq!(samples.iter().map(|(at_ms, _)| *at_ms).collect::<Vec<_>>(), [2000, 3000]);
-        let (_, first) = samples[0];
+        assert_eq!(samples.iter().map(|sample| sample.at_ms).collect::<Vec<_>>(), [2000, 3000]);
+        assert_eq!(samples[0].shared.busy_us, Some(40));
+        let first = samples[0].usage;
         assert_eq!((first.target.cpu_us, first.target.memory_bytes), (Some(6), Some(30)));
         assert_eq!((first.host.user_us, first.host.load_milli), (8, 30));
     }
@@ -236,13 +272,13 @@ mod tests {
         let totals = |cpu, memory| {
             let target = Consumption { cpu_us: cpu, memory_bytes: memory, ..Consumption::default() };
             let host = Host { user_us: cpu.unwrap_or(0), load_milli: 5, ..Host::default() };
-            Totals { target, generator: Consumption::default(), host }
+            Totals { target, generator: Consumption::default(), host, shared: Shared::default() }
         };
-        let usage = totals(Some(70), Some(9)).since(&totals(Some(50), Some(8)));
+        let usage = totals(Some(70), Some(9)).since(&totals(Some(50), Some(8))).0;
         assert_eq!((usage.target.cpu_us, usage.target.memory_bytes), (Some(20), Some(9)));
         assert_eq!((usage.host.user_us, usage.host.load_milli), (20, 5));
-        assert_eq!(totals(Some(70), None).since(&totals(None, None)).target.cpu_us, Some(70));
-        assert_eq!(totals(None, None).since(&totals(Some(9), None)).target.cpu_us, None);
-        assert_eq!(totals(Some(1), None).since(&totals(Some(9), None)).target.cpu_us, Some(0));
+        assert_eq!(totals(Some(70), None).since(&totals(None, None)).0.target.cpu_us, Some(70));
+        assert_eq!(totals(None, None).since(&totals(Some(9), None)).0.target.cpu_us, None);
+        assert_eq!(totals(Some(1), None).since(&totals(Some(9), None)).0.target.cpu_us, Some(0));
     }
 }

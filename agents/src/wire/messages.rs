@@ -188,6 +188,20 @@ pub struct Hello {
     /// Where targets listen for load from other machines; absent where its owner allows none.
     #[serde(default)]
     pub load_address: Option<IpAddr>,
+    /// Its k6 beyond the version. Agents before protocol 6 do not report it.
+    #[serde(default)]
+    pub k6: Option<K6Support>,
+}
+
+/// Where an agent's k6 is, and which versions the agent supports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct K6Support {
+    /// The program's file.
+    pub path: String,
+    /// The supported range, e.g. `1.x … 2.x`.
+    pub supported: String,
+    /// Why the agent can't use its k6: a sentence; absent where it can.
+    pub fault: Option<String>,
 }
 
 /// What the agent's machine is.
@@ -195,8 +209,11 @@ pub struct Hello {
 pub struct Machine {
     /// Its name on the network.
     pub hostname: String,
-    /// Cores that the agent may use.
+    /// Processors that the agent may use.
     pub cores: u32,
+    /// Physical cores that these are on. Agents before protocol 6 do not report them.
+    #[serde(default)]
+    pub physical_cores: Option<u32>,
     /// Memory in all.
     pub memory_bytes: u64,
     /// E.g. `Linux 6.12.9`.
@@ -249,6 +266,7 @@ pub(crate) mod tests {
             machine: Machine {
                 hostname: "bench-01".to_owned(),
                 cores: 2,
+                physical_cores: Some(1),
                 memory_bytes: 1 << 34,
                 kernel: "Linux 6.12".to_owned(),
                 cpu_model: "a CPU".to_owned(),
@@ -268,6 +286,11 @@ pub(crate) mod tests {
             holds: vec![RunId::now()],
             life: Some(RunId::now().0),
             load_address: Some(IpAddr::from([10, 0, 0, 5])),
+            k6: Some(K6Support {
+                path: "/usr/bin/k6".to_owned(),
+                supported: "1.x … 2.x".to_owned(),
+                fault: Some("it is too new".to_owned()),
+            }),
         }
     }
 
@@ -290,6 +313,17 @@ pub(crate) mod tests {
         for finding in [Finding::Valid, Finding::Invalid { message }, Finding::Declined { reason }] {
             survives(&AgentMessage::Inspected { id: run.0, finding });
         }
+    }
+
+    #[test]
+    fn an_introduction_of_protocol_5_is_read() {
+        let mut old = serde_json::to_value(hello()).expect("written");
+        old["protocol"] = 5.into();
+        old.as_object_mut().expect("an object").remove("k6");
+        old["machine"].as_object_mut().expect("an object").remove("physical_cores");
+        let read: Hello = serde_json::from_value(old).expect("read");
+        assert_eq!(read.machine.physical_cores, None);
+        assert_eq!((read.k6, super::super::apart(read.protocol, super::super::PROTOCOL)), (None, None));
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub mod summary;
 use serde::{Deserialize, Serialize};
 
 /// The version of the conversation in [`messages`], sent in the first message of both sides.
-pub const PROTOCOL: u32 = 5;
+pub const PROTOCOL: u32 = 6;
 
 /// Why an agent and a server of these protocols can't talk: a sentence that says which side to upgrade. None where they are
 /// the same or one apart: what the older one does not know is left out, and what it does not say has a meaning.

@@ -59,6 +59,12 @@ pub struct Conditions {
     pub processes: Option<u32>,
     /// How many of them were gone at its end.
     pub processes_gone: Option<u32>,
+    /// How the processors of both sides lie on the machine's cores; nothing from agents that dealt them without regard to that.
+    pub placement: Option<Placement>,
+    /// CPU time on the run's processors while it was measured.
+    pub core_use: Option<CoreUse>,
+    /// What crossed the network while it was measured.
+    pub network: Option<NetworkUse>,
     /// In what the target's answer after the measurement differs from the one that was verified before it: a sentence;
     /// empty if it is the same.
     pub response_change: Option<String>,
@@ -75,6 +81,37 @@ pub struct Ground {
     pub limit_cores: f64,
     /// Whether it was quiet in the end.
     pub quiet: bool,
+}
+
+/// CPU time on the processors of a run, microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoreUse {
+    /// How many processors target and k6 had.
+    pub cores: u32,
+    /// How long it was watched.
+    pub elapsed_us: u64,
+    /// By everything on these processors.
+    pub busy_us: u64,
+    /// By the target's processes.
+    pub target_us: u64,
+    /// By k6.
+    pub generator_us: u64,
+}
+
+/// What crossed the network. What is not known is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NetworkUse {
+    /// The interface that the load crosses; absent where it stays within the machine.
+    pub interface: Option<String>,
+    /// Its speed, bits a second.
+    pub speed_bits: Option<u64>,
+    /// The most that crossed it in one direction in a third of the time, bits a second.
+    pub peak_bits: Option<u64>,
+    /// TCP segments that the run's network namespace sent.
+    pub segments: Option<u64>,
+    /// Those of them that were sent again.
+    pub retransmitted: Option<u64>,
 }
 
 /// How a job ended.
@@ -175,6 +212,20 @@ pub struct Cores {
     pub generator: Vec<usize>,
 }
 
+/// How the processors of target and k6 lie on physical cores, from the best to the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// Each vCPU of the target has a physical core, and k6 is on others.
+    WholeCores,
+    /// The target's vCPUs are hyperthreads of the same cores; k6 is on others.
+    SiblingThreads,
+    /// k6 has processors of its own, but they are hyperthreads of the target's cores.
+    SharedPhysicalCore,
+    /// Both use the same processors.
+    SharedCores,
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::super::series::Series;
@@ -198,8 +249,27 @@ pub(crate) mod tests {
             target_sha256: None,
             target_version: "1".to_owned(),
             environment: BTreeMap::from([("kernel".to_owned(), "Linux".to_owned())]),
-            conditions: Conditions { clock_jump_ms: Some(-3), ..Conditions::default() },
+            conditions: Conditions {
+                clock_jump_ms: Some(-3),
+                placement: Some(Placement::SharedPhysicalCore),
+                core_use: Some(CoreUse { cores: 2, elapsed_us: 5, busy_us: 4, target_us: 1, generator_us: 2 }),
+                network: Some(NetworkUse { interface: Some("eth0".to_owned()), ..NetworkUse::default() }),
+                ..Conditions::default()
+            },
         }
+    }
+
+    #[test]
+    fn what_an_agent_of_protocol_5_saw_is_read() {
+        let old = r#"{"ground": null, "clock_jump_ms": 7, "processes": 1, "processes_gone": 0, "response_change": ""}"#;
+        let expected = Conditions {
+            clock_jump_ms: Some(7),
+            processes: Some(1),
+            processes_gone: Some(0),
+            response_change: Some(String::new()),
+            ..Conditions::default()
+        };
+        assert_eq!(serde_json::from_str::<Conditions>(old).expect("read"), expected);
     }
 
     #[test]

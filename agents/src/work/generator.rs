@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Record, Site, WAIT_FOR_OTHERS, Workbench, lost, rounds::unstarted};
+use super::{Record, Site, WAIT_FOR_OTHERS, Workbench, interface, lost, rounds::unstarted};
 use crate::failure::Failure;
 use crate::gates::Gates;
 use crate::k6::{self, LoadOn, Paused, Round};
@@ -29,6 +29,7 @@ impl Site {
         record.outcome.conditions.ground = bench.quiet.wait(&[self.generator_group.watch()]).await;
         let opening = gates.pass(Gate::Load, None, WAIT_FOR_OTHERS).await?;
         bench.reach.admits(&opening.base_url).map_err(&broken)?;
+        self.interface = interface::to(&opening.base_url);
         let load = LoadOn { base_url: &opening.base_url, segment: Some(segment), cores: &cores };
         let warm_up = Duration::from_millis(job.warm_up_ms);
         if !warm_up.is_zero() {

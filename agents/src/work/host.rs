@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Record, Site, WAIT_FOR_OTHERS, Workbench};
+use super::{Record, Site, WAIT_FOR_OTHERS, Workbench, interface};
 use crate::conditions::roster::Roster;
 use crate::failure::Failure;
 use crate::feasible::fingerprint;
@@ -30,6 +30,7 @@ impl Site {
         let address = bench.load_address.ok_or_else(|| {
             other("the owner of this agent allows no load from other machines: start it with --load-address".to_owned())
         })?;
+        self.interface = interface::of_own(address);
         let manifest = self.manifest()?;
         let sha256 = fingerprint(&manifest, bench).await.map_err(&other)?;
         record.outcome.environment.insert("target.sha256".to_owned(), sha256.clone());

@@ -7,12 +7,16 @@ use brewbench_agent::wire::series::Second;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::recorded;
+use super::{RECORDINGS, Recorded, Recording};
 
 /// The recorded pushes, unpacked: what is changed in there is not caught by snappy.
 static MESSAGES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    recorded().iter().map(|push| snap::raw::Decoder::new().decompress_vec(&push.body).expect("a block")).collect()
+    recorded().map(|push| snap::raw::Decoder::new().decompress_vec(&push.body).expect("a block")).collect()
 });
+
+fn recorded() -> impl Iterator<Item = Recorded> {
+    RECORDINGS.iter().flat_map(Recording::pushes)
+}
 
 fn pack(message: &[u8]) -> Vec<u8> {
     snap::raw::Encoder::new().compress_vec(message).expect("packed")
@@ -50,9 +54,9 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_body_is_borne(first in 0..6_usize, changes in changes()) {
-        let mut pushes: Vec<Vec<u8>> = recorded().into_iter().map(|push| push.body).collect();
-        let first = first % pushes.len();
+    fn a_changed_body_is_borne(first: prop::sample::Index, changes in changes()) {
+        let mut pushes: Vec<Vec<u8>> = recorded().map(|push| push.body).collect();
+        let first = first.index(pushes.len());
         change(&mut pushes[first], &changes);
         take(pushes);
     }

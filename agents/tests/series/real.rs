@@ -55,6 +55,14 @@ async fn the_series_of_a_run_agrees_with_its_summary() {
     let Stretch { seconds, usage, lacks, .. } = series.measured.expect("a measured phase");
     assert_eq!(Lacks { missing_seconds: 0, doubled_seconds: 0, ..lacks }, Lacks::default());
 
+    let used = outcome.conditions.core_use.expect("the run's cores were watched");
+    assert!(used.elapsed_us > 1_000_000 && used.target_us > 0 && used.generator_us > 0, "{used:?}");
+    // What the kernel tells by ticks and by groups differs by some hundredths of a second.
+    assert!(used.busy_us + 300_000 > used.target_us + used.generator_us, "{used:?}");
+    let network = outcome.conditions.network.clone().expect("the network was watched");
+    assert_eq!((network.interface, network.peak_bits), (None, None), "the load stays within the machine");
+    assert!(network.segments.is_some_and(|segments| segments > 0) && network.retransmitted.is_some());
+
     let requests: u64 = seconds.iter().map(Second::requests).sum();
     assert_eq!(requests, metric(&outcome, "http_reqs")["count"]);
     let failed: u64 = seconds.iter().map(|second| second.failed.total()).sum();

@@ -37,13 +37,17 @@ impl Bench {
     }
 
     async fn with(sandbox: Sandbox, agent: String) -> Option<Self> {
-        let k6 = match K6::find(None).await {
-            Ok(k6) => k6,
+        match K6::find(None).await {
+            Ok(k6) => Some(Self::with_k6(sandbox, agent, k6)),
             Err(reason) => {
                 println!("skipped: {reason}");
-                return None;
+                None
             }
-        };
+        }
+    }
+
+    /// The same with a given k6.
+    pub fn with_k6(sandbox: Sandbox, agent: String, k6: K6) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (targets, work_folder) = (folder.path().join("targets"), folder.path().join("work"));
         for folder in [&targets, &work_folder] {
@@ -53,7 +57,7 @@ impl Bench {
         // Whether this machine is quiet enough is nothing that these tests are about.
         let quiet = Quiet { longest: Duration::ZERO, ..work.quiet };
         let work = Workbench { quiet, ..work };
-        Some(Self { work, agent, folder })
+        Self { work, agent, folder }
     }
 
     /// A manifest for the unruly target; `tables` are appended to it.

@@ -145,7 +145,7 @@ pub fn judge(whole: &ExperimentWithRuns) -> ExitCode {
 pub fn judge_runs(runs: &[RunData]) -> ExitCode {
     let bad: Vec<_> = counted(runs).filter(|run| !run.counts()).collect();
     for run in &bad {
-        let why = run.error.clone().or_else(|| run.reasons.first().map(|reason| reason.text.clone()));
+        let why = run.error.clone().or_else(|| run.because().map(|reason| reason.text.clone()));
         let word = if run.phase == "finished" { run.verdict.map_or("finished", Verdict::as_str) } else { &run.phase };
         eprintln!("{} (repetition {}) {word}: {}", run.target, run.repetition, table::plain(&why.unwrap_or_default()));
     }

@@ -63,7 +63,7 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
     let reasons = run.reasons.iter().filter(|reason| run.error.as_deref() != Some(&reason.text));
     lines.extend(reasons.map(|reason| {
         let figures = reason.figures().map_or_else(String::new, |figures| format!(" ({figures})"));
-        ("because", format!("{}{figures}", reason.text))
+        (if reason.is_note() { "remark" } else { "because" }, format!("{}{figures}", reason.text))
     }));
     lines.extend(run.error.iter().map(|error| ("error", error.clone())));
     lines.extend([

@@ -161,10 +161,13 @@ pub(crate) mod made_up {
 
     use std::{collections::HashSet, sync::Arc};
 
-    use brewbench_agent::wire::{
-        PROTOCOL, RunId,
-        messages::{Hello, Machine, TargetOffer},
-        outcome::Mechanism,
+    use brewbench_agent::{
+        k6::version::SUPPORTED,
+        wire::{
+            PROTOCOL, RunId,
+            messages::{Hello, K6Support, Machine, TargetOffer},
+            outcome::Mechanism,
+        },
     };
     use tokio::sync::{mpsc, watch};
     use tokio_util::sync::CancellationToken;
@@ -178,6 +181,7 @@ pub(crate) mod made_up {
         let machine = Machine {
             hostname: name.to_owned(),
             cores: 8,
+            physical_cores: Some(8),
             memory_bytes: 32 << 30,
             kernel: String::new(),
             cpu_model: String::new(),
@@ -197,6 +201,7 @@ pub(crate) mod made_up {
             holds: Vec::new(),
             life: None,
             load_address: None,
+            k6: Some(K6Support { path: "/usr/bin/k6".to_owned(), supported: SUPPORTED.to_string(), fault: None }),
         };
         let mut agent = Connected {
             connection: Uuid::nil(),

@@ -249,7 +249,7 @@ fn note(run: &Run, knee: &Knee) -> Option<String> {
     if !run.has_ended() || !odd {
         return None;
     }
-    run.error.clone().or_else(|| run.reasons.first().map(|reason| reason.text.clone()))
+    run.error.clone().or_else(|| run.because().map(|reason| reason.text.clone()))
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {

@@ -29,6 +29,7 @@ use crate::{
         Run,
         now::{Now, PointsBody, RunNow, written},
         queries,
+        series::SideCores,
     },
     state::{AppState, RunChanged},
     underway::{self, News},
@@ -83,6 +84,7 @@ pub async fn follow(
         news: None,
         mark: last.and_then(|mark| mark.parse().ok()),
         run: run.id.parse().map_err(Error::internal)?,
+        cores: SideCores::of(&run, None),
         id: run.id,
         until: Instant::now() + LONGEST,
         next: Next::Look,
@@ -101,6 +103,7 @@ struct Follower {
     state: AppState,
     id: String,
     run: RunId,
+    cores: SideCores,
     changes: Receiver<RunChanged>,
     opened: watch::Receiver<()>,
     /// None while nobody tells of the run.
@@ -180,7 +183,7 @@ impl Follower {
 
     fn points(&mut self, news: &News) -> Event {
         self.mark = Some(news.mark);
-        Event::default().event("points").id(news.mark.to_string()).data(written(news))
+        Event::default().event("points").id(news.mark.to_string()).data(written(news, self.cores))
     }
 }
 

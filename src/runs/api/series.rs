@@ -17,7 +17,7 @@ use crate::{
     runs::{
         Run,
         queries::{self, reductions},
-        series::{SeriesBody, table},
+        series::{SeriesBody, SideCores, table},
     },
     state::AppState,
     web::moment::exact,
@@ -48,7 +48,8 @@ pub async fn series(
             .map(|(_, at)| format!(": it was old and deleted {}", exact(Some(at))));
         return Err(Error::NotFound(format!("series of run {id:?}{}", gone.unwrap_or_default())));
     };
-    let body = SeriesBody::new(&id, &series);
+    let evidence = super::environment::evidence(&state, &run.id).await?;
+    let body = SeriesBody::new(&id, &series, SideCores::of(&run, evidence.as_ref()));
     let name = |end: &str| {
         let disposition = format!("attachment; filename=\"{}-series.{end}\"", id.replace(['"', '\\'], ""));
         (header::CONTENT_DISPOSITION, disposition)

@@ -1,6 +1,6 @@
 //! What only the agent saw of a run's circumstances, in sentences.
 
-use brewbench_agent::wire::outcome::{Conditions, Ground};
+use brewbench_agent::wire::outcome::{Conditions, CoreUse, Ground, NetworkUse, Placement};
 
 use super::Fact;
 use crate::web::format;
@@ -12,8 +12,17 @@ pub fn all(conditions: &Conditions) -> Vec<Fact> {
 
 /// What there was to notice of the machine.
 pub fn of_machine(conditions: &Conditions) -> Vec<Fact> {
-    let others = told("others before the load", conditions.ground.as_ref().map(quiet));
-    others.into_iter().chain(told("clock meanwhile", conditions.clock_jump_ms.map(clock))).collect()
+    let network = conditions.network.as_ref();
+    [
+        told("others before the load", conditions.ground.as_ref().map(quiet)),
+        told("CPU of the run's cores", conditions.core_use.as_ref().map(shares)),
+        told("network", network.and_then(link)),
+        told("TCP segments sent again", network.and_then(retransmitted)),
+        told("clock meanwhile", conditions.clock_jump_ms.map(clock)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn told(name: &str, value: Option<String>) -> Option<Fact> {
@@ -30,6 +39,28 @@ fn quiet(ground: &Ground) -> String {
     } else {
         format!("not quiet within {waited}: {busy} in use, {limit_cores} allowed")
     }
+}
+
+/// Who used the processors of the run.
+fn shares(used: &CoreUse) -> String {
+    let CoreUse { cores, elapsed_us, busy_us, target_us, generator_us } = *used;
+    let in_cores = |us: u64| format!("{:.2}", us as f64 / elapsed_us.max(1) as f64);
+    let others_us = busy_us.saturating_sub(target_us.saturating_add(generator_us));
+    let (target, k6, others) = (in_cores(target_us), in_cores(generator_us), in_cores(others_us));
+    format!("target {target}, k6 {k6}, others {others} of {cores}")
+}
+
+fn link(network: &NetworkUse) -> Option<String> {
+    let mbits = |bits: u64| format!("{:.1} Mbit/s", bits as f64 / 1e6);
+    let peak = network.peak_bits.map_or_else(|| "not known".to_owned(), mbits);
+    let speed = network.speed_bits.map_or_else(|| "unknown speed".to_owned(), mbits);
+    Some(format!("{}: {peak} at most, of {speed}", network.interface.as_deref()?))
+}
+
+fn retransmitted(network: &NetworkUse) -> Option<String> {
+    let (again, all) = (network.retransmitted?, network.segments?);
+    let share = format::percent((all > 0).then(|| again as f64 / all as f64));
+    Some(format!("{} of {} ({})", format::count(Some(again)).text(), format::count(Some(all)).text(), share.text()))
 }
 
 fn clock(jump_ms: i64) -> String {
@@ -54,7 +85,20 @@ pub fn of_target(conditions: &Conditions) -> Vec<Fact> {
         "" => "the same as before".to_owned(),
         change => change.to_owned(),
     });
-    [told("processes of the target", processes), told("answer after the load", answer)].into_iter().flatten().collect()
+    let placement = conditions.placement.map(|placement| on_cores(placement).to_owned());
+    [told("placement", placement), told("processes of the target", processes), told("answer after the load", answer)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn on_cores(placement: Placement) -> &'static str {
+    match placement {
+        Placement::WholeCores => "a physical core for each vCPU, none shared with k6",
+        Placement::SiblingThreads => "hyperthreads of the same physical cores, none shared with k6",
+        Placement::SharedPhysicalCore => "physical cores shared with k6",
+        Placement::SharedCores => "processors shared with k6",
+    }
 }
 
 #[cfg(test)]
@@ -63,6 +107,34 @@ mod tests {
 
     fn texts(facts: Vec<Fact>) -> Vec<String> {
         facts.into_iter().map(|fact| format!("{}: {}", fact.name, fact.value)).collect()
+    }
+
+    #[test]
+    fn what_the_run_s_cores_and_the_network_did_is_told_as_far_as_it_is_known() {
+        let used = CoreUse {
+            cores: 2,
+            elapsed_us: 2_000_000,
+            busy_us: 3_000_000,
+            target_us: 1_000_000,
+            generator_us: 1_500_000,
+        };
+        let network = NetworkUse {
+            interface: Some("eth0".to_owned()),
+            speed_bits: Some(1_000_000_000),
+            peak_bits: Some(12_300_000),
+            segments: Some(2_000_000),
+            retransmitted: Some(6),
+        };
+        let told = |network| {
+            let conditions = Conditions { core_use: Some(used), network: Some(network), ..Conditions::default() };
+            texts(of_machine(&conditions)).into_iter().map(|text| text.replace('\u{a0}', " ")).collect::<Vec<_>>()
+        };
+        let cores = "CPU of the run's cores: target 0.50, k6 0.75, others 0.25 of 2";
+        let again = "TCP segments sent again: 6 of 2,000,000 (0.0003 %)";
+        assert_eq!(told(network.clone()), [cores, "network: eth0: 12.3 Mbit/s at most, of 1000.0 Mbit/s", again]);
+        let unknown = NetworkUse { speed_bits: None, segments: None, ..network };
+        assert_eq!(told(unknown), [cores, "network: eth0: 12.3 Mbit/s at most, of unknown speed"]);
+        assert_eq!(told(NetworkUse::default()), [cores]);
     }
 
     #[test]
@@ -91,6 +163,8 @@ mod tests {
                 "answer after the load: it was another"
             ]
         );
+        let placed = Conditions { placement: Some(Placement::SiblingThreads), ..Conditions::default() };
+        assert_eq!(told(placed), ["placement: hyperthreads of the same physical cores, none shared with k6"]);
         assert_eq!(told(Conditions::default()), Vec::<String>::new());
     }
 }

@@ -28,7 +28,7 @@ use super::{
 use crate::{
     auth::{Read, Scope},
     error::{Error, Result},
-    runs::{Run, api, now::written},
+    runs::{Run, api, now::written, series::SideCores},
     state::AppState,
     underway::News,
     web::{
@@ -83,6 +83,8 @@ struct Page {
     mark: Mark,
     /// The parts that its charts have.
     parts: Vec<Part>,
+    /// Of the sides of the run.
+    cores: SideCores,
 }
 
 impl Followed {
@@ -148,7 +150,7 @@ impl View for LiveRun {
                 if news.iter().any(|news| is_tenth(news)) {
                     self.story(&page).await?
                 } else {
-                    news.iter().map(|news| grown(news)).collect()
+                    news.iter().map(|news| grown(news, page.cores)).collect()
                 }
             }
             _ => vec![self.whole().await?],
@@ -222,7 +224,7 @@ impl LiveRun {
         let run = &doing.line.run;
         let patch = self.pages.story.get(async || {
             let series = self.state.underway.series(self.run);
-            let story = series.and_then(|series| Story::new(run, page.mark, series));
+            let story = series.and_then(|series| Story::new(run, page.mark, series, page.cores));
             story.map(|story| live::patch(&StoryPart { run, story: &story })).transpose()
         });
         Ok(Option::clone(&*patch.await?).into_iter().collect())
@@ -236,9 +238,10 @@ impl Page {
         let mark = stored.marks.of(&run.target);
         let (cell, phases) = (stored.cell.clone(), stored.phases.clone());
         let parts = stored.series.iter().flat_map(|series| series.parts().map(|(part, _)| part)).collect();
+        let cores = SideCores::of(&run, stored.evidence());
         let view = RunView::new(run, stored, scope, now_ms());
         let patch = live::patch(&RunPart { view: &view })?;
-        Ok(Self { patch, doing: view.doing, cell, phases, mark, parts })
+        Ok(Self { patch, doing: view.doing, cell, phases, mark, parts, cores })
     }
 
     fn has(&self, part: Part) -> bool {
@@ -254,6 +257,6 @@ fn is_tenth(news: &News) -> bool {
 }
 
 /// Points for `live.js`.
-fn grown(news: &News) -> PatchElements {
-    PatchElements::new(format!("<i>{}</i>", written(news))).selector("#news").mode(ElementPatchMode::Append)
+fn grown(news: &News, cores: SideCores) -> PatchElements {
+    PatchElements::new(format!("<i>{}</i>", written(news, cores))).selector("#news").mode(ElementPatchMode::Append)
 }

@@ -55,7 +55,11 @@ fn failures(run: &Run, requests: u64) -> Card {
         Some(0) => Card::new(LABEL, "none", format!("of {}", of.text()), Tone::Plain),
         Some(failed) => {
             let detail = format!("{} of {}", format::count(Some(failed)).text(), of.text());
-            let tone = if run.verdict == Some(Verdict::Invalid) { Tone::Bad } else { Tone::Doubtful };
+            let tone = match run.verdict {
+                Some(Verdict::Invalid) => Tone::Bad,
+                Some(Verdict::Valid) => Tone::Plain,
+                Some(Verdict::Suspect) | None => Tone::Doubtful,
+            };
             Card::new(LABEL, format::percent(run.error_rate).text(), detail, tone)
         }
     }
@@ -73,12 +77,15 @@ pub fn doubts(run: &Run) -> Vec<Doubt> {
         Doubt { title, text, figures: None, class }
     });
     let reasons = run.reasons.iter().filter(|reason| run.error.as_deref() != Some(&reason.text)).map(|reason| {
-        let (title, class) =
-            if reason.verdict == Verdict::Invalid { ("Invalid.", "fault") } else { ("Suspect.", "doubt") };
+        let (title, class) = match reason.verdict {
+            Verdict::Invalid => ("Invalid.", "fault"),
+            Verdict::Suspect => ("Suspect.", "doubt"),
+            Verdict::Valid => ("Note.", ""),
+        };
         Doubt { title, text: reason.text.clone(), figures: reason.figures(), class }
     });
     let mut all: Vec<Doubt> = ended.into_iter().chain(reasons).collect();
-    all.sort_by_key(|doubt| doubt.class != "fault");
+    all.sort_by_key(|doubt| ["fault", "doubt"].iter().position(|class| *class == doubt.class).unwrap_or(usize::MAX));
     all
 }
 
@@ -99,7 +106,8 @@ mod tests {
     #[test]
     fn failures_are_bad_only_where_they_make_the_run_invalid() {
         let some = Run { failed: Some(3), error_rate: Some(0.000_03), ..finished("servy", 1) };
-        assert_eq!(failures(&some, 100_000).tone, Tone::Doubtful);
+        assert_eq!(failures(&judged(some.clone(), Verdict::Suspect, "why"), 100_000).tone, Tone::Doubtful);
+        assert_eq!(failures(&some, 100_000).tone, Tone::Plain, "no more than a note");
         assert_eq!(failures(&judged(some, Verdict::Invalid, "why"), 100_000).tone, Tone::Bad);
         assert_eq!(failures(&finished("servy", 1), 100_000).value, "none");
     }
@@ -109,6 +117,7 @@ mod tests {
         let told = |phase: &str| doubts(&failed("servy", phase, "why")).remove(0).title;
         assert_eq!(["failed", "cancelled", "lost"].map(told), ["Failed.", "Cancelled.", "Lost."]);
         assert_eq!(doubts(&judged(finished("servy", 1), Verdict::Suspect, "why"))[0].title, "Suspect.");
+        assert_eq!(doubts(&judged(finished("servy", 1), Verdict::Valid, "why"))[0].title, "Note.");
     }
 
     #[test]

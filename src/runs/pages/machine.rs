@@ -36,7 +36,13 @@ pub fn sandbox(run: &Run, evidence: &Evidence) -> Vec<Fact> {
         facts.push(fact("CPU time", seconds(used)));
     }
     if let Some(throttled) = seen.throttled_us {
-        let text = if throttled == 0 { "never".to_owned() } else { seconds(throttled) };
+        // The kernel adds it up over the cores.
+        let cores = evidence.cores.target.len().max(1) as u64;
+        let text = match (throttled, cores) {
+            (0, _) => "never".to_owned(),
+            (throttled, 1) => seconds(throttled),
+            (throttled, cores) => format!("{} on each of its {cores} cores", seconds(throttled / cores)),
+        };
         facts.push(fact("held back by its CPU quota", text));
     }
     if let Some(peak) = seen.peak_memory_bytes {
@@ -121,6 +127,18 @@ mod tests {
                 "killed for want of memory: 2",
             ]
         );
+    }
+
+    #[test]
+    fn throttled_time_is_told_for_each_core() {
+        let throttled = |cores: usize| {
+            let observed = Observed { throttled_us: Some(3_000_000), ..Observed::default() };
+            let cores = Cores { target: (0..cores).collect(), generator: Vec::new() };
+            let evidence = Evidence { observed: Some(observed), cores, ..Evidence::default() };
+            texts(sandbox(&finished("servy", 1), &evidence)).pop().expect("a fact")
+        };
+        assert_eq!(throttled(1), "held back by its CPU quota: 3 s");
+        assert_eq!(throttled(2), "held back by its CPU quota: 1.50 s on each of its 2 cores");
     }
 
     #[test]

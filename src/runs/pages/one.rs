@@ -39,6 +39,7 @@ use crate::{
             judgements::{self, JudgedBy},
             reductions,
         },
+        series::SideCores,
     },
     state::AppState,
     underway::Rate,
@@ -133,6 +134,11 @@ pub(super) struct Stored {
 }
 
 impl Stored {
+    /// What its agents saw.
+    pub(super) fn evidence(&self) -> Option<&Evidence> {
+        self.evidence.as_ref()
+    }
+
     pub(super) async fn read(state: &AppState, run: &Run) -> Result<Self> {
         let pool = &state.db.read;
         let cell = queries::repetitions(pool, run).await?;
@@ -166,6 +172,7 @@ impl RunView {
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
         let seen = evidence.as_ref().map_or(&[][..], |evidence| &evidence.generators);
         let is_alone = run.generators.is_empty();
+        let cores = SideCores::of(&run, evidence.as_ref());
         Self {
             generators: shares.and_then(|shares| Generators::of(&run, shares, seen)),
             doing: (!run.has_ended()).then(|| {
@@ -177,7 +184,7 @@ impl RunView {
             doubts: headline::doubts(&run),
             rules: judged.map(|judged| Rules::new(&run, &judged)),
             charts: charts::charts(&run, mark, &cell, summary.as_ref(), series.as_ref()),
-            story: series.and_then(|series| Story::new(&run, mark, series)),
+            story: series.and_then(|series| Story::new(&run, mark, series, cores)),
             reduced: reduced.map(|(how, at)| {
                 (if how == "thin" { "thinned to points of ten seconds" } else { "deleted" }, moment::ago(Some(at)))
             }),

@@ -7,7 +7,7 @@ use super::charts;
 use crate::{
     runs::{
         Run,
-        series::{SecondBody, SeriesBody, UsageBody, table, thinned},
+        series::{SecondBody, SeriesBody, SideCores, UsageBody, table, thinned},
     },
     web::{
         chart::Chart,
@@ -51,14 +51,14 @@ impl Story {
         ("max", "ms"),
         ("VUs", ""),
         ("CPU of the target", "cores"),
-        ("held back", "cores"),
+        ("Throttled", "of the time"),
         ("Memory of the target", ""),
         ("CPU of k6", "cores"),
     ];
 
     /// Nothing where not one point is known.
-    pub fn new(run: &Run, mark: Mark, series: Series) -> Option<Self> {
-        let body = SeriesBody::new(&run.id, &thinned(series, MOST_POINTS));
+    pub fn new(run: &Run, mark: Mark, series: Series, cores: SideCores) -> Option<Self> {
+        let body = SeriesBody::new(&run.id, &thinned(series, MOST_POINTS), cores);
         let charts = charts::over_time(run, mark, &body);
         let stretches = [(true, &body.warm_up), (false, &body.measured)];
         let rows = |(warm_up, stretch)| {
@@ -82,7 +82,7 @@ impl Line {
             format::number(latency.max_ms),
             format::count(second.vus),
             of(|usage| usage.target.cores),
-            of(|usage| usage.target.throttled),
+            format::percent(usage.and_then(|usage| usage.target.throttled)),
             format::bytes(usage.and_then(|usage| usage.target.memory_bytes).map(|bytes| bytes as f64)),
             of(|usage| usage.generator.cores),
         ];
@@ -96,7 +96,7 @@ mod tests {
     use crate::runs::{made_up::finished, series::tests::rising};
 
     fn story() -> Story {
-        Story::new(&finished("servy", 1), Mark(0), rising()).expect("it has points")
+        Story::new(&finished("servy", 1), Mark(0), rising(), SideCores::default()).expect("it has points")
     }
 
     #[test]
@@ -156,6 +156,6 @@ mod tests {
 
     #[test]
     fn a_run_that_nothing_is_known_of_has_no_story() {
-        assert!(Story::new(&finished("servy", 1), Mark(0), Series::default()).is_none());
+        assert!(Story::new(&finished("servy", 1), Mark(0), Series::default(), SideCores::default()).is_none());
     }
 }

@@ -97,7 +97,7 @@ pub struct Used {
     pub thirds: Vec<f64>,
     /// By k6.
     pub mean: f64,
-    /// Share of the time in which a quota held k6 back.
+    /// Time in which a quota held k6 back, as a part of the measured time, added up over its cores.
     pub throttled: f64,
     /// By others.
     pub others: f64,
@@ -195,7 +195,7 @@ impl Used {
         Some(Self {
             thirds: thirds(&spans).into_iter().filter_map(Span::sum).map(|third| third.generator()).collect(),
             mean: all.generator(),
-            throttled: all.generator_throttled(),
+            throttled: all.generator_throttled_sum(),
             others: all.others(),
             steal: all.steal(),
             stolen: all.stolen(),

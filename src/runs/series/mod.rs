@@ -15,6 +15,8 @@ use brewbench_agent::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::{Run, ingest::Evidence, verdict::usage::throttled_share};
+
 /// The series of one run. All times count from the beginning of the first stretch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SeriesBody {
@@ -118,7 +120,7 @@ pub struct UsageBody {
 pub struct SideBody {
     /// CPU, cores.
     pub cores: Option<f64>,
-    /// The share of the time in which its quota held it back; of several threads, more than 1 is possible.
+    /// The share of the time in which its quota held it back, 0 to 1; null where it is not known on how many cores it ran.
     pub throttled: Option<f64>,
     /// Memory in use, without what the kernel can take back at once.
     pub memory_bytes: Option<u64>,
@@ -149,6 +151,25 @@ pub struct HostBody {
     pub sent_rate: Option<f64>,
 }
 
+/// How many cores each side of a run had, over which the kernel adds up throttled time; none where that is not known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SideCores {
+    target: Option<f64>,
+    generator: Option<f64>,
+}
+
+impl SideCores {
+    /// Of a run; before it has ended nobody knows what k6 was given.
+    pub fn of(run: &Run, evidence: Option<&Evidence>) -> Self {
+        let count = |cores: &[usize]| Some(cores.len() as f64).filter(|count| *count > 0.0);
+        let asked = run.size.as_ref().map(|size| size.vcpus.ceil());
+        Self {
+            target: evidence.and_then(|evidence| count(&evidence.cores.target)).or(asked),
+            generator: evidence.and_then(|evidence| count(&evidence.cores.generator)),
+        }
+    }
+}
+
 /// What a stretch is known to lack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LacksBody {
@@ -168,10 +189,12 @@ pub struct LacksBody {
 
 impl SeriesBody {
     /// The series of a run in words of the API.
-    pub fn new(run: &str, series: &Series) -> Self {
+    pub fn new(run: &str, series: &Series, cores: SideCores) -> Self {
         let start_ms = start_ms(series);
         let stretch = |stretch: &Option<Stretch>| {
-            stretch.as_ref().map(|stretch| StretchBody::new(stretch, offset_ms(stretch, start_ms.unwrap_or_default())))
+            stretch
+                .as_ref()
+                .map(|stretch| StretchBody::new(stretch, offset_ms(stretch, start_ms.unwrap_or_default()), cores))
         };
         Self { run: run.to_owned(), start_ms, warm_up: stretch(&series.warm_up), measured: stretch(&series.measured) }
     }
@@ -193,13 +216,13 @@ pub fn offset_ms(stretch: &Stretch, start_ms: i64) -> i64 {
 }
 
 impl StretchBody {
-    fn new(stretch: &Stretch, offset_ms: i64) -> Self {
+    fn new(stretch: &Stretch, offset_ms: i64, cores: SideCores) -> Self {
         let Stretch { start_ms: _, seconds, usage, lacks } = stretch;
         let (succeeded, failed) = latencies(stretch);
         Self {
             from_s: in_seconds(offset_ms),
             seconds: seconds_after(offset_ms, 0, seconds),
-            usage: usage_after(offset_ms, None, usage),
+            usage: usage_after(offset_ms, None, usage, cores),
             lacks: (*lacks).into(),
             succeeded: (&succeeded).into(),
             failed: (&failed).into(),
@@ -249,9 +272,9 @@ pub fn seconds_after(offset_ms: i64, before_ms: u32, seconds: &[Second]) -> Vec<
 }
 
 /// Samples that follow one of `before_ms` of their stretch, if they do.
-pub fn usage_after(offset_ms: i64, before_ms: Option<i32>, usage: &[Usage]) -> Vec<UsageBody> {
+pub fn usage_after(offset_ms: i64, before_ms: Option<i32>, usage: &[Usage], cores: SideCores) -> Vec<UsageBody> {
     let befores = std::iter::once(before_ms).chain(usage.iter().map(|sample| Some(sample.at_ms)));
-    usage.iter().zip(befores).map(|(sample, before)| UsageBody::new(sample, offset_ms, before)).collect()
+    usage.iter().zip(befores).map(|(sample, before)| UsageBody::new(sample, offset_ms, before, cores)).collect()
 }
 
 impl SecondBody {
@@ -275,7 +298,7 @@ impl SecondBody {
 }
 
 impl UsageBody {
-    fn new(usage: &Usage, offset_ms: i64, before_ms: Option<i32>) -> Self {
+    fn new(usage: &Usage, offset_ms: i64, before_ms: Option<i32>, sides: SideCores) -> Self {
         let length_s = before_ms.map(|before| in_seconds(i64::from(usage.at_ms) - i64::from(before)));
         let Host { user_us, system_us, steal_us, iowait_us, load_milli, received_bytes, sent_bytes } = usage.host;
         let cores = |us: u64| per(us as f64 / 1e6, length_s?);
@@ -283,8 +306,8 @@ impl UsageBody {
         Self {
             at_s: in_seconds(offset_ms.saturating_add(usage.at_ms.into())),
             length_s,
-            target: SideBody::new(&usage.target, length_s),
-            generator: SideBody::new(&usage.generator, length_s),
+            target: SideBody::new(&usage.target, length_s, sides.target),
+            generator: SideBody::new(&usage.generator, length_s, sides.generator),
             host: HostBody {
                 user_cores: cores(user_us),
                 system_cores: cores(system_us),
@@ -299,12 +322,17 @@ impl UsageBody {
 }
 
 impl SideBody {
-    fn new(side: &Consumption, length_s: Option<f64>) -> Self {
+    fn new(side: &Consumption, length_s: Option<f64>, cores: Option<f64>) -> Self {
         let Consumption { cpu_us, throttled_us, memory_bytes, peak_memory_bytes, threads, open_files } = *side;
         let share = |us: Option<u64>| per(us? as f64 / 1e6, length_s?);
+        let throttled = |us: u64| match (us, cores) {
+            (0, _) => length_s.map(|_| 0.0),
+            (us, Some(cores)) => length_s.map(|length| rounded(throttled_share(us as f64 / 1e6, length, cores))),
+            (_, None) => None,
+        };
         Self {
             cores: share(cpu_us),
-            throttled: share(throttled_us),
+            throttled: throttled_us.and_then(throttled),
             memory_bytes,
             peak_memory_bytes,
             threads,

@@ -23,7 +23,7 @@ pub(super) fn judge(making: &Making<'_>, limits: &Limits, reasons: &mut Vec<Reas
         reasons.extend(busy(making, busiest.generator(), cores, &busiest, limits));
     }
     if let Some(all) = Span::sum(&spans) {
-        reasons.extend(throttled(all.generator_throttled(), limits));
+        reasons.extend(throttled(all.generator_throttled(making.cores.generator.len() as f64), limits));
     }
 }
 
@@ -48,7 +48,8 @@ pub(super) fn busy(making: &Making<'_>, used: f64, cores: f64, meanwhile: &Span,
 /// Whether the target itself can do no more: then the figures are its own, however busy k6 is.
 fn at_its_limit(making: &Making<'_>, span: &Span, limits: &Limits) -> bool {
     let used = making.vcpus.filter(|vcpus| *vcpus > 0.0).map(|vcpus| span.target() / vcpus);
-    used.is_some_and(|share| share >= limits.of(Limit::TargetBusy)) || span.target_throttled() >= HELD_BACK
+    used.is_some_and(|share| share >= limits.of(Limit::TargetBusy))
+        || span.target_throttled(making.target_cores()) >= HELD_BACK
 }
 
 pub(super) fn throttled(share: f64, limits: &Limits) -> Option<Reason> {

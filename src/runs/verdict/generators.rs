@@ -2,9 +2,10 @@
 //! is, and all of them by whether they did it together.
 
 use super::{
-    Judgement, Limit, Limits, Making, Reason, Recorded, Unit, Verdict, generator, host, making as circumstances,
-    series,
-    usage::{Span, spans, thirds},
+    Judgement, Limit, Limits, Making, Reason, Recorded, Unit, Verdict, generator,
+    host::{self, Others},
+    making as circumstances, network, series,
+    usage::{Span, spans, thirds, throttled_share},
 };
 use crate::runs::parts::seen::{GeneratorSeen, Share};
 
@@ -24,12 +25,15 @@ pub(super) fn judge(making: &Making<'_>, limits: &Limits, reasons: &mut Vec<Reas
         own.extend(share(one.figures.unwrap_or_default(), longest, limits));
         own.extend(busy(making, one, &spans, limits));
         if let Some(used) = &one.used {
-            own.extend(generator::throttled(used.throttled, limits));
+            let cores = one.cores().unwrap_or(1.0);
+            own.extend(generator::throttled(throttled_share(used.throttled, 1.0, cores), limits));
             own.extend(host::steal(used.steal, used.stolen, limits));
             let rps = one.figures.map_or(0.0, |figures| figures.rps);
-            own.extend(host::disturbed(used.others, rps, one.machine_cores(), limits));
+            let others = Others::seen(&one.conditions, used.others, one.machine_cores());
+            own.extend(others.and_then(|others| host::disturbed(&others, rps, limits)));
         }
         own.extend(host::not_quiet(&one.conditions));
+        own.extend(network::judge(&one.conditions, limits));
         own.extend(circumstances::clock_jumped(&one.conditions, limits));
         // Of nothing nothing is missing.
         let requests = one.figures.map_or(0, |figures| figures.requests);

@@ -1,6 +1,9 @@
 //! Whether the machine was left to the run.
 
-use brewbench_agent::wire::{outcome::Conditions, summary::Figures};
+use brewbench_agent::wire::{
+    outcome::{Conditions, CoreUse},
+    summary::Figures,
+};
 
 use super::{
     Limit, Limits, Making, Reason, Recorded, Unit, Verdict,
@@ -16,7 +19,8 @@ pub(super) fn judge(figures: &Figures, making: &Making<'_>, limits: &Limits, rea
         && let Some(all) = Span::sum(&spans(series, making.side()))
     {
         reasons.extend(steal(all.steal(), all.stolen(), limits));
-        reasons.extend(disturbed(all.others(), figures.rps, making.machine_cores, limits));
+        let others = Others::seen(making.conditions, all.others(), making.machine_cores);
+        reasons.extend(others.and_then(|others| disturbed(&others, figures.rps, limits)));
     }
     reasons.extend(not_quiet(making.conditions));
 }
@@ -34,18 +38,39 @@ pub(super) fn steal(steal: f64, share: f64, limits: &Limits) -> Option<Reason> {
     Some(Reason::new("host_steal", Verdict::Suspect, text).with(share, limit, Unit::Share))
 }
 
-/// `others` in cores, of a machine of so many, through which so many requests went each second.
-pub(super) fn disturbed(others: f64, rps: f64, cores: Option<f64>, limits: &Limits) -> Option<Reason> {
-    let cores = cores.filter(|cores| *cores > 0.0)?;
-    let others = (others - rps * TRAFFIC_S).max(0.0);
-    let (share, limit) = (others / cores, limits.of(Limit::HostDisturbed));
+/// What others than target and k6 used, in cores.
+pub(super) struct Others {
+    used: f64,
+    /// Of so many.
+    cores: f64,
+    /// Whose they are.
+    whose: &'static str,
+}
+
+impl Others {
+    /// On the run's processors, where the agent watched these; else on the whole machine. None where it is not known how many
+    /// there are.
+    pub(super) fn seen(conditions: &Conditions, on_machine: f64, machine_cores: Option<f64>) -> Option<Self> {
+        if let Some(CoreUse { cores, elapsed_us, busy_us, target_us, generator_us }) = conditions.core_use {
+            let others_us = busy_us.saturating_sub(target_us.saturating_add(generator_us));
+            let used = others_us as f64 / elapsed_us.max(1) as f64;
+            return Some(Self { used, cores: cores.into(), whose: "run" }).filter(|others| others.cores > 0.0);
+        }
+        let cores = machine_cores.filter(|cores| *cores > 0.0)?;
+        Some(Self { used: on_machine, cores, whose: "machine" })
+    }
+}
+
+/// So many requests went through the machine each second.
+pub(super) fn disturbed(others: &Others, rps: f64, limits: &Limits) -> Option<Reason> {
+    let Others { used, cores, whose } = *others;
+    let used = (used - rps * TRAFFIC_S).max(0.0);
+    let (share, limit) = (used / cores, limits.of(Limit::HostDisturbed));
     if share <= limit {
         return None;
     }
-    let text = format!(
-        "other programs used {others:.2} of the machine's {cores} cores meanwhile ({})",
-        Unit::Share.text(share)
-    );
+    let text =
+        format!("other programs used {used:.2} of the {whose}'s {cores} cores meanwhile ({})", Unit::Share.text(share));
     Some(Reason::new("host_disturbed", Verdict::Suspect, text).with(share, limit, Unit::Share))
 }
 

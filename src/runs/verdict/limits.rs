@@ -48,6 +48,10 @@ pub enum Limit {
     StartedApart,
     /// Share of the longest measured time that each generator must have measured.
     EndedEarly,
+    /// Share of a link's speed that may be used.
+    NetworkSaturated,
+    /// Share of TCP segments that may be sent again.
+    Retransmits,
 }
 
 /// What a limit is about.
@@ -69,6 +73,10 @@ pub struct About {
 
 const SHARE: (Unit, f64) = (Unit::Share, 1.0);
 
+/// One in 100,000. The p99.9 has a hundred times as many requests behind it, so failures move it by no more than the hundredth
+/// part of these, whether they are the fastest or the slowest. A run of fewer requests than that may have none.
+const FEW: f64 = 0.000_01;
+
 const fn about(
     name: &'static str,
     (unit, most): (Unit, f64),
@@ -81,7 +89,7 @@ const fn about(
 
 impl Limit {
     /// All of them, in order.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::RequestsFailed,
         Self::RequestsFailedInvalid,
         Self::ChecksFailed,
@@ -101,6 +109,8 @@ impl Limit {
         Self::SeriesIncomplete,
         Self::StartedApart,
         Self::EndedEarly,
+        Self::NetworkSaturated,
+        Self::Retransmits,
     ];
 
     /// What it is about.
@@ -110,9 +120,9 @@ impl Limit {
             Self::RequestsFailed => about(
                 "requests_failed",
                 SHARE,
-                0.0,
+                FEW,
                 "most requests that may fail",
-                "a healthy server fails none; a single one is worth a look",
+                "so few move no percentile up to the p99.9 by more than a hundredth of its tail; above that each is worth a look",
             ),
             Self::RequestsFailedInvalid => about(
                 "requests_failed_invalid",
@@ -124,9 +134,9 @@ impl Limit {
             Self::ChecksFailed => about(
                 "checks_failed",
                 SHARE,
-                0.0,
+                FEW,
                 "most checks that may fail",
-                "a check says what a right answer is; a single wrong one is worth a look",
+                "a check says what a right answer is: a wrong one is as rare as a request that may fail",
             ),
             Self::ChecksFailedInvalid => about(
                 "checks_failed_invalid",
@@ -159,9 +169,9 @@ impl Limit {
             Self::GeneratorBusy => about(
                 "generator_busy",
                 SHARE,
-                0.9,
+                0.8,
                 "most of its cores that k6 may use while the target could do more",
-                "a generator without room measures itself; the last tenth is short of it within a second",
+                "k6 adds its own waiting to latencies long before its last core is full; its documentation says 80 %, too",
             ),
             Self::TargetBusy => about(
                 "target_busy",
@@ -195,7 +205,7 @@ impl Limit {
                 "host_disturbed",
                 SHARE,
                 0.1,
-                "most of the machine that others may use meanwhile",
+                "most of the run's cores that others may use meanwhile",
                 "the kernel, the agent and this server need some hundredths; above that somebody else works there",
             ),
             Self::NotSteadyRate => about(
@@ -239,6 +249,20 @@ impl Limit {
                 0.9,
                 "least part of the longest measured time that each generator must have measured",
                 "without one of them the target has less load than asked for, and looks better than it is",
+            ),
+            Self::NetworkSaturated => about(
+                "network_saturated",
+                SHARE,
+                0.9,
+                "part of its link's speed from which on a load that crosses the network counts as held back by it",
+                "frames, headers and acknowledgements take the rest: there is no more room for a faster target",
+            ),
+            Self::Retransmits => about(
+                "retransmits",
+                SHARE,
+                0.001,
+                "most TCP segments that may be sent again",
+                "each delays its request by 200 ms or more: above one in a thousand the p99.9 is the network's",
             ),
         }
     }

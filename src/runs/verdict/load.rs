@@ -42,17 +42,20 @@ fn checks(figures: &Figures, limits: &Limits, reasons: &mut Vec<Reason>) {
     reasons.extend(share("checks_failed", "checks", failed, of, bounds));
 }
 
-/// A share of failures against the limit of the suspect and that of the invalid.
+/// A share of failures against the limit of the suspect and that of the invalid; a note where it is within both.
 fn share(code: &str, what: &str, failed: u64, of: u64, [suspect, invalid]: [f64; 2]) -> Option<Reason> {
     let rate = failed as f64 / of.max(1) as f64;
-    let (verdict, limit) = match rate {
-        rate if rate > invalid => (Verdict::Invalid, invalid),
-        rate if rate > suspect => (Verdict::Suspect, suspect),
+    let told = |limit| {
+        let (rate, limit) = Unit::Share.texts(rate, limit);
+        format!("{failed} of {of} {what} failed: {rate}, the limit is {limit}")
+    };
+    let (reason, limit) = match rate {
+        rate if rate > invalid => (Reason::new(code, Verdict::Invalid, told(invalid)), invalid),
+        rate if rate > suspect => (Reason::new(code, Verdict::Suspect, told(suspect)), suspect),
+        rate if rate > 0.0 => (Reason::note(code, told(suspect)), suspect),
         _ => return None,
     };
-    let text =
-        format!("{failed} of {of} {what} failed: {}, the limit is {}", Unit::Share.text(rate), Unit::Share.text(limit));
-    Some(Reason::new(code, verdict, text).with(rate, limit, Unit::Share))
+    Some(reason.with(rate, limit, Unit::Share))
 }
 
 /// An open load is only what it says if its iterations began when they should have.

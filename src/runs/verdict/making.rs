@@ -1,6 +1,6 @@
 //! Whether the run was made as it says.
 
-use brewbench_agent::wire::outcome::{Conditions, Mechanism};
+use brewbench_agent::wire::outcome::{Conditions, Mechanism, Placement};
 
 use super::{Limit, Limits, Making, Reason, Unit, Verdict};
 
@@ -15,6 +15,7 @@ pub(super) fn judge(making: &Making<'_>, limits: &Limits, reasons: &mut Vec<Reas
         reasons.push(Reason::new("size_not_enforced", Verdict::Suspect, text));
     }
     reasons.extend(shared_cores(making));
+    reasons.extend(making.conditions.placement.and_then(physical_cores));
     reasons.extend(clock_jumped(making.conditions, limits));
 }
 
@@ -29,6 +30,24 @@ fn shared_cores(making: &Making<'_>) -> Option<Reason> {
     let reason = Reason::new("shared_cores", Verdict::Suspect, text);
     let known = !cores.generator.is_empty();
     Some(if known { reason.with(shared as f64, 0.0, Unit::Count) } else { reason })
+}
+
+/// What is said of processors that are no cores of their own.
+fn physical_cores(placement: Placement) -> Option<Reason> {
+    match placement {
+        // The latter is told by the processors themselves.
+        Placement::WholeCores | Placement::SharedCores => None,
+        Placement::SiblingThreads => {
+            let text =
+                "the target's vCPUs were hyperthreads of the same physical cores: the machine has too few for one each";
+            Some(Reason::note("sibling_threads", text))
+        }
+        Placement::SharedPhysicalCore => {
+            let text = "k6 ran on hyperthreads of the target's physical cores, the machine has too few: it took time from the \
+                        target";
+            Some(Reason::new("shared_physical_core", Verdict::Suspect, text))
+        }
+    }
 }
 
 /// By how much a machine's clock was set during a run, in words.

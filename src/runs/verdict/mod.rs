@@ -11,6 +11,7 @@ mod host;
 pub mod limits;
 mod load;
 mod making;
+mod network;
 mod series;
 mod steadiness;
 mod target;
@@ -34,7 +35,7 @@ use super::parts::seen::GeneratorSeen;
 use usage::Side;
 
 /// Which rules these are: a number that grows when a figure would be judged otherwise than before.
-pub const RULES: u32 = 3;
+pub const RULES: u32 = 4;
 
 /// What a finished run is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -75,7 +76,7 @@ impl std::str::FromStr for Verdict {
 pub struct Reason {
     /// For scripts, e.g. `requests_failed`.
     pub code: String,
-    /// How much it weighs.
+    /// How much it weighs: `valid` for a note, which changes nothing.
     pub verdict: Verdict,
     /// A sentence with the figure seen and the limit.
     pub text: String,
@@ -140,17 +141,55 @@ impl Unit {
             other => format!("{} {}", short(value), other.sign()),
         }
     }
+
+    /// A figure and its limit, with as many digits as it takes to tell them apart: `90.004 %` and `90 %`.
+    pub fn texts(self, seen: f64, limit: f64) -> (String, String) {
+        let factor = if self == Self::Share { 100.0 } else { 1.0 };
+        let (seen, limit) = (seen * factor, limit * factor);
+        let alike = |decimals| rounded(seen, decimals) == rounded(limit, decimals);
+        let decimals = (decimals(seen).max(decimals(limit))..MOST_DECIMALS).find(|decimals| !alike(*decimals));
+        let decimals = decimals.unwrap_or(MOST_DECIMALS);
+        (self.sentence(&rounded(seen, decimals)), self.sentence(&rounded(limit, decimals)))
+    }
+
+    fn sentence(self, number: &str) -> String {
+        let sign = self.sign();
+        if sign.is_empty() { number.to_owned() } else { format!("{number} {sign}") }
+    }
 }
 
-/// At most two decimals, and none that say nothing.
+/// Beyond these, digits say nothing.
+const MOST_DECIMALS: usize = 12;
+
+/// At most two decimals, and none that say nothing; of less than a hundredth two digits that are not zero.
 fn short(value: f64) -> String {
-    let text = format!("{value:.2}");
+    rounded(value, decimals(value))
+}
+
+fn decimals(value: f64) -> usize {
+    let reaches = |decimals: &usize| value.abs() * 10_f64.powi(i32::try_from(*decimals).unwrap_or(0)) >= 10.0;
+    if value.abs() >= 0.01 || value == 0.0 { 2 } else { (3..MOST_DECIMALS).find(reaches).unwrap_or(MOST_DECIMALS) }
+}
+
+/// Without zeros at the end.
+fn rounded(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 impl Reason {
     fn new(code: &str, verdict: Verdict, text: impl Into<String>) -> Self {
         Self { code: code.to_owned(), verdict, text: text.into(), seen: None, limit: None, unit: None }
+    }
+
+    /// Something worth knowing that does not change what a run is worth.
+    fn note(code: &str, text: impl Into<String>) -> Self {
+        Self::new(code, Verdict::Valid, text)
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_note(&self) -> bool {
+        self.verdict == Verdict::Valid
     }
 
     fn with(self, seen: f64, limit: f64, unit: Unit) -> Self {
@@ -160,7 +199,8 @@ impl Reason {
     /// Figure and limit as they stand beside the sentence: `97 %, limit 90 %`; none where there are none.
     pub fn figures(&self) -> Option<String> {
         let (seen, limit, unit) = (self.seen?, self.limit?, self.unit?);
-        Some(format!("{}, limit {}", unit.text(seen), unit.text(limit)))
+        let (seen, limit) = unit.texts(seen, limit);
+        Some(format!("{seen}, limit {limit}"))
     }
 }
 
@@ -204,6 +244,14 @@ pub struct Making<'a> {
 }
 
 impl Making<'_> {
+    /// How many whole cores the target ran on.
+    fn target_cores(&self) -> f64 {
+        match self.cores.target.len() {
+            0 => self.vcpus.unwrap_or(1.0).ceil(),
+            cores => cores as f64,
+        }
+    }
+
     /// Whose CPU time the samples of the target's machine tell.
     fn side(&self) -> Side {
         if self.generators.is_empty() { Side::Both } else { Side::Target }
@@ -235,6 +283,7 @@ pub fn judge(figures: &Figures, making: Option<&Making<'_>>, limits: &Limits) ->
     generator::judge_connections(figures, limits, &mut reasons);
     if let Some(making) = making {
         host::judge(figures, making, limits, &mut reasons);
+        reasons.extend(network::judge(making.conditions, limits));
         steadiness::judge(making, limits, &mut reasons);
         making::judge(making, limits, &mut reasons);
         series::judge(figures, making, limits, &mut reasons);

@@ -60,9 +60,9 @@ impl Span {
         self.target / self.elapsed
     }
 
-    /// Share of the time in which its quota held the target back.
-    pub fn target_throttled(&self) -> f64 {
-        self.target_throttled / self.elapsed
+    /// Share of the time in which its quota held the target back, on this many cores.
+    pub fn target_throttled(&self, cores: f64) -> f64 {
+        throttled_share(self.target_throttled, self.elapsed, cores)
     }
 
     /// Cores that k6 used.
@@ -70,8 +70,13 @@ impl Span {
         self.generator / self.elapsed
     }
 
-    /// Share of the time in which a quota held k6 back.
-    pub fn generator_throttled(&self) -> f64 {
+    /// Share of the time in which a quota held k6 back, on this many cores.
+    pub fn generator_throttled(&self, cores: f64) -> f64 {
+        throttled_share(self.generator_throttled, self.elapsed, cores)
+    }
+
+    /// Time in which a quota held k6 back, as a part of all time, added up over its cores.
+    pub fn generator_throttled_sum(&self) -> f64 {
         self.generator_throttled / self.elapsed
     }
 
@@ -90,6 +95,12 @@ impl Span {
         let wanted = self.busy + self.steal;
         if wanted > 0.0 { self.steal / wanted } else { 0.0 }
     }
+}
+
+/// Share of a time in which a quota held a group of processes back. The kernel adds throttled time up over all cores that the
+/// group may run on, so on four cores a second has four seconds of it.
+pub fn throttled_share(throttled: f64, elapsed: f64, cores: f64) -> f64 {
+    (throttled / elapsed / cores.max(1.0)).min(1.0)
 }
 
 /// The spans between the samples of the measured phase. The last is left out where there are others: its sample was

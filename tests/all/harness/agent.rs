@@ -3,12 +3,15 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use brewbench::runs::ingest::Settled;
-use brewbench_agent::wire::{
-    PROTOCOL, Phase, RunId,
-    job::Job,
-    messages::{AgentMessage, Finding, Hello, Machine, ServerMessage, TargetOffer},
-    now_ms,
-    outcome::{Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime},
+use brewbench_agent::{
+    k6::version::SUPPORTED,
+    wire::{
+        PROTOCOL, Phase, RunId,
+        job::Job,
+        messages::{AgentMessage, Finding, Hello, K6Support, Machine, ServerMessage, TargetOffer},
+        now_ms,
+        outcome::{Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime},
+    },
 };
 use futures_util::{
     SinkExt, StreamExt,
@@ -142,6 +145,7 @@ pub fn hello() -> Hello {
         machine: Machine {
             hostname: "rack-1".to_owned(),
             cores: 8,
+            physical_cores: Some(8),
             memory_bytes: 32 << 30,
             kernel: "Linux 6.12".to_owned(),
             cpu_model: "a CPU".to_owned(),
@@ -155,6 +159,7 @@ pub fn hello() -> Hello {
         holds: Vec::new(),
         life: Some(RunId::now().0),
         load_address: None,
+        k6: Some(K6Support { path: "/usr/bin/k6".to_owned(), supported: SUPPORTED.to_string(), fault: None }),
     }
 }
 

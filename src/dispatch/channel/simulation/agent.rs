@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use brewbench_agent::{
+    k6::version::SUPPORTED,
     session::{Accepts, Effect, Input, Session},
     wire::{
         PROTOCOL, Phase, RunId,
         job::{Job, Role},
-        messages::{AgentMessage, Gate, Hello, Machine, ServerMessage, TargetOffer},
+        messages::{AgentMessage, Gate, Hello, K6Support, Machine, ServerMessage, TargetOffer},
         now_ms,
         outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
     },
@@ -117,6 +118,7 @@ impl SimulatedAgent {
             machine: Machine {
                 hostname: "rack".to_owned(),
                 cores: 8,
+                physical_cores: Some(8),
                 memory_bytes: 32 << 30,
                 kernel: String::new(),
                 cpu_model: String::new(),
@@ -130,6 +132,7 @@ impl SimulatedAgent {
             holds,
             life: Some(self.life),
             load_address: Some([10, 0, 0, 5].into()),
+            k6: Some(K6Support { path: "/usr/bin/k6".to_owned(), supported: SUPPORTED.to_string(), fault: None }),
         }
     }
 

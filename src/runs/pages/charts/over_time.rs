@@ -95,12 +95,12 @@ fn cpu(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
         Curve::new("k6", "soft ink", "dash", From::Usage, "generator.cores"),
     ];
     if points.figures(From::Usage, "target.throttled").flatten().next().is_some() {
-        curves.push(Curve::new("target held back", "doubtful", "dot", From::Usage, "target.throttled"));
+        curves.push(Curve::new("target throttled", "doubtful", "dot", From::Usage, "target.throttled"));
     }
     let head = Head {
         id: "run-cpu",
         title: "CPU",
-        unit: "cores · held back: by the quota of its size".to_owned(),
+        unit: "cores · throttled: by the quota of its size, as a part of the time".to_owned(),
         label: format!("CPU of target and k6 over time in cores: {}", spoken(points, "target.cores", 1.0)),
     };
     let mut chart = curves::chart(head, points, &curves, json!({"nticks": 6}));

@@ -1,0 +1,118 @@
+//! What few failures, throttled time, the run's own cores and the network say of a run.
+
+use brewbench_agent::wire::outcome::CoreUse;
+
+use super::*;
+
+#[test]
+fn a_failure_in_millions_is_a_note_and_no_figure_is_rounded_to_its_limit() {
+    let of = |requests: u64, failed| {
+        with(|case| {
+            // Its seconds have as many.
+            case.series = None;
+            (case.figures.requests, case.figures.failed) = (requests, Some(failed));
+        })
+    };
+    let reason = |case: &Case| case.judge().reasons.into_iter().find(|reason| reason.code == "requests_failed");
+    let note = reason(&of(3_000_000, 1)).expect("a note");
+    assert!(note.is_note());
+    assert_eq!(note.text, "1 of 3000000 requests failed: 0.000033 %, the limit is 0.001 %");
+    assert!(reason(&of(100_000, 1)).expect("a note").is_note(), "1 in 100,000");
+    assert_eq!(reason(&of(99_999, 1)).map(|reason| reason.verdict), Some(Verdict::Suspect));
+    let close = reason(&of(99_999, 1)).expect("a reason");
+    assert_eq!(close.text, "1 of 99999 requests failed: 0.00100001 %, the limit is 0.001 %");
+    let mut strict = of(3_000_000, 1);
+    strict.limits.set(Limit::RequestsFailed, 0.0);
+    let strict = reason(&strict).expect("a reason");
+    assert_eq!((strict.verdict, strict.figures().as_deref()), (Verdict::Suspect, Some("0.000033 %, limit 0 %")));
+}
+
+#[test]
+fn a_figure_and_its_limit_are_told_with_as_many_digits_as_it_takes() {
+    let texts = |unit: Unit, seen, limit| unit.texts(seen, limit);
+    let table = [
+        (Unit::Share, 0.97, 0.9, ("97 %", "90 %")),
+        (Unit::Share, 0.900_04, 0.9, ("90.004 %", "90 %")),
+        (Unit::Share, 3e-6, 0.0, ("0.0003 %", "0 %")),
+        (Unit::Share, 0.9, 0.9, ("90 %", "90 %")),
+        (Unit::Count, 3.0, 0.0, ("3", "0")),
+        (Unit::Seconds, 1.004, 3.0, ("1 s", "3 s")),
+    ];
+    for (unit, seen, limit, (first, second)) in table {
+        assert_eq!(texts(unit, seen, limit), (first.to_owned(), second.to_owned()), "{seen}");
+    }
+}
+
+#[test]
+fn throttled_time_is_divided_by_the_cores_that_the_kernel_adds_it_up_over() {
+    let held = |us, cores| {
+        let mut case = ordinary().each_usage(move |usage| usage.generator.throttled_us = Some(us));
+        case.cores.generator = (1..=cores).collect();
+        case
+    };
+    fine(&held(40_000, 4));
+    let most = suspect(&held(9_000_000, 4), "generator_throttled");
+    assert_eq!(most.seen, Some(1.0), "a share is no more than all of it");
+    // 4 % of the time on each of four cores is not at its limit; 5 % is.
+    let target = |us| {
+        let mut case = busy(990_000, 300_000).each_usage(move |usage| usage.target.throttled_us = Some(us));
+        (case.cores.target, case.vcpus) = (vec![2, 3, 4, 5], Some(4.0));
+        case
+    };
+    suspect(&target(160_000), "generator_busy");
+    fine(&target(200_000));
+}
+
+#[test]
+fn only_the_cores_of_the_run_are_disturbed() {
+    // Half a core of others, of two that the run has; 15 ms are the traffic's.
+    let used = |others_us: u64| CoreUse {
+        cores: 2,
+        elapsed_us: 10_000_000,
+        busy_us: 8_300_000 + others_us,
+        target_us: 5_000_000,
+        generator_us: 3_300_000,
+    };
+    let watched = |others_us| with(|case| case.conditions.core_use = Some(used(others_us)));
+    fine(&watched(2_150_000));
+    let disturbed = suspect(&watched(2_200_000), "host_disturbed");
+    assert!(disturbed.text.contains("of the run's 2 cores"), "{}", disturbed.text);
+    // Whatever goes on elsewhere.
+    let mut elsewhere = watched(0).each_usage(|usage| usage.host.user_us += 60_000_000);
+    fine(&elsewhere);
+    // As agents of before told it, of the whole machine.
+    elsewhere.conditions.core_use = None;
+    assert!(suspect(&elsewhere, "host_disturbed").text.contains("of the machine's 2 cores"));
+    let nothing = CoreUse { cores: 0, elapsed_us: 0, busy_us: u64::MAX, target_us: 0, generator_us: 0 };
+    fine(&with(|case| case.conditions.core_use = Some(nothing)));
+    let more = CoreUse { target_us: u64::MAX, generator_us: u64::MAX, ..used(0) };
+    fine(&with(|case| case.conditions.core_use = Some(more)));
+}
+
+#[test]
+fn a_network_that_is_full_or_loses_packets() {
+    let network = |change: fn(&mut NetworkUse)| {
+        let mut seen = NetworkUse {
+            interface: Some("eth0".to_owned()),
+            speed_bits: Some(1_000_000_000),
+            peak_bits: Some(899_000_000),
+            segments: Some(1_000_000),
+            retransmitted: Some(1_000),
+        };
+        change(&mut seen);
+        with(|case| case.conditions.network = Some(seen))
+    };
+    fine(&network(|_| ()));
+    let full = suspect(&network(|seen| seen.peak_bits = Some(900_000_000)), "network_saturated");
+    assert_eq!((full.seen, full.limit, full.unit), (Some(0.9), Some(0.9), Some(Unit::Share)));
+    assert!(full.text.starts_with("eth0 was full: 900 of its 1000 Mbit/s in one direction"), "{}", full.text);
+    fine(&network(|seen| (seen.peak_bits, seen.speed_bits) = (Some(u64::MAX), None)));
+    fine(&network(|seen| (seen.peak_bits, seen.speed_bits) = (Some(u64::MAX), Some(0))));
+    let lossy = suspect(&network(|seen| seen.retransmitted = Some(1_001)), "retransmits");
+    assert_eq!((lossy.seen, lossy.limit), (Some(0.001_001), Some(0.001)));
+    assert_eq!(lossy.figures().as_deref(), Some("0.1001 %, limit 0.1 %"));
+    fine(&network(|seen| (seen.segments, seen.retransmitted) = (Some(500), Some(9))));
+    suspect(&network(|seen| (seen.segments, seen.retransmitted) = (Some(500), Some(10))), "retransmits");
+    fine(&network(|seen| (seen.segments, seen.retransmitted) = (None, Some(10))));
+    fine(&network(|seen| (seen.segments, seen.retransmitted) = (Some(0), Some(10))));
+}

@@ -1,0 +1,84 @@
+//! Which k6 an agent supports: said by the doctor, at the agent's start, on the agent's page and by the commands.
+
+use std::{
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Agent, App,
+    program::{Done, as_user, brewbench},
+    submit::text,
+};
+
+/// A program that says that it is k6 of a version.
+fn k6_of(folder: &Path, version: &str) -> PathBuf {
+    let path = folder.join("k6");
+    std::fs::write(&path, format!("#!/bin/sh\necho 'k6 v{version} (go1.27, linux/amd64)'\n")).expect("a file");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    path
+}
+
+fn agent(more: &[&str], app: &App, key: &str, state: &Path, k6: &Path) -> tokio::process::Command {
+    let mut command = brewbench(&["agent"]);
+    command.args(more).args(["--server", app.url.as_str(), "--key", key]);
+    command.arg("--state").arg(state).arg("--k6").arg(k6);
+    command
+}
+
+#[tokio::test]
+async fn an_agent_with_an_unsupported_k6_does_not_start_and_its_page_and_the_commands_say_why() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = app.key("rack").await;
+    for version in ["0.57.0", "3.0.0"] {
+        let k6 = k6_of(folder.path(), version);
+        let sentence = format!("{} is k6 {version}; supported is 1.x … 2.x", k6.display());
+        let said = Done::of(agent(&[], &app, &key, &folder.path().join("state"), &k6)).await.refused(1);
+        assert!(said.contains(&sentence), "{said}");
+
+        let listed = admin.get("/api/v1/agents").await.ok().json()["agents"][0].clone();
+        assert_eq!((&listed["connected"], &listed["about"]["k6_version"]), (&json!(false), &json!(version)));
+        assert_eq!(listed["about"]["k6_supported"], "1.x … 2.x");
+        assert!(text(&listed["about"]["k6_fault"]).starts_with(&sentence), "{listed}");
+        let page = admin.clone().at_pages().get("/agents/rack").await.ok().text();
+        assert!(page.contains("not supported") && page.contains(&sentence), "{page}");
+        let table = as_user(&app, admin.secret(), &["fleet", "list"]).await.ok();
+        assert!(table.contains(&format!("{version} (not supported)")) && table.contains("1.x … 2.x"), "{table}");
+    }
+}
+
+#[tokio::test]
+async fn a_doctor_reports_the_version_of_k6_its_place_and_the_supported_range() {
+    let app = App::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = app.key("rack").await;
+    for (version, rank) in [("1.0.0", "good"), ("2.2.0", "good"), ("0.57.0", "bad"), ("3.0.0", "bad")] {
+        let k6 = k6_of(folder.path(), version);
+        let done = Done::of(agent(&["doctor", "--json"], &app, &key, &folder.path().join("state"), &k6)).await;
+        let signs: Value = serde_json::from_str(&done.out).expect("JSON");
+        let sign = signs.as_array().expect("signs").iter().find(|sign| sign["what"] == "k6").expect("k6");
+        let seen = text(&sign["seen"]);
+        assert_eq!(sign["rank"], rank, "{seen}");
+        for part in [version, &k6.display().to_string(), "1.x … 2.x"] {
+            assert!(seen.contains(part), "{part}: {seen}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_agent_of_protocol_5_is_let_in_with_k6_1_and_sent_for_an_upgrade_with_k6_2() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let old = |hello: &mut brewbench_agent::wire::messages::Hello| (hello.protocol, hello.k6) = (5, None);
+    let mut agent = Agent::start_with(&app, "old", old).await;
+    agent.hang_up();
+    agent.hello.k6_version = "2.2.0".to_owned();
+    let reason = agent.dial(&app).await.expect_err("refused");
+    assert!(reason.contains("k6 is 2.2.0") && reason.contains("supports 1.x only: upgrade the agent"), "{reason}");
+    let about = admin.get("/api/v1/agents").await.ok().json()["agents"][0]["about"].clone();
+    assert_eq!((&about["k6_supported"], &about["k6_fault"]), (&Value::Null, &json!(reason)));
+}
