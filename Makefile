@@ -35,8 +35,8 @@ bench: EXTRA = --package brewbench-bench
 bench: build k6 ## Measure what brewbench itself costs, as ratios
 	@$(TARGET)/release/brewbench-bench $(TARGET)/release/targets
 
-self-check: assets ## Simulate how often comparisons, gates and trends are wrong, and what they find: some minutes
-	@$(CARGO) run --release --locked --quiet --package brewbench-bench -- self-check
+self-check: assets ## Simulate how often comparisons, gates and trends are wrong: make self-check ROUNDS=1000
+	@$(CARGO) run --release --locked --quiet --package brewbench-bench -- self-check $(ROUNDS)
 
 bench-aa: EXTRA = --package brewbench-bench
 bench-aa: build k6 ## Try the statistics on real runs: a target against itself, and against a slower one

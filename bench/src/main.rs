@@ -34,7 +34,7 @@ async fn main() -> anyhow::Result<()> {
         return tell_fleet().await;
     }
     if manifests.as_os_str() == self_check::ASKED {
-        return self_check::asked();
+        return self_check::asked(std::env::args().nth(2).as_deref());
     }
     if manifests.as_os_str() == "live" {
         let manifests = std::env::args_os().nth(2).map(PathBuf::from).context("name the folder of the manifests")?;

@@ -38,7 +38,10 @@ impl Share {
     pub fn percent(self) -> String {
         self.value().map_or_else(|| "–".to_owned(), |share| format!("{:.1}", share * 100.0))
     }
+}
 
+#[cfg(test)]
+impl Share {
     /// Whether a true share of at most `most` explains it: within three standard errors.
     pub fn is_at_most(self, most: f64) -> bool {
         self.value().is_none_or(|share| share <= most + 3.0 * (most * (1.0 - most) / self.of as f64).sqrt())
