@@ -1,12 +1,13 @@
 //! A whole comparison, ready to be shown or sent: built from runs alone, without asking anything else.
 
 use serde::{Deserialize, Serialize};
+use url::form_urlencoded;
 use utoipa::ToSchema;
 
 use super::{
     Options,
     answers::{self, Asked},
-    cell::{Row, rows},
+    cell::{Cell, Row, rows},
     charts, differences, headline,
     known::Known,
     left_out::{LeftOut, left_out},
@@ -51,6 +52,9 @@ pub struct Comparison {
     pub cards: Vec<Card>,
     /// Where rows are not compared because of confounders: the address that compares them in spite of these.
     pub with_confounders: Option<String>,
+    /// Where targets were not measured in turn: the address of a form that measures both again in one experiment.
+    #[serde(default)]
+    pub measure_again: Option<String>,
     /// The doubts.
     pub notes: Vec<Note>,
     /// The figures: cells of one row may be compared.
@@ -132,6 +136,7 @@ impl Comparison {
             baseline: subjects.get(base).map(|subject| subject.key.clone()),
             cards: headline::cards(&subjects, base, &rows, asked, &left_out),
             notes: notes::notes(&subjects, &rows, asked, &left_out),
+            measure_again: measure_again(&subjects, base, &rows),
             left_out,
             by: options.by,
             asked,
@@ -234,6 +239,22 @@ impl Comparison {
     pub fn run_count(&self) -> usize {
         self.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.runs.len()).sum()
     }
+}
+
+/// The address of a form that measures a baseline again with the first target that was not measured in turn with it. Agents
+/// offer one version of a target, so two versions of one have none.
+fn measure_again(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<String> {
+    let base = subjects.get(base)?;
+    let apart = |cell: &&Cell| {
+        subjects[cell.subject].target != base.target && cell.stats.iter().any(|stat| stat.apart.is_some())
+    };
+    let cell = rows.iter().flat_map(|row| &row.cells).find(apart)?;
+    let run = cell.counting().find(|run| run.load.is_some())?;
+    let query = form_urlencoded::Serializer::new(String::new())
+        .append_pair("run", &run.id)
+        .append_pair("target", &base.target)
+        .finish();
+    Some(format!("/runs/new?{query}"))
 }
 
 /// The differences first, then what they come of; of a sweep the curves.

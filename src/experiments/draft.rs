@@ -171,6 +171,17 @@ impl Default for Draft {
 }
 
 impl Draft {
+    /// With the targets of a query beside its own.
+    #[must_use]
+    pub fn with_targets(mut self, query: &[u8]) -> Self {
+        for target in Self::read(query).targets {
+            if !self.targets.contains(&target) {
+                self.targets.push(target);
+            }
+        }
+        self
+    }
+
     /// From a form as browsers send it, or the query of an address. What is not said stays as it is by default.
     pub fn read(encoded: &[u8]) -> Self {
         let mut draft = Self::default();

@@ -262,7 +262,7 @@ fn parameters(draft: &Draft, defaults: BTreeMap<String, String>) -> Vec<Paramete
 }
 
 /// `GET /runs/new?target=…&size=…`: the form, filled in as the address says; `run=ID` or `experiment=ID` stands for
-/// what that one was asked for, `against=NAME` without a load for what the baseline was measured with.
+/// what that one was asked for (`run=ID&target=…` with more targets), `against=NAME` without a load for what the baseline was measured with.
 pub async fn form(
     Read(caller): Read,
     State(state): State<AppState>,
@@ -282,7 +282,7 @@ async fn again(state: &AppState, query: &[u8]) -> Result<Option<Draft>> {
     for (field, id) in form_urlencoded::parse(query) {
         match field.as_ref() {
             "experiment" => return Ok(Some(Draft::of(&api::whole(state, &id).await?.experiment.plan))),
-            "run" => return of_run(state, &id).await.map(Some),
+            "run" => return of_run(state, &id).await.map(|draft| Some(draft.with_targets(query))),
             "against" if !id.is_empty() => return next_to(state, query).await,
             _ => {}
         }

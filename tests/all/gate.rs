@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use crate::harness::{
     Actor, App,
     program::{Done, as_user, brewbench},
-    submit::{repetitions, text},
+    submit::{in_turn, repetitions, text},
     summaries::target_down,
 };
 
 /// Ten repetitions of a baseline called `main`, and as many of a candidate that is so many times as fast.
 async fn against(user: &Actor, faster: f64) -> String {
-    let base = repetitions(user, "servy", "1.0", 10, 1.0).await;
-    user.put("/api/v1/baselines/main", &json!({"runs": base})).await.ok();
-    repetitions(user, "servy", "1.1", 10, faster).await.join(",")
+    let runs = in_turn(user, &[("servy", "1.0", 1.0), ("servy", "1.1", faster)], 10).await;
+    user.put("/api/v1/baselines/main", &json!({"runs": runs[0]})).await.ok();
+    runs[1].join(",")
 }
 
 async fn gate(user: &Actor, query: &str) -> Value {
@@ -48,7 +48,7 @@ async fn what_can_not_be_said_is_told_and_what_makes_no_sense_is_refused() {
     let one = repetitions(&user, "servy", "1.1", 1, 0.5).await.join(",");
     let few = gate(&user, &format!("baseline={base}&candidate={one}&fail_on=rps%3C-5%25")).await;
     assert_eq!(few["outcome"], "cannot_say");
-    assert!(text(&few["checks"][0]["told"]).starts_with("too few repetitions"), "{few}");
+    assert!(text(&few["checks"][0]["reason"]).starts_with("too few repetitions"), "{few}");
     let down = text(&user.import(target_down()).await.ok().json()["runs"][0]["id"]);
     let invalid = gate(&user, &format!("baseline={base}&candidate={down}&fail_on=rps%3C-5%25")).await;
     assert_eq!(invalid["outcome"], "cannot_say", "{invalid}");
@@ -97,7 +97,7 @@ async fn a_command_ends_with_0_1_2_or_64_and_leaves_its_files() {
         as_user(&app, user.secret(), &arguments).await
     };
     let fine = ask(&["--fail-on", "rps<-50%"]).await.ok();
-    assert!(fine.starts_with("No regression: 1 check held\n"), "{fine}");
+    assert!(fine.starts_with("No regression: 1 check passed\n"), "{fine}");
     let closed = ask(&["--fail-on", "rps<-5%", "--markdown", &markdown, "--junit", &junit]).await;
     assert_eq!((closed.code, closed.err.as_str()), (Some(1), ""), "{}", closed.out);
     assert!(closed.out.contains("✗ regression") && closed.out.lines().all(|line| line.chars().count() < 1_000));
@@ -128,7 +128,7 @@ async fn a_command_ends_with_0_1_2_or_64_and_leaves_its_files() {
 async fn one_experiment_may_hold_both_sides_by_their_targets() {
     let app = App::start().await;
     let user = app.user().await;
-    let runs = [repetitions(&user, "old", "1", 10, 1.0).await, repetitions(&user, "new", "1", 10, 1.3).await].concat();
+    let runs = in_turn(&user, &[("old", "1", 1.0), ("new", "1", 1.3)], 10).await.concat();
     user.put("/api/v1/baselines/both", &json!({"runs": runs})).await.ok();
     let query = "baseline=both&candidate=both&fail_on=rps%3C-5%25";
     let found = gate(&user, &format!("{query}&baseline_target=old&candidate_target=new")).await;

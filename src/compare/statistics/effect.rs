@@ -50,7 +50,7 @@ impl Effect {
 }
 
 /// Steps of a bisection: each halves the range, which begins as wide as the values are apart.
-const STEPS: usize = 26;
+const STEPS: usize = 22;
 
 /// The effect of one side over the other, with the interval of the test at `level`. None where a side has no values, or
 /// one that is not greater than zero: it has no logarithm.

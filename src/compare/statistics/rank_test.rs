@@ -154,7 +154,7 @@ fn midranks(mut residuals: Vec<(f64, usize)>) -> Vec<usize> {
 /// The distribution of the rank sum over all assignments.
 enum Reference {
     /// Share of the assignments, by sum.
-    Counted(Vec<f64>),
+    Counted(Sums),
     /// Too many to count.
     Normal,
 }
@@ -164,12 +164,12 @@ impl Reference {
         if !ranked.is_counted() {
             return Self::Normal;
         }
-        let mut shares = vec![1.0];
+        let mut all = Sums { least: 0, ways: vec![1.0] };
         for (ranks, count) in &ranked.strata {
-            shares = convolve(&shares, &sums(ranks, *count));
+            all = all.plus(&Sums::of(ranks, *count));
         }
-        let total: f64 = shares.iter().sum();
-        Self::Counted(shares.into_iter().map(|share| share / total).collect())
+        let total: f64 = all.ways.iter().sum();
+        Self::Counted(Sums { ways: all.ways.into_iter().map(|ways| ways / total).collect(), ..all })
     }
 
     fn p(&self, ranked: &Ranked) -> f64 {
@@ -179,8 +179,8 @@ impl Reference {
     fn least_p(&self, ranked: &Ranked) -> f64 {
         let Self::Counted(shares) = self else { return 0.0 };
         let mean = ranked.mean();
-        let reached = shares.iter().enumerate().filter(|(_, share)| **share > 0.0);
-        let farthest = reached.map(|(sum, _)| (sum as f64 - mean).abs()).fold(0.0, f64::max);
+        let reached = shares.by_sum().filter(|(_, share)| *share > 0.0);
+        let farthest = reached.map(|(sum, _)| (sum - mean).abs()).fold(0.0, f64::max);
         self.beyond(farthest, ranked)
     }
 
@@ -189,7 +189,7 @@ impl Reference {
         let mean = ranked.mean();
         match self {
             Self::Counted(shares) => {
-                let far = shares.iter().enumerate().filter(|(sum, _)| (*sum as f64 - mean).abs() >= distance - 1e-9);
+                let far = shares.by_sum().filter(|(sum, _)| (sum - mean).abs() >= distance - 1e-9);
                 far.map(|(_, share)| share).sum::<f64>().min(1.0)
             }
             // Doubled ranks change in steps of two: one is the continuity correction.
@@ -201,35 +201,48 @@ impl Reference {
     }
 }
 
-/// By sum, in how many ways `count` of the ranks add up to it.
-fn sums(ranks: &[usize], count: usize) -> Vec<f64> {
-    let mut largest = ranks.to_vec();
-    largest.sort_unstable_by(|a, b| b.cmp(a));
-    let most: usize = largest.iter().take(count).sum();
-    let mut by_count = vec![vec![0.0; most + 1]; count + 1];
-    by_count[0][0] = 1.0;
-    for (seen, rank) in ranks.iter().enumerate().filter(|(_, rank)| **rank <= most) {
-        for taken in (0..count.min(seen + 1)).rev() {
-            let (fewer, more) = by_count.split_at_mut(taken + 1);
-            for (sum, ways) in fewer[taken][..=most - rank].iter().enumerate() {
-                if *ways > 0.0 {
-                    more[0][sum + rank] += ways;
+/// By sum, in how many ways ranks add up to it; from the least sum on.
+struct Sums {
+    least: usize,
+    ways: Vec<f64>,
+}
+
+impl Sums {
+    /// Of `count` of the ranks.
+    fn of(ranks: &[usize], count: usize) -> Self {
+        let mut sorted = ranks.to_vec();
+        sorted.sort_unstable();
+        let least: usize = sorted.iter().take(count).sum();
+        let most: usize = sorted.iter().rev().take(count).sum();
+        let mut by_count = vec![vec![0.0; most + 1]; count + 1];
+        by_count[0][0] = 1.0;
+        for (seen, rank) in ranks.iter().enumerate().filter(|(_, rank)| **rank <= most) {
+            for taken in (0..count.min(seen + 1)).rev() {
+                let (fewer, more) = by_count.split_at_mut(taken + 1);
+                for (sum, ways) in fewer[taken][..=most - rank].iter().enumerate() {
+                    if *ways > 0.0 {
+                        more[0][sum + rank] += ways;
+                    }
                 }
             }
         }
+        Self { least, ways: by_count.swap_remove(count).split_off(least) }
     }
-    by_count.swap_remove(count)
-}
 
-/// The distribution of the sum of two independent sums.
-fn convolve(one: &[f64], other: &[f64]) -> Vec<f64> {
-    let mut both = vec![0.0; one.len() + other.len() - 1];
-    for (sum, ways) in other.iter().enumerate().filter(|(_, ways)| **ways > 0.0) {
-        for (before, known) in one.iter().enumerate() {
-            both[sum + before] += ways * known;
+    /// Of two independent sums.
+    fn plus(&self, other: &Self) -> Self {
+        let mut both = vec![0.0; self.ways.len() + other.ways.len() - 1];
+        for (sum, ways) in other.ways.iter().enumerate().filter(|(_, ways)| **ways > 0.0) {
+            for (both, known) in both[sum..].iter_mut().zip(&self.ways) {
+                *both += ways * known;
+            }
         }
+        Self { least: self.least + other.least, ways: both }
     }
-    both
+
+    fn by_sum(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.ways.iter().enumerate().map(|(place, ways)| ((self.least + place) as f64, *ways))
+    }
 }
 
 /// How many of the pairwise differences at either end the rank-sum test of one stratum refuses at `level`; none where it
@@ -242,11 +255,11 @@ pub(super) fn refused(one: usize, other: usize, level: f64) -> Option<usize> {
         return to_place(pairs as f64 / 2.0 - half);
     }
     let ranks: Vec<usize> = (1..=all).collect();
-    let ways = sums(&ranks, one);
-    let (total, least): (f64, usize) = (ways.iter().sum(), one * (one + 1) / 2);
+    let ways = Sums::of(&ranks, one).ways;
+    let total: f64 = ways.iter().sum();
     let mut sum = 0.0;
     let inside = (0..=pairs).find(|place| {
-        sum += ways[least + place];
+        sum += ways[*place];
         sum / total > level / 2.0 * (1.0 + 1e-12)
     })?;
     inside.checked_sub(1)

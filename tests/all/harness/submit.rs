@@ -68,3 +68,23 @@ pub async fn repetitions(user: &Actor, target: &str, version: &str, count: u32, 
     }
     ids
 }
+
+/// Imports so many repetitions of targets that were measured in turn, as one experiment: of each a name, a version, and how
+/// fast it is. Gives the ids of each target's runs.
+pub async fn in_turn(user: &Actor, targets: &[(&str, &str, f64)], count: u32) -> Vec<Vec<String>> {
+    let (mut index, mut files) = (Vec::new(), serde_json::Map::new());
+    for repetition in 1..=count {
+        for (place, (target, version, faster)) in targets.iter().enumerate() {
+            let name = format!("{target}-{version}-{repetition}.json");
+            let wobble = 1.0 + 0.001 * f64::from(repetition * 7 % 5) + 0.0001 * place as f64;
+            files.insert(name.clone(), json!(scaled(faster * wobble)));
+            index.push(json!({"file": name, "target": target, "version": version, "scenario": "hash", "vcpus": 2.0,
+                "memory_mib": 4096, "repetition": repetition, "order": index.len() + 1}));
+        }
+    }
+    let body = json!({"index": serde_json::to_string(&index).expect("JSON"), "files": files});
+    let imported = user.post("/api/v1/runs/import/folder", &body).await.ok().json();
+    let ids: Vec<String> = imported["runs"].as_array().expect("runs").iter().map(|run| text(&run["id"])).collect();
+    user.post("/api/v1/experiments/gathered", &json!({"name": "in turn", "runs": ids})).await.ok();
+    (0..targets.len()).map(|place| ids.iter().skip(place).step_by(targets.len()).cloned().collect()).collect()
+}
