@@ -240,6 +240,7 @@ mod tests {
             parameters: BTreeMap::new(),
             load: Load::Script,
             warm_up_ms: 0,
+            warm_up_max_ms: None,
             role: Role::Alone,
         })
     }

@@ -38,6 +38,7 @@ use crate::wire::job::{Job, Role};
 use crate::wire::outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime, Placement};
 use crate::wire::outcome::{CoreUse, NetworkUse};
 use crate::wire::series::{Packed, Part, Series};
+use crate::wire::work_done::WorkDone;
 use crate::wire::{Phase, now_ms};
 
 /// How long a target may take to end by itself after the measurement. Nothing depends on how it ends, and a run shall
@@ -171,6 +172,8 @@ fn blank(job: &Job, bench: &Workbench) -> Outcome {
         sent_at_ms: 0,
         summary: None,
         series: None,
+        warm_up: None,
+        work: WorkDone::default(),
         target_log: String::new(),
         k6_log: String::new(),
         enforced: Enforced { cpu: Mechanism::None, memory: Mechanism::None },
@@ -209,6 +212,7 @@ struct Site {
     generator: Option<Process>,
     recording: Option<(Part, Recording)>,
     series: Series,
+    work: WorkDone,
     /// The processors of both sides.
     cores: Cores,
     /// The interface that the load crosses, if it leaves the machine.
@@ -245,6 +249,9 @@ impl Site {
         if manifest.is_some() {
             outcome.enforced = target_group.limit(&job.size);
         }
+        if !matches!(job.role, Role::Host) {
+            outcome.conditions.script_may_wait = Some(script.may_wait());
+        }
         bench.live.begin(job.run);
         Ok(Self {
             folder,
@@ -256,6 +263,7 @@ impl Site {
             generator: None,
             recording: None,
             series: Series::default(),
+            work: WorkDone::default(),
             cores: outcome.cores.clone(),
             interface: None,
             seen: (None, None),
@@ -311,7 +319,7 @@ impl Site {
         let load = LoadOn { base_url: &serving.base_url, segment: None, cores: &generator_cores };
         if job.warm_up_ms > 0 {
             record.enter(Phase::WarmingUp);
-            self.warm_up(job, bench, &load).await?;
+            record.outcome.warm_up = self.warm_up(job, bench, &load).await?;
         }
         serving.known.confirm().await;
         record.enter(Phase::Measuring);
@@ -360,8 +368,9 @@ impl Site {
 
     async fn stop_recording(&mut self) {
         if let Some((part, recording)) = self.recording.take() {
-            let Recorded { stretch, spans } = recording.finish().await;
+            let Recorded { stretch, spans, work } = recording.finish().await;
             if part == Part::Measured {
+                self.work = work;
                 let interface = self.interface.as_deref();
                 let network = network_use(&spans, interface, interface.and_then(interface::speed_bits));
                 self.seen = (core_use(&spans, &self.cores), Some(network));
@@ -390,6 +399,7 @@ impl Site {
             outcome.k6_log = generator.log().await;
         }
         self.stop_recording().await;
+        outcome.work = std::mem::take(&mut self.work);
         (outcome.conditions.core_use, outcome.conditions.network) = self.seen;
         outcome.series = (self.series != Series::default()).then(|| Packed::pack(&self.series));
         if let Some(mut target) = self.target.take() {

@@ -294,6 +294,7 @@ async fn submit(client: Client) -> anyhow::Result<(RunId, Instant)> {
         loads: vec![LoadBody::Vus { vus: 10, duration_s: 1.0 }.try_into()?],
         knee: None,
         warm_up_s: 0.0,
+        warm_up_auto: false,
         repetitions: 1,
         until: None,
         retries: 0,

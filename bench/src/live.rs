@@ -91,6 +91,7 @@ async fn submit(client: &Client, duration_s: f64) -> anyhow::Result<String> {
         loads: vec![LoadBody::Vus { vus: 10, duration_s }.try_into()?],
         knee: None,
         warm_up_s: 1.0,
+        warm_up_auto: false,
         repetitions: 1,
         until: None,
         retries: default_retries(),

@@ -5,6 +5,7 @@ mod paused;
 mod script;
 mod tags;
 pub mod version;
+mod waits;
 mod wrapper;
 
 use std::collections::BTreeMap;

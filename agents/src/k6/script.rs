@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use super::{Round, tags, wrapper};
+use super::{Round, tags, waits, wrapper};
 use crate::wire::job::{Job, Scenario};
 use crate::wire::load::Load;
 
@@ -28,13 +28,14 @@ pub struct Script {
     parameters: BTreeMap<String, String>,
     load: Load,
     system_tags: Option<String>,
+    may_wait: bool,
 }
 
 impl Script {
     /// Writes a job's scenario below `run_folder`. Fails with a sentence when a name is not acceptable or the disk is
     /// full.
     pub fn of(job: &Job, run_folder: &Path) -> Result<Self, String> {
-        let warm_up = Duration::from_millis(job.warm_up_ms);
+        let warm_up = Duration::from_millis(job.warm_up_max_ms.unwrap_or(job.warm_up_ms));
         Self::write(&job.scenario, &job.parameters, (&job.load, warm_up), run_folder)
     }
 
@@ -58,7 +59,8 @@ impl Script {
         let others = scenario.files.values().chain(parameters.values());
         let texts: Vec<&str> = [&scenario.script].into_iter().chain(others).map(String::as_str).collect();
         let system_tags = tags::system_tags(&texts);
-        let script = Self { run_folder: run_folder.to_owned(), parameters, load: load.clone(), system_tags };
+        let may_wait = waits::may_wait(&texts);
+        let script = Self { run_folder: run_folder.to_owned(), parameters, load: load.clone(), system_tags, may_wait };
         let write = || -> io::Result<()> {
             fs::create_dir(script.folder())?;
             // Of a configuration in the agent's home k6 shall know nothing.
@@ -92,6 +94,11 @@ impl Script {
     /// The tags that k6 shall set by itself, if it is not for the script to say.
     pub fn system_tags(&self) -> Option<&str> {
         self.system_tags.as_deref()
+    }
+
+    /// Whether it may let time pass between its requests.
+    pub fn may_wait(&self) -> bool {
+        self.may_wait
     }
 
     /// Which file k6 is started on.

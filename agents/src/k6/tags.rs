@@ -4,12 +4,11 @@
 //! for ten thousand pages would have ten thousand sets. A tag is left away if it is needed neither for the summary nor
 //! for the series, and if the script can't mean it: thresholds name tags, and one that is not there would pass unheard.
 
-/// By these k6 builds its summary, and we the series.
-const NEEDED: [&str; 4] = ["check", "expected_response", "group", "scenario"];
+/// By these k6 builds its summary, and we the series and what is known of the work: `proto` and `status` have few values.
+const NEEDED: [&str; 6] = ["check", "expected_response", "group", "proto", "scenario", "status"];
 
 /// The others that k6 sets if it is not told otherwise.
-const OPTIONAL: [&str; 10] =
-    ["error", "error_code", "method", "name", "proto", "service", "status", "subproto", "tls_version", "url"];
+const OPTIONAL: [&str; 8] = ["error", "error_code", "method", "name", "service", "subproto", "tls_version", "url"];
 
 /// For k6's `--system-tags`: what is needed and whatever occurs as a word in the script, its files or its parameters.
 /// Nothing, if the script chooses its tags itself.
@@ -33,7 +32,7 @@ mod tests {
     #[test]
     fn only_what_is_needed_is_set_where_nothing_else_is_mentioned() {
         let script = "http.get(`${__ENV.BASE_URL}/names/${__ITER}`); // the_url";
-        assert_eq!(system_tags(&[script]).as_deref(), Some("check,expected_response,group,scenario"));
+        assert_eq!(system_tags(&[script]).as_deref(), Some("check,expected_response,group,proto,scenario,status"));
     }
 
     #[test]
@@ -42,7 +41,6 @@ mod tests {
             |text: &str, tag: &str| system_tags(&["", text]).is_some_and(|tags| tags.ends_with(&format!(",{tag}")));
         assert!(kept("thresholds: { 'http_req_duration{name:front page}': ['p(95)<200'] }", "name"));
         assert!(kept("thresholds[`http_req_failed{${tag}:${value}}`], for (const tag of ['url'])", "url"));
-        assert!(kept("{\"http_req_duration{status:200}\": [\"max<9\"]}", "status"));
         assert!(kept("error_code", "error_code"));
     }
 

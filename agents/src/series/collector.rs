@@ -14,11 +14,13 @@ use super::histogram::Histogram;
 use super::messages::{STALE, Sample, TimeSeries};
 use super::metric::Metric;
 use super::push::Push;
+use super::work_counter::WorkCounter;
 use crate::wire::series::{Lacks, Second, Stretch};
+use crate::wire::work_done::WorkDone;
 
 /// Sets of tags, counted for each metric. What a script makes above that is left out; a histogram takes about a
 /// kilobyte, so this bounds the memory to a few megabytes.
-const MAX_KNOWN: usize = 4000;
+pub const MAX_KNOWN: usize = 4000;
 
 /// An hour. Of longer runs, what is past is told in less detail: points are added up in pairs, as often as needed.
 pub const MAX_SECONDS: usize = 3600;
@@ -34,6 +36,7 @@ pub struct Collector {
     known: HashMap<u64, Known>,
     hasher: RandomState,
     stretch: Stretch,
+    work: WorkCounter,
     /// How often the past was told in less detail.
     halvings: u32,
     /// Early pushes since the last one that was in time.
@@ -56,6 +59,7 @@ impl Collector {
             known: HashMap::new(),
             hasher: RandomState::new(),
             stretch: Stretch { start_ms: begun_ms, ..Stretch::default() },
+            work: WorkCounter::default(),
             halvings: 0,
             early: 0,
             said_goodbye: false,
@@ -104,10 +108,10 @@ impl Collector {
         self.halvings
     }
 
-    /// Everything, once k6 has ended.
-    pub fn finish(self) -> Stretch {
+    /// Everything, once k6 has ended, and what its requests were.
+    pub fn finish(self) -> (Stretch, WorkDone) {
         let lacks = Lacks { unfinished: u64::from(!self.said_goodbye), ..self.stretch.lacks };
-        Stretch { lacks, ..self.stretch }
+        (Stretch { lacks, ..self.stretch }, self.work.finish())
     }
 
     /// Adds what a series tells to the second.
@@ -116,6 +120,9 @@ impl Collector {
         let Some(metric) = Metric::of(series) else { return };
         for histogram in &series.histograms {
             match Histogram::read(histogram) {
+                Some(all) if metric == Metric::Connecting => {
+                    self.work.connecting(self.hasher.hash_one(&series.labels), &all);
+                }
                 Some(all) => self.latencies(series, metric, all, second),
                 None => self.stretch.lacks.damaged += 1,
             }
@@ -133,14 +140,13 @@ impl Collector {
         };
         let Some(known) = self.known(series, Known::Latencies(Histogram::default())) else { return };
         let Known::Latencies(before) = known else { return self.stretch.lacks.damaged += 1 };
-        if let Some(new) = all.since(before) {
-            sum.add(&new);
-            *before = all;
-        } else {
-            sum.add(&all);
-            *before = all;
-            self.stretch.lacks.restarts += 1;
-        }
+        let new = all.since(before);
+        let restarted = new.is_none();
+        let new = new.unwrap_or_else(|| all.clone());
+        *before = all;
+        sum.add(&new);
+        self.work.requests(series, new.total());
+        self.stretch.lacks.restarts += u64::from(restarted);
     }
 
     fn sample(&mut self, series: &TimeSeries, metric: Metric, sample: Sample, second: &mut Second) {
@@ -151,7 +157,9 @@ impl Collector {
             Metric::DroppedIterations => &mut second.dropped_iterations,
             Metric::ReceivedBytes => &mut second.received_bytes,
             Metric::SentBytes => &mut second.sent_bytes,
-            Metric::Succeeded | Metric::Failed => return self.stretch.lacks.damaged += 1,
+            Metric::Succeeded | Metric::Failed | Metric::Connecting => {
+                return self.stretch.lacks.damaged += 1;
+            }
         };
         let Some(known) = self.known(series, Known::Count(0)) else { return };
         let Known::Count(before) = known else { return self.stretch.lacks.damaged += 1 };

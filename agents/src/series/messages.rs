@@ -15,6 +15,13 @@ pub struct TimeSeries {
     pub histograms: Vec<NativeHistogram>,
 }
 
+impl TimeSeries {
+    /// The value of a tag.
+    pub fn label(&self, name: &str) -> Option<&str> {
+        self.labels.iter().find(|label| label.name == name).map(|label| label.value.as_str())
+    }
+}
+
 /// A tag.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct Label {

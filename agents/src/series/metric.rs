@@ -9,6 +9,8 @@ pub enum Metric {
     Succeeded,
     /// The same, of those that were not: the tag that `http_req_failed` is counted by.
     Failed,
+    /// Histograms of `http_req_connecting` in seconds.
+    Connecting,
     /// A count.
     Iterations,
     /// A count.
@@ -25,13 +27,12 @@ impl Metric {
     /// By its name and tags; nothing, if it is another one. Requests are not among them: there are as many as
     /// latencies, and `http_reqs` may be short of the last ones (see the collector).
     pub fn of(series: &TimeSeries) -> Option<Self> {
-        let label =
-            |name: &str| series.labels.iter().find(|label| label.name == name).map(|label| label.value.as_str());
-        Some(match label("__name__")? {
-            "k6_http_req_duration_seconds" => match label("expected_response") {
+        Some(match series.label("__name__")? {
+            "k6_http_req_duration_seconds" => match series.label("expected_response") {
                 Some("false") => Self::Failed,
                 _ => Self::Succeeded,
             },
+            "k6_http_req_connecting_seconds" => Self::Connecting,
             "k6_iterations_total" => Self::Iterations,
             "k6_dropped_iterations_total" => Self::DroppedIterations,
             "k6_data_received_total" => Self::ReceivedBytes,

@@ -4,18 +4,20 @@
 //! one series for each metric and set of tags.
 //!
 //! - [`recording`]: one k6 from its start to its end, and its two halves:
-//! - [`receiver`]: where k6 pushes to; [`collector`]: what happened in each second; [`clock`]: one for everything.
+//! - [`receiver`]: where k6 pushes to; [`collector`]: what happened in each second; [`clock`]: one for everything;
+//!   [`level`]: whether a target has warmed up.
 //! - [`sampler`]: what was used meanwhile, by the kernel's word; [`kernel`]: its words.
 //! - [`shared`]: what the run's cores and its network did besides; [`network`]: the kernel's words for that.
 //! - [`live`]: what the run in work has made of it so far, for whoever watches.
 //! - [`push`]: a push's bytes, unpacked within limits; [`messages`]: what is in them.
-//! - [`metric`]: which of k6's figures are wanted.
+//! - [`metric`]: which of k6's figures are wanted; [`work_counter`]: what its requests were.
 //! - [`histogram`]: latencies that can be added, subtracted and asked for percentiles.
 
 pub mod clock;
 pub mod collector;
 pub mod histogram;
 pub mod kernel;
+pub mod level;
 pub mod live;
 pub mod messages;
 pub mod metric;
@@ -25,3 +27,4 @@ pub mod receiver;
 pub mod recording;
 pub mod sampler;
 pub mod shared;
+pub mod work_counter;

@@ -20,6 +20,7 @@ use super::clock::Clock;
 use super::collector::Collector;
 use super::push::MAX_BODY;
 use crate::wire::series::{Second, Stretch};
+use crate::wire::work_done::WorkDone;
 
 /// k6 has one connection. Others are strangers, who shall not use up memory.
 const MAX_CONNECTIONS: usize = 8;
@@ -73,7 +74,7 @@ impl Receiver {
     }
 
     /// Everything that came. k6 waits for the answer to its last push, so nothing is on its way once it has ended.
-    pub fn finish(self) -> Stretch {
+    pub fn finish(self) -> (Stretch, WorkDone) {
         let empty = Collector::new(self.shared.clock.now_ms());
         self.shared.with(|collector| std::mem::replace(collector, empty)).finish()
     }
@@ -167,7 +168,7 @@ mod tests {
         assert_eq!(status(&format!("{root}/"), b"stranger".to_vec()).await, 404);
         assert_eq!(status(&format!("{root}/api/v1/write"), b"stranger".to_vec()).await, 404);
         assert_eq!(receiver.arrivals().seconds_after(0, 9), []);
-        assert_eq!(receiver.finish().lacks, Lacks { unfinished: 1, ..Lacks::default() });
+        assert_eq!(receiver.finish().0.lacks, Lacks { unfinished: 1, ..Lacks::default() });
     }
 
     #[tokio::test]
@@ -178,13 +179,13 @@ mod tests {
         assert_eq!(status(receiver.url(), b"\xff".to_vec()).await, 204);
         let until_ms = receiver.arrivals().seconds_after(0, 9).first().map_or(0, |second| second.until_ms);
         assert_eq!(receiver.arrivals().seconds_after(until_ms, 9), []);
-        assert_eq!(receiver.finish().lacks.damaged, 1);
+        assert_eq!(receiver.finish().0.lacks.damaged, 1);
     }
 
     #[tokio::test]
     async fn a_push_that_is_too_large_is_refused_and_told() {
         let receiver = Receiver::open(Clock::new(), watch::Sender::default()).await.expect("a port");
         assert_eq!(status(receiver.url(), vec![0; MAX_BODY + 1]).await, 413);
-        assert_eq!(receiver.finish().lacks.damaged, 1);
+        assert_eq!(receiver.finish().0.lacks.damaged, 1);
     }
 }

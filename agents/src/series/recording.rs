@@ -9,6 +9,7 @@ use super::receiver::{Arrivals, Receiver};
 use super::sampler::{Sample, Sampler, Samples, Watched};
 use super::shared::Span;
 use crate::wire::series::{Second, Stretch, Usage};
+use crate::wire::work_done::WorkDone;
 
 /// Listens and samples. Dropping it ends both.
 #[derive(Debug)]
@@ -44,11 +45,11 @@ impl Recording {
     /// Everything, once k6 has ended.
     pub async fn finish(self) -> Recorded {
         let samples = self.sampler.finish().await;
-        let stretch = self.receiver.finish();
+        let (stretch, work) = self.receiver.finish();
         let start_ms = stretch.start_ms;
         let spans = spans(start_ms, &samples);
         let usage = samples.into_iter().map(|sample| at(start_ms, &sample)).collect();
-        Recorded { stretch: Stretch { usage, ..stretch }, spans }
+        Recorded { stretch: Stretch { usage, ..stretch }, spans, work }
     }
 }
 
@@ -60,6 +61,8 @@ pub struct Recorded {
     /// Between the samples since the start. The last one is left out where there are others: its sample was taken when k6 had
     /// gone, so it is partly idle.
     pub spans: Vec<Span>,
+    /// What k6's requests were.
+    pub work: WorkDone,
 }
 
 fn spans(start_ms: i64, samples: &[Sample]) -> Vec<Span> {

@@ -24,6 +24,9 @@ pub struct Job {
     pub load: Load,
     /// How long the script runs before its figures count; 0 for no warm-up.
     pub warm_up_ms: u64,
+    /// Until when it goes on at most until the target is steady; nothing where it lasts as long as `warm_up_ms` says.
+    #[serde(default)]
+    pub warm_up_max_ms: Option<u64>,
     /// What this agent does of it.
     #[serde(default)]
     pub role: Role,

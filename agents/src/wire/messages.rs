@@ -345,6 +345,7 @@ pub(crate) mod tests {
                 parameters: BTreeMap::new(),
                 load,
                 warm_up_ms: 2_000,
+                warm_up_max_ms: None,
                 role: Role::Generator(Segment { index: 1, of: 2 }),
             })));
         }

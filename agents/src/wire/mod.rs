@@ -8,6 +8,7 @@ pub mod messages;
 pub mod outcome;
 pub mod series;
 pub mod summary;
+pub mod work_done;
 
 use serde::{Deserialize, Serialize};
 

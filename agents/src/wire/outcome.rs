@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::series::Packed;
+use super::work_done::WorkDone;
 use super::{Phase, RunId};
 
 /// The whole result of one run.
@@ -24,6 +25,12 @@ pub struct Outcome {
     /// record it.
     #[serde(default)]
     pub series: Option<Packed>,
+    /// What a warm-up until the target is steady came to; nothing from agents that know none, or where none was asked for.
+    #[serde(default)]
+    pub warm_up: Option<WarmUp>,
+    /// What the requests of the measured phase were.
+    #[serde(default)]
+    pub work: WorkDone,
     /// What the target wrote to stdout and stderr; the last part if it was long.
     pub target_log: String,
     /// What k6 wrote while measuring; the last part if it was long.
@@ -68,6 +75,8 @@ pub struct Conditions {
     /// In what the target's answer after the measurement differs from the one that was verified before it: a sentence;
     /// empty if it is the same.
     pub response_change: Option<String>,
+    /// Whether the script may let time pass between its requests, as by `sleep`.
+    pub script_may_wait: Option<bool>,
 }
 
 /// What waiting for a quiet machine came to.
@@ -81,6 +90,15 @@ pub struct Ground {
     pub limit_cores: f64,
     /// Whether it was quiet in the end.
     pub quiet: bool,
+}
+
+/// What a warm-up until the target is steady came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarmUp {
+    /// How long it took, milliseconds.
+    pub took_ms: u64,
+    /// Whether the target was steady at its end; else it took the longest time that was allowed.
+    pub steady: bool,
 }
 
 /// CPU time on the processors of a run, microseconds.
@@ -240,6 +258,8 @@ pub(crate) mod tests {
             sent_at_ms: 2,
             summary: Some("{\n}".to_owned()),
             series: Some(Packed::pack(&Series::default())),
+            warm_up: Some(WarmUp { took_ms: 9_000, steady: true }),
+            work: WorkDone { new_connections: Some(4), ..WorkDone::default() },
             target_log: "up\n".to_owned(),
             k6_log: String::new(),
             enforced: Enforced { cpu: Mechanism::Cgroup1, memory: Mechanism::None },

@@ -34,7 +34,7 @@ impl Site {
         let warm_up = Duration::from_millis(job.warm_up_ms);
         if !warm_up.is_zero() {
             record.enter(Phase::WarmingUp);
-            self.warm_up(job, bench, &load).await?;
+            record.outcome.warm_up = self.warm_up(job, bench, &load).await?;
         }
         self.record(Round::Measure).await;
         let paused = self.start_paused(&load, bench).await?;

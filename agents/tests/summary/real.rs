@@ -58,7 +58,9 @@ fn handle_summary_of_k6_1() {
         ok_latency: latency,
         blocked_ms: figures.blocked_ms,
         iterations: Some(51_230),
+        iteration_ms: figures.iteration_ms,
         dropped_iterations: None,
+        new_connections: figures.new_connections,
         data_received_bytes: Some(9_836_160),
         data_sent_bytes: Some(3_791_020),
         received_per_s: None,
@@ -69,6 +71,17 @@ fn handle_summary_of_k6_1() {
         thresholds: Some(0),
     };
     assert_eq!(figures, expected);
+}
+
+#[test]
+fn new_connections_are_within_the_bounds_of_percentiles() {
+    let bounds = |name: &str| {
+        let bounds = read(name).figures().new_connections.expect("bounds");
+        (bounds.least, bounds.most)
+    };
+    // At most one in twenty of 51,230, one in a hundred of 7,372, and of these more than one in a thousand.
+    assert_eq!(bounds("handle-summary-v1.8.1.json"), (1, 2_563));
+    assert_eq!(bounds("summary-export-v1.8.1.json"), (6, 75));
 }
 
 #[test]
@@ -113,7 +126,9 @@ fn summary_export_with_everything_in_it() {
         },
         blocked_ms: figures.blocked_ms,
         iterations: Some(3686),
+        iteration_ms: figures.iteration_ms,
         dropped_iterations: Some(1),
+        new_connections: figures.new_connections,
         data_received_bytes: Some(1_356_448),
         data_sent_bytes: Some(545_528),
         received_per_s: None,
@@ -204,7 +219,9 @@ fn machine_readable() {
         },
         blocked_ms: figures.blocked_ms,
         iterations: Some(3681),
+        iteration_ms: figures.iteration_ms,
         dropped_iterations: Some(1),
+        new_connections: figures.new_connections,
         data_received_bytes: Some(1_354_608),
         data_sent_bytes: Some(544_788),
         received_per_s: None,
@@ -215,6 +232,7 @@ fn machine_readable() {
         thresholds: Some(0),
     };
     assert_eq!(figures, expected);
+    assert_eq!((figures.iteration_ms, figures.new_connections), (Some(11.050_376_730_236_323), None));
     let names: Vec<_> = summary.root.checks.iter().map(|check| (check.name.as_str(), check.path.as_str())).collect();
     assert_eq!(names[1], ("has \"hash\" / key", "::has \"hash\" / key"));
 }

@@ -115,6 +115,7 @@ pub fn job(target: &str) -> Job {
         parameters: BTreeMap::new(),
         load: vus(1, 1000),
         warm_up_ms: 200,
+        warm_up_max_ms: None,
         role: Role::Alone,
     }
 }

@@ -44,7 +44,7 @@ fn collect<'a>(pushes: impl IntoIterator<Item = (i64, &'a [TimeSeries])>) -> Str
     for (at, series) in pushes {
         collector.take(&push(series), BEGUN + at);
     }
-    collector.finish()
+    collector.finish().0
 }
 
 fn counts(stretch: &Stretch) -> Vec<u64> {
@@ -97,7 +97,7 @@ fn the_past_of_a_long_run_is_told_in_less_detail_and_nothing_is_lost() {
         collector.take(&push(&[requests("a", 2 * second)]), BEGUN + 1000 * second.cast_signed());
     }
     assert_eq!(collector.seconds_after(3_600_000).len(), 10);
-    let stretch = collector.finish();
+    let (stretch, _) = collector.finish();
     assert_eq!(stretch.seconds.len(), MAX_SECONDS / 2 + 10);
     assert_eq!(counts(&stretch).iter().sum::<u64>(), 2 * seconds);
     assert_eq!((stretch.seconds[0].until_ms, stretch.seconds[0].requests()), (2000, 4));
@@ -142,13 +142,61 @@ fn what_can_t_be_understood_is_told() {
     collector.take(&push(&[number("k6_iterations_total", "", -1.0)]), BEGUN + 2000);
     collector.take(&push(&[number("k6_http_req_duration_seconds", "", 1.0)]), BEGUN + 3000);
     collector.take(&push(&[number("k6_of_the_future", "", 1.0), number("", "", 1.0)]), BEGUN + 4000);
-    assert_eq!(collector.finish().lacks, Lacks { damaged: 4, unfinished: 1, ..Lacks::default() });
+    assert_eq!(collector.finish().0.lacks, Lacks { damaged: 4, unfinished: 1, ..Lacks::default() });
 }
 
 #[test]
 fn a_script_that_pushes_nothing_has_an_empty_series() {
     let stretch = collect([]);
     assert_eq!((stretch.seconds.len(), stretch.start_ms), (0, BEGUN));
+}
+
+fn tagged(mut series: TimeSeries, tags: &[(&str, &str)]) -> TimeSeries {
+    let label = |(name, value): &(&str, &str)| Label { name: (*name).to_owned(), value: (*value).to_owned() };
+    series.labels.extend(tags.iter().map(label));
+    series
+}
+
+/// How long requests took to connect, of which so many found a connection.
+fn connecting(count: u64, reused: u64, tags: &[(&str, &str)]) -> TimeSeries {
+    let mut series = requests("a", count);
+    series.labels = labels("k6_http_req_connecting_seconds", "a");
+    let histogram = &mut series.histograms[0];
+    (histogram.zero_count, histogram.positive_deltas) = (reused, vec![(count - reused).cast_signed()]);
+    tagged(series, tags)
+}
+
+#[test]
+fn the_work_is_counted_by_status_protocol_and_connection() {
+    let moved = [("status", "302"), ("proto", "HTTP/1.1")];
+    let found = [("status", "200"), ("proto", "HTTP/1.1")];
+    let lost = [("status", "0")];
+    let first = [tagged(requests("a", 5), &moved), tagged(requests("a", 5), &found), connecting(10, 8, &found)];
+    let second = [
+        tagged(requests("a", 9), &moved),
+        tagged(requests("a", 8), &found),
+        tagged(requests("a", 1), &lost),
+        connecting(17, 13, &found),
+        connecting(1, 0, &lost),
+    ];
+    let mut collector = Collector::new(BEGUN);
+    collector.take(&push(&first), BEGUN + 1000);
+    collector.take(&push(&second), BEGUN + 2000);
+    let work = collector.finish().1;
+    let told = |counts: Option<std::collections::BTreeMap<String, u64>>| {
+        counts.expect("counts").into_iter().map(|(value, count)| format!("{value}: {count}")).collect::<Vec<_>>()
+    };
+    assert_eq!(told(work.statuses), ["0: 1", "200: 8", "302: 9"]);
+    assert_eq!(told(work.protocols), ["HTTP/1.1: 17"]);
+    assert_eq!(work.new_connections, Some(5));
+}
+
+#[test]
+fn work_that_the_tags_do_not_tell_is_not_known() {
+    let mut collector = Collector::new(BEGUN);
+    let of_200 = tagged(requests("a", 5), &[("status", "200"), ("proto", "HTTP/1.1")]);
+    collector.take(&push(&[requests("b", 1), of_200]), BEGUN + 1000);
+    assert_eq!(collector.finish().1, WorkDone::default());
 }
 
 proptest! {
@@ -161,7 +209,7 @@ proptest! {
             let series = [requests("a", count), number("k6_data_sent_total", "", value), number("k6_vus", "", value)];
             collector.take(&push(&series), at);
         }
-        let seconds = collector.finish().seconds;
+        let seconds = collector.finish().0.seconds;
         prop_assert!(seconds.is_sorted_by(|a, b| a.until_ms < b.until_ms));
     }
 }

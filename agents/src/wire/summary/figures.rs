@@ -23,8 +23,12 @@ pub struct Figures {
     pub blocked_ms: Option<f64>,
     /// Iterations of the script that were completed.
     pub iterations: Option<u64>,
+    /// How long one of them took on average, milliseconds.
+    pub iteration_ms: Option<f64>,
     /// Iterations that were due, but that no virtual user was free for.
     pub dropped_iterations: Option<u64>,
+    /// How many requests opened a connection of their own.
+    pub new_connections: Option<Between>,
     /// Bytes.
     pub data_received_bytes: Option<u64>,
     /// Bytes received per second, where the summary says so apart from the sum because it rounds both.
@@ -41,6 +45,15 @@ pub struct Figures {
     pub thresholds_failed: Option<u32>,
     /// Thresholds that the summary speaks of; k6's old text report tells them by metric.
     pub thresholds: Option<u32>,
+}
+
+/// A count that is known within bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Between {
+    /// At least.
+    pub least: u64,
+    /// At most.
+    pub most: u64,
 }
 
 /// `http_req_duration` in milliseconds: from sending the request to the end of the response.
@@ -91,7 +104,9 @@ impl Summary {
             ),
             blocked_ms: self.value("http_req_blocked", "avg"),
             iterations: count("iterations", "count"),
+            iteration_ms: self.value("iteration_duration", "avg"),
             dropped_iterations: count("dropped_iterations", "count"),
+            new_connections: self.new_connections(requests),
             data_received_bytes: count("data_received", "count"),
             received_per_s: self.value("data_received", "rate").filter(|_| self.shape.is_text()),
             data_sent_bytes: count("data_sent", "count"),
@@ -101,6 +116,32 @@ impl Summary {
             thresholds_failed: has_thresholds.then(|| number_of(thresholds().filter(|threshold| !threshold.passed))),
             thresholds: has_thresholds.then(|| number_of(thresholds())),
         }
+    }
+
+    /// Connecting takes no time at all for a request that finds a connection, so each percentile of that time says whether
+    /// more or fewer requests than it leaves opened one. Texts round small times to nothing.
+    fn new_connections(&self, requests: u64) -> Option<Between> {
+        let metric = self.metrics.get("http_req_connecting").filter(|_| !self.shape.is_text() && requests > 0)?;
+        let part = |share: f64| values::whole((requests as f64 * share).round());
+        let mut bounds = Between { least: 0, most: requests };
+        for (name, value) in &metric.values {
+            // Between two ranks k6 interpolates, so one request may lie on either side.
+            match (name.as_str(), *value > 0.0) {
+                ("min", true) => bounds.least = requests,
+                ("max", false) => bounds.most = 0,
+                ("max", true) => bounds.least = bounds.least.max(1),
+                (name, opened) => {
+                    let Some(percent) = values::percentile(name) else { continue };
+                    let beyond = part(1.0 - percent / 100.0);
+                    if opened {
+                        bounds.least = bounds.least.max(beyond.saturating_sub(1));
+                    } else {
+                        bounds.most = bounds.most.min(beyond.saturating_add(1));
+                    }
+                }
+            }
+        }
+        Some(bounds).filter(|bounds| bounds.least <= bounds.most && (bounds.least > 0 || bounds.most < requests))
     }
 
     /// How long the test ran, in milliseconds: as the summary says, else from a counter and its rate per second.

@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use fault::Fault;
-pub use figures::{Figures, Latency};
+pub use figures::{Between, Figures, Latency};
 
 use fault::Place;
 use json::Node;
