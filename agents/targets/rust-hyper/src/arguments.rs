@@ -1,7 +1,10 @@
 //! The command line.
 
+use std::time::Duration;
+
 /// How to call the program.
-pub const USAGE: &str = "usage: rust-hyper --listen HOST:PORT [--name NAME] [--extra-rounds N]";
+pub const USAGE: &str = "usage: rust-hyper --listen HOST:PORT [--name NAME] [--extra-rounds N] [--slow-start S] \
+    [--other-work redirect|empty|not-modified|error-page|close]";
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,12 +15,45 @@ pub struct Arguments {
     pub name: String,
     /// SHA-256 rounds that each request costs in addition, for showing what a regression looks like.
     pub extra_rounds: u32,
+    /// For how long the extra rounds become fewer, until there are none: what a just-in-time compiler looks like.
+    pub slow_start: Option<Duration>,
+    /// What `/hash` does instead, for showing what is no equal work.
+    pub other_work: Option<OtherWork>,
+}
+
+/// Less or other work than to answer `/hash`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtherWork {
+    /// A redirect first.
+    Redirect,
+    /// Status 200 and an empty body.
+    Empty,
+    /// Status 304.
+    NotModified,
+    /// An error page with status 200.
+    ErrorPage,
+    /// Each response closes its connection.
+    Close,
+}
+
+impl OtherWork {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "redirect" => Self::Redirect,
+            "empty" => Self::Empty,
+            "not-modified" => Self::NotModified,
+            "error-page" => Self::ErrorPage,
+            "close" => Self::Close,
+            _ => return None,
+        })
+    }
 }
 
 impl Arguments {
     /// Reads the arguments that follow the program's name. The error is a sentence for the user.
     pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let (mut listen, mut name, mut extra_rounds) = (None, "rust-hyper".to_owned(), 0);
+        let (mut slow_start, mut other_work) = (None, None);
         while let Some(flag) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{flag} needs a value"));
             match flag.as_str() {
@@ -28,32 +64,63 @@ impl Arguments {
                     extra_rounds =
                         text.parse().map_err(|_| format!("--extra-rounds {text}: not a number of rounds"))?;
                 }
+                "--slow-start" => {
+                    let text = value()?;
+                    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+                    slow_start = Some(seconds.ok_or_else(|| format!("--slow-start {text}: not a number of seconds"))?);
+                }
+                "--other-work" => {
+                    let text = value()?;
+                    let kind = OtherWork::parse(&text);
+                    other_work = Some(kind.ok_or_else(|| format!("--other-work {text}: there is no such work"))?);
+                }
                 _ => return Err(format!("{flag} is not an option")),
             }
         }
         let listen = listen.ok_or("--listen is missing")?;
-        Ok(Self { listen, name, extra_rounds })
+        Ok(Self { listen, name, extra_rounds, slow_start, other_work })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Arguments;
+    use std::time::Duration;
+
+    use super::{Arguments, OtherWork};
 
     fn parse(line: &str) -> Result<Arguments, String> {
         Arguments::parse(line.split_whitespace().map(str::to_owned))
     }
 
+    fn plain(listen: &str) -> Arguments {
+        Arguments {
+            listen: listen.to_owned(),
+            name: "rust-hyper".to_owned(),
+            extra_rounds: 0,
+            slow_start: None,
+            other_work: None,
+        }
+    }
+
     #[test]
     fn only_the_address_is_required() {
-        let expected = Arguments { listen: "127.0.0.1:80".to_owned(), name: "rust-hyper".to_owned(), extra_rounds: 0 };
-        assert_eq!(parse("--listen 127.0.0.1:80"), Ok(expected));
+        assert_eq!(parse("--listen 127.0.0.1:80"), Ok(plain("127.0.0.1:80")));
     }
 
     #[test]
     fn name_and_extra_rounds_are_taken() {
-        let expected = Arguments { listen: "[::1]:0".to_owned(), name: "slow".to_owned(), extra_rounds: 40 };
+        let expected = Arguments { name: "slow".to_owned(), extra_rounds: 40, ..plain("[::1]:0") };
         assert_eq!(parse("--extra-rounds 40 --name slow --listen [::1]:0"), Ok(expected));
+    }
+
+    #[test]
+    fn a_slow_start_and_other_work_are_taken() {
+        let expected = Arguments {
+            slow_start: Some(Duration::from_millis(1_500)),
+            other_work: Some(OtherWork::NotModified),
+            ..plain("[::1]:0")
+        };
+        assert_eq!(parse("--listen [::1]:0 --slow-start 1.5 --other-work not-modified"), Ok(expected));
     }
 
     #[test]
@@ -63,6 +130,8 @@ mod tests {
             ("--listen", "--listen needs a value"),
             ("--listen :1 --fast", "--fast is not an option"),
             ("--listen :1 --extra-rounds -3", "--extra-rounds -3: not a number of rounds"),
+            ("--listen :1 --slow-start -3", "--slow-start -3: not a number of seconds"),
+            ("--listen :1 --other-work none", "--other-work none: there is no such work"),
         ] {
             assert_eq!(parse(line), Err(fault.to_owned()));
         }

@@ -17,14 +17,15 @@ use site::Site;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Arguments { listen, name, extra_rounds } = match Arguments::parse(std::env::args().skip(1)) {
+    let arguments = match Arguments::parse(std::env::args().skip(1)) {
         Ok(arguments) => arguments,
         Err(error) => {
             eprintln!("{error}\n{USAGE}");
             return ExitCode::from(2);
         }
     };
-    match server::run(&listen, Site::new(name, extra_rounds)).await {
+    let listen = arguments.listen.clone();
+    match server::run(&listen, Site::new(arguments)).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

@@ -1,29 +1,35 @@
 //! Which answer a request gets.
 
 use std::hint::black_box;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::OnceLock;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{
-    ALLOW, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION,
+    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use serde::Serialize;
 use sha2::digest::Output;
 use sha2::{Digest, Sha256};
 
+use crate::arguments::{Arguments, OtherWork};
 use crate::content::{File, Files, redirect};
 
 /// Rounds of SHA-256 that `/hash` does.
 const HASH_ROUNDS: u32 = 100;
 
+/// How often the extra rounds become half as many in a slow start.
+const HALVINGS: f64 = 7.0;
+
 type Answer = Response<Full<Bytes>>;
 
 /// Everything that answers are made of.
 pub struct Site {
-    name: String,
-    extra_rounds: u32,
+    arguments: Arguments,
+    /// When the first request came that costs extra rounds.
+    first: OnceLock<Instant>,
     files: Files,
 }
 
@@ -44,16 +50,17 @@ struct Hashed<'a> {
 }
 
 impl Site {
-    /// A site that calls itself `name`, each of whose answers costs `extra_rounds` of SHA-256 in addition.
-    pub fn new(name: String, extra_rounds: u32) -> Self {
-        Self { name, extra_rounds, files: Files::generate() }
+    /// A site that answers as the arguments say.
+    pub fn new(arguments: Arguments) -> Self {
+        Self { arguments, first: OnceLock::new(), files: Files::generate() }
     }
 
     /// Answers one request. HEAD gets what GET gets; leaving out the body is hyper's part.
     pub fn answer<B>(&self, request: &Request<B>) -> Answer {
         let path = request.uri().path();
-        if self.extra_rounds > 0 {
-            black_box(sha256_rounds(path.as_bytes(), self.extra_rounds));
+        let extra_rounds = self.extra_rounds();
+        if extra_rounds > 0 {
+            black_box(sha256_rounds(path.as_bytes(), extra_rounds));
         }
         let Some(resource) = self.find(path) else {
             return text(StatusCode::NOT_FOUND, "not found\n");
@@ -64,7 +71,7 @@ impl Site {
         }
         match resource {
             Resource::Health => text(StatusCode::OK, "ok"),
-            Resource::Hash => self.hash(),
+            Resource::Hash => self.worked(request.uri().query()),
             Resource::File(file) => send_file(file, request.headers()),
             Resource::Redirect(path) => {
                 let answer = status(StatusCode::MOVED_PERMANENTLY, Bytes::new());
@@ -89,11 +96,41 @@ impl Site {
         }
     }
 
+    /// How many rounds this request costs in addition; in a slow start ever fewer.
+    fn extra_rounds(&self) -> u32 {
+        let Arguments { extra_rounds, slow_start, .. } = self.arguments;
+        let Some(length) = slow_start else { return extra_rounds };
+        let since = self.first.get_or_init(Instant::now).elapsed();
+        if since >= length {
+            return 0;
+        }
+        let left = (-HALVINGS * since.as_secs_f64() / length.as_secs_f64()).exp2();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a number of rounds")]
+        let rounds = (f64::from(extra_rounds) * left).round() as u32;
+        rounds
+    }
+
+    /// The answer of `/hash`, or the other work that was asked for.
+    fn worked(&self, query: Option<&str>) -> Answer {
+        const MOVED: &str = "/hash?moved";
+        const PAGE: &str = "<html><body><h1>503 Service Unavailable</h1></body></html>\n";
+        match self.arguments.other_work {
+            Some(OtherWork::Redirect) if query.is_none() => {
+                with(status(StatusCode::FOUND, Bytes::new()), LOCATION, HeaderValue::from_static(MOVED))
+            }
+            None | Some(OtherWork::Redirect) => self.hash(),
+            Some(OtherWork::Empty) => status(StatusCode::OK, Bytes::new()),
+            Some(OtherWork::NotModified) => status(StatusCode::NOT_MODIFIED, Bytes::new()),
+            Some(OtherWork::ErrorPage) => text(StatusCode::OK, PAGE),
+            Some(OtherWork::Close) => with(self.hash(), CONNECTION, HeaderValue::from_static("close")),
+        }
+    }
+
     fn hash(&self) -> Answer {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let timestamp = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
         let digest = sha256_rounds(timestamp.to_string().as_bytes(), HASH_ROUNDS);
-        let body = Hashed { hash: format!("{digest:x}"), timestamp, source: &self.name };
+        let body = Hashed { hash: format!("{digest:x}"), timestamp, source: &self.arguments.name };
         let body = serde_json::to_vec(&body).expect("text and a number are JSON");
         with(status(StatusCode::OK, body.into()), CONTENT_TYPE, HeaderValue::from_static("application/json"))
     }

@@ -143,6 +143,26 @@ fn head_of_a_hash_has_its_length_and_no_body() {
 }
 
 #[test]
+fn other_work_is_what_it_says() {
+    let ask = |kind: &str| {
+        let program = Program::rust(&["--other-work", kind]);
+        Client::connect(program.address).send(("GET", "/hash"), &[])
+    };
+    for (kind, status, header) in [
+        ("redirect", 302, ("location", "/hash?moved")),
+        ("empty", 200, ("content-length", "0")),
+        ("not-modified", 304, ("content-type", "")),
+        ("error-page", 200, ("content-type", TEXT)),
+        ("close", 200, ("connection", "close")),
+    ] {
+        let answer = ask(kind);
+        assert_eq!((answer.status, answer.header(header.0)), (status, header.1), "{kind}");
+    }
+    let program = Program::rust(&["--other-work", "redirect"]);
+    assert_eq!(Client::connect(program.address).send(("GET", "/hash?moved"), &[]).status, 200);
+}
+
+#[test]
 fn extra_rounds_change_no_answer() {
     let slow = Program::rust(&["--name", "rust-hyper-slow", "--extra-rounds", "50"]);
     let plain = Program::rust(&[]);
