@@ -24,7 +24,7 @@ use crate::{
     experiments::fits::Source,
     fleet::{Connected, Presence, Standing},
     runs::{
-        load,
+        WARM_UP_FACTOR, load,
         queries::leases::{self, HeldRun, QueuedRun},
     },
     state::AppState,
@@ -174,6 +174,8 @@ async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
         parameters,
         load: load::read(&run.load).map_err(Error::internal)?,
         warm_up_ms: run.warm_up_ms.cast_unsigned(),
+        warm_up_max_ms: (run.warm_up_auto != 0)
+            .then(|| run.warm_up_ms.cast_unsigned().saturating_mul(WARM_UP_FACTOR.into())),
         role: Role::Alone,
     })
 }

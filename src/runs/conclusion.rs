@@ -16,7 +16,7 @@ use super::{
         costs,
         endings::{self, Ending},
         judgements::{self, Asked},
-        leases,
+        leases, work,
     },
     verdict::{Judgement, Limits, clock_set, judge_failure},
 };
@@ -88,6 +88,12 @@ impl<'a> Conclusion<'a> {
         };
         endings::end(connection, id, &ending).await?;
         leases::repeat(connection, id, &RunId::now().to_string(), now).await?;
+        if let Some(warm_up) = outcome.warm_up {
+            work::note_warm_up(connection, id, warm_up).await?;
+        }
+        if end.material.is_some() {
+            work::note(connection, id, &outcome.work.clone().checked()).await?;
+        }
         if let Some(cost) = end.material.as_ref().and_then(Material::cost) {
             costs::note(connection, id, cost).await?;
         }

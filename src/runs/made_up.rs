@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Origin, Reason, Run, RunEnforced, RunSize, Verdict, load::tests::vus};
+use super::{Origin, Reason, Run, RunEnforced, RunSize, RunWork, Verdict, load::tests::vus};
 
 const BEGAN: i64 = 1_772_626_394_000;
 
@@ -92,11 +92,15 @@ fn begun(target: &str, repetition: u32, phase: &str) -> Run {
         received_per_s: None,
         iterations: None,
         dropped_iterations: None,
+        work: RunWork::default(),
         checks_passed: None,
         checks_failed: None,
         thresholds: None,
         thresholds_failed: None,
         warm_up_s: Some(2.0),
+        warm_up_auto: false,
+        warmed_up_s: None,
+        warm_up_steady: None,
         measured_s: None,
         duration_s: Some(10.0),
         enforced: None,

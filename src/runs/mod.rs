@@ -24,6 +24,7 @@ pub mod rejudge;
 pub mod series;
 pub mod verdict;
 pub mod view;
+pub mod work;
 
 use std::collections::BTreeMap;
 
@@ -34,8 +35,12 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use verdict::{Reason, Verdict};
+pub use work::RunWork;
 
-use crate::state::AppState;
+use crate::{state::AppState, web::format};
+
+/// How many times its shortest time a warm-up until the target is steady may take.
+pub const WARM_UP_FACTOR: u32 = 10;
 
 /// One run: one target, one size, one load, once. A figure that is not known is null, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -125,6 +130,9 @@ pub struct Run {
     pub iterations: Option<u64>,
     /// Iterations that k6 could not start in time.
     pub dropped_iterations: Option<u64>,
+    /// What its requests were.
+    #[serde(default)]
+    pub work: RunWork,
     /// Checks that held.
     pub checks_passed: Option<u64>,
     /// Checks that did not hold.
@@ -134,8 +142,17 @@ pub struct Run {
     /// Thresholds that were crossed; null where there are some of which that is not known, as there may be where several
     /// agents made the load.
     pub thresholds_failed: Option<u32>,
-    /// Warm-up before the measured phase, seconds.
+    /// Warm-up before the measured phase, seconds; of one that ends by itself, the shortest.
     pub warm_up_s: Option<f64>,
+    /// Whether the warm-up lasts until the target is steady.
+    #[serde(default)]
+    pub warm_up_auto: bool,
+    /// How long such a warm-up took, seconds.
+    #[serde(default)]
+    pub warmed_up_s: Option<f64>,
+    /// Whether the target was steady at its end; false where it was not after the longest time.
+    #[serde(default)]
+    pub warm_up_steady: Option<bool>,
     /// The measured phase as k6 saw it, seconds.
     pub measured_s: Option<f64>,
     /// How long the load lasts, seconds; null when the script's own options decide.
@@ -213,6 +230,25 @@ impl Run {
     /// Whether its figures may stand in a comparison: it ended with results that are worth something.
     pub fn counts(&self) -> bool {
         self.phase == "finished" && self.verdict.is_some_and(|verdict| verdict != Verdict::Invalid)
+    }
+
+    /// How long its warm-up takes at most, seconds.
+    pub fn longest_warm_up_s(&self) -> Option<f64> {
+        let factor = if self.warm_up_auto { WARM_UP_FACTOR } else { 1 };
+        self.warm_up_s.map(|seconds| seconds * f64::from(factor))
+    }
+
+    /// Its warm-up in words: as long as was asked for, or what it took until the target was steady.
+    pub fn warm_up_text(&self) -> Option<String> {
+        let seconds = |seconds: f64| format::duration(Some(seconds)).text().to_owned();
+        if !self.warm_up_auto {
+            return self.warm_up_s.map(seconds);
+        }
+        Some(match (self.warmed_up_s.map(seconds), self.warm_up_steady) {
+            (Some(took), Some(true)) => format!("{took}, until the target was steady"),
+            (Some(took), _) => format!("{took}, and the target was not steady then"),
+            (None, _) => "until the target is steady".to_owned(),
+        })
     }
 
     /// The first of the reasons that weigh most: why it is not valid, or else what is noted of it.

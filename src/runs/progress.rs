@@ -20,7 +20,7 @@ pub fn whole_s(run: &Run, others: &[&Run]) -> Option<f64> {
         .filter_map(|other| Some((other.finished_at_ms? - other.started_at_ms?) as f64 / 1_000.0))
         .collect();
     seen.sort_by(f64::total_cmp);
-    let planned = || Some(planned_s(run.duration_s?, run.warm_up_s?));
+    let planned = || Some(planned_s(run.duration_s?, run.longest_warm_up_s()?));
     seen.get(seen.len() / 2).copied().or_else(planned)
 }
 

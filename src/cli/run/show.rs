@@ -1,6 +1,6 @@
 //! `brewbench run show`
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 use serde::Serialize;
 
@@ -13,6 +13,7 @@ use crate::{
             shares::{GeneratorList, GeneratorShare},
             thresholds::WholeThreshold,
         },
+        work::mix,
     },
 };
 
@@ -80,7 +81,13 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
         ("max ms", figure(run.max_ms)),
         ("CPU ms/request", figure(run.cpu_ms_per_request)),
         ("memory MiB", figure(run.target_memory_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20)))),
+        ("warm-up", run.warm_up_text().unwrap_or_else(|| "–".to_owned()).replace('\u{a0}', " ")),
         ("measured s", figure(run.measured_s)),
+        ("requests/iter.", figure(run.work.requests_per_iteration)),
+        ("bytes/request", figure(run.work.bytes_per_request)),
+        ("new connections", connections(run)),
+        ("statuses", counts(run.work.statuses.as_ref())),
+        ("protocols", counts(run.work.protocols.as_ref())),
         ("agent", run.agent.clone().unwrap_or_else(|| "–".to_owned())),
     ]);
     lines.extend(generators.iter().map(|one| ("load from", share(one))));
@@ -92,6 +99,21 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
         let _ = writeln!(text, "{name:<WIDTH$}{}", table::hanging(&table::plain(value.trim()), WIDTH));
         text
     })
+}
+
+/// How many there were, or within which bounds.
+fn connections(run: &RunData) -> String {
+    use table::thousands;
+    match (run.work.least_new_connections, run.work.most_new_connections) {
+        (Some(least), Some(most)) if least == most => thousands(least as f64),
+        (Some(least), Some(most)) => format!("{} to {}", thousands(least as f64), thousands(most as f64)),
+        _ => "–".to_owned(),
+    }
+}
+
+/// Requests by what they were.
+fn counts(counts: Option<&BTreeMap<String, u64>>) -> String {
+    counts.map_or_else(|| "–".to_owned(), mix).replace('\u{a0}', " ")
 }
 
 /// What a generator has done, in a line.

@@ -1,5 +1,7 @@
 //! Runs as a file: JSON as everywhere, or CSV for spreadsheets.
 
+use std::collections::BTreeMap;
+
 use axum::{
     Json,
     extract::State,
@@ -108,7 +110,19 @@ fn table(runs: &[Run]) -> String {
         "p99_ms",
         "p999_ms",
         "max_ms",
+        "warm_up_s",
+        "warm_up_auto",
+        "warmed_up_s",
         "measured_s",
+        "iterations",
+        "requests_per_iteration",
+        "bytes_per_request",
+        "least_new_connections",
+        "most_new_connections",
+        "statuses",
+        "protocols",
+        "checks_passed",
+        "checks_failed",
         "agent",
         "generators",
         "created_by",
@@ -158,7 +172,19 @@ fn cells(run: &Run) -> Vec<String> {
         word(run.p99_ms.as_ref()),
         word(run.p999_ms.as_ref()),
         word(run.max_ms.as_ref()),
+        word(run.warm_up_s.as_ref()),
+        run.warm_up_auto.to_string(),
+        word(run.warmed_up_s.as_ref()),
         word(run.measured_s.as_ref()),
+        word(run.iterations.as_ref()),
+        word(run.work.requests_per_iteration.as_ref()),
+        word(run.work.bytes_per_request.as_ref()),
+        word(run.work.least_new_connections.as_ref()),
+        word(run.work.most_new_connections.as_ref()),
+        counts(run.work.statuses.as_ref()),
+        counts(run.work.protocols.as_ref()),
+        word(run.checks_passed.as_ref()),
+        word(run.checks_failed.as_ref()),
         word(run.agent.as_ref()),
         run.generators.join(" · "),
         run.created_by.clone(),
@@ -168,6 +194,12 @@ fn cells(run: &Run) -> Vec<String> {
         word(run.note.as_ref()),
         run.reasons.iter().map(|reason| reason.code.as_str()).collect::<Vec<_>>().join(" "),
     ]
+}
+
+/// `200:98 302:2`
+fn counts(counts: Option<&BTreeMap<String, u64>>) -> String {
+    let parts = counts.into_iter().flatten().map(|(value, count)| format!("{value}:{count}"));
+    parts.collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub mod rules;
 pub mod stages;
 pub mod story;
 pub mod views;
+mod work;
 
 use axum::{
     Extension, Router,

@@ -23,6 +23,7 @@ use super::{
     rules::Rules,
     stages::{self, Stage},
     story::Story,
+    work,
 };
 use crate::{
     auth::{Read, Scope},
@@ -88,6 +89,8 @@ pub struct RunView {
     enforced: String,
     stages: Vec<Stage>,
     figures: Option<Figures>,
+    /// What its requests were.
+    work: Vec<(&'static str, String)>,
     seen: Option<Seen>,
     scope: Scope,
 }
@@ -197,6 +200,7 @@ impl RunView {
                 checks: checks::checks(summary),
                 thresholds: checks::thresholds(summary),
             }),
+            work: work::work(&run),
             seen: evidence.map(|evidence| Seen {
                 machine: machine::machine(&evidence),
                 groups: environment::groups(&environment::facts(&evidence)),

@@ -7,6 +7,7 @@ use brewbench_agent::wire::{
     outcome::{Cores, Ended, Outcome},
     series::{Packed, Series},
     summary::{self, Summary},
+    work_done::WorkDone,
 };
 
 use super::{
@@ -89,6 +90,7 @@ fn outcome(host: &Part, generators: &[Part], summary: String, series: &Series) -
         ended: Ended::Finished,
         times: Vec::new(),
         summary: Some(summary),
+        work: WorkDone::sum(generators.iter().map(|part| &part.outcome.work)),
         series: (*series != Series::default()).then(|| Packed::pack(series)),
         k6_log: String::new(),
         cores: Cores { target: host.outcome.cores.target.clone(), generator: Vec::new() },

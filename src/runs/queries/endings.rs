@@ -123,7 +123,7 @@ async fn update(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>
              rps = ?14, measured_ms = ?15, avg_ms = ?16, min_ms = ?17, p50_ms = ?18, p90_ms = ?19, p95_ms = ?20,
              p99_ms = ?21, p999_ms = ?22, max_ms = ?23, data_received_bytes = ?24, data_sent_bytes = ?25,
              iterations = ?26, dropped_iterations = ?27, checks_passed = ?28, checks_failed = ?29, thresholds = ?30,
-             thresholds_failed = ?31
+             thresholds_failed = ?31, least_new_connections = ?32, most_new_connections = ?33
          where id = ?1",
         id,
         phase,
@@ -155,7 +155,9 @@ async fn update(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>
         figures.checks_passed,
         figures.checks_failed,
         figures.thresholds,
-        figures.thresholds_failed
+        figures.thresholds_failed,
+        figures.least_new_connections,
+        figures.most_new_connections
     )
     .execute(connection)
     .await?;

@@ -41,9 +41,9 @@ const RUN: &str = "
         repetition, note, created_by, phase, queued_at, phase_at, finished_at, verdict, reasons, k6_version, requests,
         failed, rps, measured_ms, avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms, data_received_bytes,
         data_sent_bytes, received_per_s, iterations, dropped_iterations, checks_passed, checks_failed, thresholds,
-        thresholds_failed, in_turn)
+        thresholds_failed, in_turn, least_new_connections, most_new_connections)
     values (?, 'import', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'finished', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     returning *;
     insert into run_phase (run_id, phase, at) values (?, 'finished', ?);
     insert into run_summary (run_id, body) values (?, ?);
@@ -150,6 +150,8 @@ fn bound<'q>(query: Statements<'q>, import: &'q NewImport) -> sqlx::Result<State
         .bind(figures.thresholds)
         .bind(figures.thresholds_failed)
         .bind(about.in_turn)
+        .bind(figures.least_new_connections)
+        .bind(figures.most_new_connections)
         .bind(id)
         .bind(now)
         .bind(id)

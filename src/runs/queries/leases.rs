@@ -33,6 +33,8 @@ pub struct QueuedRun {
     pub load: String,
     /// Warm-up.
     pub warm_up_ms: i64,
+    /// 1 if it goes on until the target is steady.
+    pub warm_up_auto: i64,
     /// Only this agent may do it.
     pub wanted_agent: Option<String>,
     /// Only agents with this label may do it.
@@ -51,7 +53,7 @@ pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
         QueuedRun,
         r#"select id, experiment_id, target, size_name as "size_name!", vcpus as "vcpus!",
                   memory_bytes as "memory_bytes!", scenario as "scenario!", scenario_sha256 as "scenario_sha256!",
-                  parameters, load as "load!", warm_up_ms as "warm_up_ms!", wanted_agent, agent_label, block,
+                  parameters, load as "load!", warm_up_ms as "warm_up_ms!", warm_up_auto, wanted_agent, agent_label, block,
                   generators,
                   (select agent.name from run earlier cross join agent on agent.name = earlier.agent
                    where earlier.experiment_id = run.experiment_id and earlier.block = run.block
@@ -338,10 +340,10 @@ pub async fn repeat(connection: &mut SqliteConnection, id: &str, new_id: &str, n
     let queued = sqlx::query!(
         "insert into run (id, experiment_id, retry_of, origin, target, version, size_name, vcpus, memory_bytes, scenario,
              scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, agent_label, block,
-             created_by, phase, queued_at, phase_at, load, retries, priority, generators)
+             created_by, phase, queued_at, phase_at, load, retries, priority, generators, warm_up_auto)
          select ?2, experiment_id, id, origin, target, version, size_name, vcpus, memory_bytes, scenario,
              scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, agent_label, block,
-             created_by, 'queued', ?3, ?3, load, retries - 1, priority, generators
+             created_by, 'queued', ?3, ?3, load, retries - 1, priority, generators, warm_up_auto
          from run
          where id = ?1 and origin = 'agent' and retries > 0 and (phase in ('lost', 'failed') or verdict = 'invalid')
              and not exists (select 1 from run other where other.retry_of = ?1)",

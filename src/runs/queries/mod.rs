@@ -14,6 +14,7 @@ pub mod reductions;
 pub mod remarks;
 pub mod trash;
 pub mod views;
+pub mod work;
 
 use std::collections::HashMap;
 
@@ -22,7 +23,7 @@ use sqlx::{SqliteConnection, SqlitePool};
 
 pub use history::{Values, list, plan, values};
 
-use super::{Origin, Run, RunEnforced, RunSize, load};
+use super::{Origin, Run, RunEnforced, RunSize, load, work::RunWork};
 
 /// A row of `run`, column by column.
 #[derive(Clone, Debug, sqlx::FromRow)]
@@ -106,6 +107,13 @@ pub struct RunRow {
     in_turn: Option<i64>,
     #[expect(dead_code, reason = "queries compare it; here all columns come along")]
     cell_key: Option<String>,
+    least_new_connections: Option<i64>,
+    most_new_connections: Option<i64>,
+    statuses: Option<String>,
+    protocols: Option<String>,
+    warm_up_auto: i64,
+    warmed_up_ms: Option<i64>,
+    warm_up_steady: Option<i64>,
 }
 
 fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
@@ -192,6 +200,13 @@ impl TryFrom<RunRow> for Run {
             block: _,
             in_turn,
             cell_key: _,
+            least_new_connections,
+            most_new_connections,
+            statuses,
+            protocols,
+            warm_up_auto,
+            warmed_up_ms,
+            warm_up_steady,
         } = row;
         let origin = if origin == "import" { Origin::Import } else { Origin::Agent };
         let size = match (size_name, vcpus, memory_bytes) {
@@ -201,6 +216,7 @@ impl TryFrom<RunRow> for Run {
             _ => None,
         };
         let (requests, failed) = (whole::<u64>(requests)?, whole::<u64>(failed)?);
+        let counts = |text: Option<String>| text.as_deref().map(serde_json::from_str).transpose().map_err(decode);
         Ok(Self {
             id,
             experiment: experiment_id,
@@ -247,11 +263,17 @@ impl TryFrom<RunRow> for Run {
             }),
             iterations: whole(iterations)?,
             dropped_iterations: whole(dropped_iterations)?,
+            work: RunWork::new(requests, whole(iterations)?, data_received_bytes)
+                .with_connections(whole(least_new_connections)?, whole(most_new_connections)?, requests)
+                .with_counts(counts(statuses)?, counts(protocols)?),
             checks_passed: whole(checks_passed)?,
             checks_failed: whole(checks_failed)?,
             thresholds: whole(thresholds)?,
             thresholds_failed: whole(thresholds_failed)?,
             warm_up_s: warm_up_ms.map(|ms| ms as f64 / 1_000.0),
+            warm_up_auto: warm_up_auto != 0,
+            warmed_up_s: warmed_up_ms.map(|ms| ms as f64 / 1_000.0),
+            warm_up_steady: warm_up_steady.map(|steady| steady != 0),
             measured_s: measured_ms.map(|ms| ms / 1_000.0),
             duration_s: duration_ms.map(|ms| ms as f64 / 1_000.0),
             enforced: enforced_cpu.zip(enforced_memory).map(|(cpu, memory)| RunEnforced { cpu, memory }),
@@ -418,6 +440,8 @@ pub struct NewRun<'a> {
     pub load: &'a Load,
     /// Warm-up asked for.
     pub warm_up_ms: Option<i64>,
+    /// Whether it goes on until the target is steady.
+    pub warm_up_auto: bool,
     /// From 1.
     pub repetition: u32,
     /// How many more times that repetition is done, should this run fail, be lost or be invalid.
@@ -447,9 +471,9 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
     sqlx::query!(
         "insert into run (id, experiment_id, origin, target, size_name, vcpus, memory_bytes, scenario, scenario_sha256,
              parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at, phase_at,
-             load, retries, generators, agent_label, block)
+             load, retries, generators, agent_label, block, warm_up_auto)
          values (?1, ?2, 'agent', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'queued', ?16, ?16, ?17, ?18,
-             ?19, ?20, ?21)",
+             ?19, ?20, ?21, ?22)",
         run.id,
         run.experiment,
         run.target,
@@ -470,7 +494,8 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
         run.retries,
         generators,
         run.agent_label,
-        run.block
+        run.block,
+        run.warm_up_auto
     )
     .execute(&mut *connection)
     .await?;

@@ -11,6 +11,7 @@ use brewbench_agent::{
         messages::{AgentMessage, Gate, Hello, K6Support, Machine, ServerMessage, TargetOffer},
         now_ms,
         outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
+        work_done::WorkDone,
     },
 };
 use tokio::sync::{mpsc, watch};
@@ -264,6 +265,8 @@ fn outcome(job: &Job, ended: Ended) -> Outcome {
         times: Vec::new(),
         sent_at_ms: now_ms(),
         series: None,
+        warm_up: None,
+        work: WorkDone::default(),
         target_log: String::new(),
         k6_log: String::new(),
         enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },

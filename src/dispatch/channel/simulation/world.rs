@@ -134,6 +134,7 @@ impl World {
             parameters: "{}",
             load: &load,
             warm_up_ms: Some(0),
+            warm_up_auto: false,
             repetition: 1,
             retries,
             wanted_agent,

@@ -1,0 +1,73 @@
+//! What the requests of a run were, line by line. Template: `runs/_work.html`. Pure.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    runs::{Run, work::mix},
+    web::format,
+};
+
+/// What stands for what is not known.
+const UNKNOWN: &str = "not known";
+
+/// Name and value of each fact that must be alike where runs are compared.
+pub fn work(run: &Run) -> Vec<(&'static str, String)> {
+    let work = &run.work;
+    let known = |value: Option<f64>, unit: &str| match value {
+        Some(_) => format!("{}{unit}", format::number(value).text()),
+        None => UNKNOWN.to_owned(),
+    };
+    let counts = |counts: &Option<BTreeMap<String, u64>>| counts.as_ref().map_or_else(|| UNKNOWN.to_owned(), mix);
+    let count = |count: Option<u64>| format::count(count).text().to_owned();
+    let connections = match (work.new_connections, work.least_new_connections, work.most_new_connections) {
+        (Some(new), ..) => {
+            format!("{} ({} of the requests)", count(Some(new)), format::percent(work.new_connection_share).text())
+        }
+        (None, Some(least), Some(most)) => format!("{} to {}", count(Some(least)), count(Some(most))),
+        _ => UNKNOWN.to_owned(),
+    };
+    vec![
+        ("Iterations", run.iterations.map_or(UNKNOWN.to_owned(), |_| format::count(run.iterations).text().to_owned())),
+        ("Requests per iteration", known(work.requests_per_iteration, "")),
+        ("Response bytes per request", known(work.bytes_per_request, "\u{a0}B")),
+        ("New connections", connections),
+        ("Statuses", counts(&work.statuses)),
+        ("Protocols", counts(&work.protocols)),
+        ("Checks passed", known_checks(run)),
+    ]
+}
+
+fn known_checks(run: &Run) -> String {
+    let (Some(passed), Some(failed)) = (run.checks_passed, run.checks_failed) else { return UNKNOWN.to_owned() };
+    let of = passed.saturating_add(failed);
+    let rate = (of > 0).then(|| passed as f64 / of as f64);
+    format!("{} of {}", format::percent(rate).text(), format::count(Some(of)).text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::{RunWork, made_up::finished};
+
+    #[test]
+    fn what_is_known_has_its_unit_and_the_rest_says_so() {
+        let work = RunWork::new(Some(1_000), Some(500), Some(1_204_000.0));
+        let work = work.with_connections(Some(10), Some(10), Some(1_000));
+        let statuses = [("200".to_owned(), 500), ("302".to_owned(), 500)].into();
+        let run = Run { iterations: Some(500), work: work.with_counts(Some(statuses), None), ..finished("servy", 1) };
+        let told: Vec<String> =
+            super::work(&run).iter().map(|(name, value)| format!("{name}: {value}").replace('\u{a0}', " ")).collect();
+        assert_eq!(
+            told,
+            [
+                "Iterations: 500",
+                "Requests per iteration: 2.00",
+                "Response bytes per request: 1,204 B",
+                "New connections: 10 (1 % of the requests)",
+                "Statuses: 200 50 %, 302 50 %",
+                "Protocols: not known",
+                "Checks passed: not known",
+            ]
+        );
+    }
+}
