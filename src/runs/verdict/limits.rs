@@ -32,13 +32,15 @@ pub enum Limit {
     GeneratorThrottled,
     /// Share of a request's time that may go into waiting for a connection.
     GeneratorBlocked,
+    /// Share of the virtual users that k6 may keep from their requests.
+    GeneratorHeldBack,
     /// Share of the wanted CPU time that may go to other virtual machines.
     HostSteal,
     /// Share of the machine that others may use.
     HostDisturbed,
-    /// How far apart the rates of the thirds may lie.
+    /// By how much the rate may drift.
     NotSteadyRate,
-    /// How far apart the medians of the thirds may lie.
+    /// By how much the median latency may drift.
     NotSteadyP50,
     /// By how many milliseconds the clock may be set.
     ClockJumped,
@@ -89,7 +91,7 @@ const fn about(
 
 impl Limit {
     /// All of them, in order.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::RequestsFailed,
         Self::RequestsFailedInvalid,
         Self::ChecksFailed,
@@ -101,6 +103,7 @@ impl Limit {
         Self::TargetBusy,
         Self::GeneratorThrottled,
         Self::GeneratorBlocked,
+        Self::GeneratorHeldBack,
         Self::HostSteal,
         Self::HostDisturbed,
         Self::NotSteadyRate,
@@ -194,6 +197,13 @@ impl Limit {
                 "most of a request's time that may go into waiting for a connection",
                 "latencies leave this out: where it is more than half, they tell the lesser part",
             ),
+            Self::GeneratorHeldBack => about(
+                "generator_held_back",
+                SHARE,
+                0.25,
+                "most of the virtual users that k6 may keep from their requests",
+                "a k6 at its limit keeps a tenth of them; where it keeps a quarter, the target had another load than asked for",
+            ),
             Self::HostSteal => about(
                 "host_steal",
                 SHARE,
@@ -211,16 +221,16 @@ impl Limit {
             Self::NotSteadyRate => about(
                 "not_steady_rate",
                 SHARE,
-                0.25,
-                "by how much the slowest third may lie below the fastest in requests/s, under virtual users",
-                "seen here on a busy machine: up to a fifth; a warm-up too short, a leak or a neighbour shows as more",
+                0.01,
+                "most that throughput may rise or fall, beyond its own noise, under virtual users",
+                "the minimum effect: a run that drifts by more says one thing at its begin and another at its end",
             ),
             Self::NotSteadyP50 => about(
                 "not_steady_p50",
                 SHARE,
-                0.3,
-                "by how much the medians of the latency in the thirds may differ, under a rate",
-                "the histogram's buckets are a tenth wide, and a median moves more than a rate",
+                0.01,
+                "most that the median latency may rise or fall, beyond its own noise, under a rate",
+                "the minimum effect, as for throughput",
             ),
             Self::ClockJumped => about(
                 "clock_jumped",

@@ -5,10 +5,12 @@
 //! fast, and a generator without room makes all targets equal. Everything else is as wide as ordinary runs need, for a
 //! verdict that cries wolf is not read any more. Each theme has a file; [`limits`] has every limit with its reason.
 
+mod drift;
 mod generator;
 pub mod generators;
 mod host;
 pub mod limits;
+mod little;
 mod load;
 mod making;
 mod network;
@@ -35,7 +37,7 @@ use super::parts::seen::GeneratorSeen;
 use usage::Side;
 
 /// Which rules these are: a number that grows when a figure would be judged otherwise than before.
-pub const RULES: u32 = 4;
+pub const RULES: u32 = 5;
 
 /// What a finished run is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -282,6 +284,7 @@ pub fn judge(figures: &Figures, making: Option<&Making<'_>>, limits: &Limits) ->
     }
     generator::judge_connections(figures, limits, &mut reasons);
     if let Some(making) = making {
+        little::judge(figures, making, limits, &mut reasons);
         host::judge(figures, making, limits, &mut reasons);
         reasons.extend(network::judge(making.conditions, limits));
         steadiness::judge(making, limits, &mut reasons);

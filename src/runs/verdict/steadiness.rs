@@ -1,8 +1,11 @@
-//! Whether the measured phase was one thing from its begin to its end: its thirds are compared.
+//! Whether the measured phase was steady: whether a trend or a step remains in it beyond its own noise.
 //!
 //! Of a constant number of virtual users the rate alone is looked at. It fixes the mean latency (Little's law: users =
 //! rate × latency), and the median of a target that its quota holds back jumps between those requests that met the pause
 //! and those that did not, though nothing drifts. Where requests come at a constant rate, only latency can drift.
+//!
+//! [`drift`](mod@super::drift) tells noise from drift. What is clear and below the limit is left alone: it changes no
+//! comparison.
 
 use brewbench_agent::{
     series::histogram::Histogram,
@@ -12,13 +15,17 @@ use brewbench_agent::{
     },
 };
 
-use super::{Limit, Limits, Making, Reason, Recorded, Unit, Verdict, usage::thirds};
+use super::{
+    Limit, Limits, Making, Reason, Recorded, Unit, Verdict,
+    drift::{Drift, MAX_POINTS, drift},
+};
 
-/// Fewer requests than this in a third, and chance moves rates and medians by a tenth.
-const ENOUGH: u64 = 100;
+/// A point of fewer requests than this is noise, and its median is none.
+const MIN_REQUESTS: usize = 20;
 
-/// A third of the measured phase.
-struct Third {
+/// Some neighbouring seconds.
+#[derive(Default)]
+struct Point {
     requests: u64,
     seconds: f64,
     latencies: Histogram,
@@ -27,20 +34,24 @@ struct Third {
 pub(super) fn judge(making: &Making<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
     let Recorded::Series(series) = making.recorded else { return };
     let Some(load) = making.load.filter(|load| is_constant(load)) else { return };
-    let thirds = whole_thirds(series.measured.as_ref().map_or(&[], |stretch| &stretch.seconds));
-    if thirds.len() < 3 || thirds.iter().all(|third| third.requests < ENOUGH) {
-        return;
-    }
+    let points = points(series.measured.as_ref().map_or(&[], |stretch| &stretch.seconds));
     if matches!(load, Load::Closed(_)) {
-        let rates: Vec<f64> = thirds.iter().map(|third| third.requests as f64 / third.seconds).collect();
-        let words = |value: &f64| format!("{value:.0}");
-        reasons.extend(drift("not_steady", "requests/s", &rates, words, limits.of(Limit::NotSteadyRate)));
+        let rates: Vec<f64> = points.iter().map(|point| point.requests as f64 / point.seconds).collect();
+        let found = drift(&rates);
+        let level = |value: f64| format!("{value:.0} requests/s");
+        reasons.extend(
+            found.and_then(|found| told("not_steady", "throughput", found, level, limits.of(Limit::NotSteadyRate))),
+        );
         return;
     }
-    let medians = thirds.iter().filter(|third| third.latencies.total() >= ENOUGH);
-    let medians: Vec<f64> = medians.filter_map(|third| Some(third.latencies.quantile(0.5)?.estimate)).collect();
-    let words = |value: &f64| format!("{value:.2}");
-    reasons.extend(drift("not_steady_p50", "the p50 in ms", &medians, words, limits.of(Limit::NotSteadyP50)));
+    let medians: Option<Vec<f64>> =
+        points.iter().map(|point| point.latencies.quantile(0.5).map(|median| median.estimate)).collect();
+    let level = |value: f64| format!("{value:.2} ms");
+    reasons.extend(
+        medians.as_deref().and_then(drift).and_then(|found| {
+            told("not_steady_p50", "the median latency", found, level, limits.of(Limit::NotSteadyP50))
+        }),
+    );
 }
 
 /// A script's own load may be anything; one in stages shall not be steady.
@@ -48,40 +59,43 @@ fn is_constant(load: &Load) -> bool {
     load.shape().is_some_and(|shape| matches!(shape.form(), Form::Constant { .. }))
 }
 
-/// The thirds without the first second, in which k6 starts, and the last one, in which it ends.
-fn whole_thirds(seconds: &[Second]) -> Vec<Third> {
+/// The seconds without the first, in which k6 starts, and the last, in which it ends; so many together that each point
+/// has enough requests.
+fn points(seconds: &[Second]) -> Vec<Point> {
     let timed: Vec<(f64, &Second)> = seconds
         .windows(2)
         .map(|pair| ((f64::from(pair[1].until_ms) - f64::from(pair[0].until_ms)) / 1_000.0, &pair[1]))
         .collect();
     let inner = timed.split_last().map_or(&[][..], |(_, inner)| inner);
-    thirds(inner).into_iter().map(Third::of).filter(|third| third.seconds > 0.0).collect()
+    let requests = inner.iter().fold(0_u64, |sum, (_, second)| sum.saturating_add(second.requests()));
+    let Ok(requests) = usize::try_from(requests) else { return Vec::new() };
+    if requests == 0 {
+        return Vec::new();
+    }
+    let together = inner.len().div_ceil(MAX_POINTS).max((MIN_REQUESTS * inner.len()).div_ceil(requests));
+    // What is left over at the end is no whole point.
+    inner.chunks_exact(together).map(Point::of).filter(|point| point.seconds > 0.0).collect()
 }
 
-impl Third {
+impl Point {
     fn of(part: &[(f64, &Second)]) -> Self {
-        let mut latencies = Histogram::default();
-        for (_, second) in part {
-            latencies.add(&second.succeeded);
+        let mut point = Self::default();
+        for (seconds, second) in part {
+            point.requests = point.requests.saturating_add(second.requests());
+            point.seconds += seconds;
+            point.latencies.add(&second.succeeded);
         }
-        Self {
-            requests: part.iter().fold(0, |sum, (_, second)| sum.saturating_add(second.requests())),
-            seconds: part.iter().map(|(seconds, _)| seconds).sum(),
-            latencies,
-        }
+        point
     }
 }
 
-fn drift(code: &str, what: &str, values: &[f64], words: impl Fn(&f64) -> String, limit: f64) -> Option<Reason> {
-    if values.len() < 3 {
+fn told(code: &str, what: &str, found: Drift, level: impl Fn(f64) -> String, limit: f64) -> Option<Reason> {
+    let change = found.change();
+    if change.abs() <= limit {
         return None;
     }
-    let (least, most) = values.iter().fold((f64::MAX, 0.0_f64), |(least, most), &v| (least.min(v), most.max(v)));
-    let share = if most > 0.0 { 1.0 - least / most } else { 0.0 };
-    if share <= limit {
-        return None;
-    }
-    let told: Vec<String> = values.iter().map(words).collect();
-    let text = format!("not steady: {what} in the thirds of the measured phase {}", told.join(", then "));
-    Some(Reason::new(code, Verdict::Suspect, text).with(share, limit, Unit::Share))
+    let verb = if change > 0.0 { "rose" } else { "fell" };
+    let (size, first, last) = (Unit::Share.text(change.abs()), level(found.first), level(found.last));
+    let text = format!("not steady: {what} {verb} by {size} during the measured phase, from {first} to {last}");
+    Some(Reason::new(code, Verdict::Suspect, text).with(change.abs(), limit, Unit::Share))
 }
