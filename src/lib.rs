@@ -6,7 +6,8 @@
 //!   [`web`]: what every page shares.
 //! - [`auth`]: who may do what.
 //! - [`catalog`]: targets, machine sizes, scenarios; [`fleet`]: agents.
-//! - [`runs`]: stored runs, how they get in, what they are worth; [`baselines`]: some of them under a name.
+//! - [`runs`]: stored runs, how they get in, what they are worth; [`baselines`]: some of them under a name;
+//!   [`differences`]: where their work may differ.
 //! - [`experiments`]: submissions; [`dispatch`]: who does which run.
 //! - [`compare`]: runs side by side; [`trends`]: a cell over versions and time; [`gate`]: whether that is a regression; [`reports`] and [`shares`]: comparisons for
 //!   people elsewhere; [`dashboard`]: the pages that look at all of it.
@@ -29,6 +30,7 @@ pub mod config;
 pub mod dashboard;
 pub mod db;
 pub mod demo;
+pub mod differences;
 pub mod dispatch;
 pub mod error;
 pub mod experiments;

@@ -23,6 +23,7 @@ use crate::{
     config::Config,
     dashboard,
     db::{self, OpenError},
+    differences,
     dispatch::{self, together::Meetings},
     error, experiments,
     fleet::{self, Presence},
@@ -227,6 +228,7 @@ fn api(
         .merge(runs::api(state.config.max_summary_bytes))
         .merge(experiments::api(presence.clone()))
         .merge(baselines::api())
+        .merge(differences::api())
         .merge(compare::api_router())
         .merge(gate::api())
         .merge(reports::api())
@@ -251,6 +253,7 @@ pub fn router(state: &AppState, presence: Presence, meetings: Meetings, passkeys
         .merge(runs::pages(state.config.max_summary_bytes))
         .merge(experiments::pages(presence.clone()))
         .merge(baselines::pages())
+        .merge(differences::pages())
         .merge(compare::router())
         .merge(gate::pages())
         .merge(shares::pages())

@@ -147,11 +147,15 @@ pub enum Deed {
     WebhookAdded,
     /// With what was to be sent to it.
     WebhookRemoved,
+    /// In the work of two targets, so that their speed is compared anyway.
+    DifferenceAccepted,
+    /// Their speed is not compared any more.
+    DifferenceRevoked,
 }
 
 impl Deed {
     /// All of them, for lists.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 53] = [
         Self::LoggedIn,
         Self::LoginRefused,
         Self::LoggedOut,
@@ -203,6 +207,8 @@ impl Deed {
         Self::AlertRuleSet,
         Self::WebhookAdded,
         Self::WebhookRemoved,
+        Self::DifferenceAccepted,
+        Self::DifferenceRevoked,
     ];
 
     /// The words for columns, JSON and pages.
@@ -259,6 +265,8 @@ impl Deed {
             Self::AlertRuleSet => "rule for alerts set",
             Self::WebhookAdded => "webhook added",
             Self::WebhookRemoved => "webhook removed",
+            Self::DifferenceAccepted => "difference accepted",
+            Self::DifferenceRevoked => "difference revoked",
         }
     }
 }

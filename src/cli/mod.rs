@@ -10,6 +10,7 @@ pub mod baseline;
 pub mod check;
 pub mod compare;
 pub mod connection;
+pub mod difference;
 pub mod duration;
 pub mod events;
 pub mod experiment;
@@ -93,6 +94,9 @@ enum Command {
     /// Named baselines: runs that others are held against
     #[command(subcommand)]
     Baseline(baseline::Baseline),
+    /// Differences in the work of two targets that are accepted: accept, list, revoke
+    #[command(subcommand)]
+    Difference(difference::Difference),
     /// Write a comparison as a file: HTML that needs nothing else, Markdown, CSV or JSON
     Report(report::Report),
     /// Links to a comparison that need no login
@@ -221,6 +225,7 @@ impl Cli {
             Command::Experiment(experiment) => return experiment.run().await,
             Command::Compare(compare) => return compare.run().await,
             Command::Baseline(baseline) => baseline.run().await?,
+            Command::Difference(difference) => difference.run().await?,
             Command::Report(report) => report.run().await?,
             Command::Share(share) => share.run().await?,
             Command::View(view) => view.run().await?,

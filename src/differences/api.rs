@@ -1,0 +1,95 @@
+//! JSON of accepted differences.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use brewbench_agent::wire::now_ms;
+use serde_json::json;
+
+use super::{
+    model::{AcceptedDifference, DifferenceList, NewDifference},
+    queries,
+};
+use crate::{
+    auth::{Caller, Read, Submit, api::checked_name, audit::Deed},
+    error::{Error, ErrorBody, Input, Result},
+    runs::api::remarks::checked_note,
+    state::AppState,
+};
+
+/// More than this are no exceptions any more.
+const MAX_DIFFERENCES: usize = 1_000;
+
+/// Lists the differences in work that users have accepted.
+#[utoipa::path(get, path = "/api/v1/differences", tag = "compare", responses((status = 200, body = DifferenceList)))]
+pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<DifferenceList>> {
+    Ok(Json(DifferenceList { differences: queries::all(&state.db.read).await? }))
+}
+
+/// Accepts a difference in the work of two targets: comparisons between them are judged in spite of it.
+#[utoipa::path(post, path = "/api/v1/differences", tag = "compare",
+    responses((status = 201, body = AcceptedDifference), (status = 409, body = ErrorBody),
+        (status = 422, body = ErrorBody)))]
+pub async fn accept(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Input(new): Input<NewDifference>,
+) -> Result<(StatusCode, Json<AcceptedDifference>)> {
+    Ok((StatusCode::CREATED, Json(accept_as(&state, &caller, new).await?)))
+}
+
+/// Revokes an accepted difference: comparisons between its targets name no winner any more.
+#[utoipa::path(delete, path = "/api/v1/differences/{id}", tag = "compare", params(("id" = String, Path)),
+    responses((status = 204), (status = 404, body = ErrorBody)))]
+pub async fn revoke(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+) -> Result<StatusCode> {
+    revoke_as(&state, &caller, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The accepted difference of this number, or a 404.
+pub async fn find(state: &AppState, id: &str) -> Result<AcceptedDifference> {
+    let missing = || Error::NotFound(format!("accepted difference {id:?}"));
+    let number: i64 = id.parse().map_err(|_| missing())?;
+    queries::one(&state.db.read, number).await?.ok_or_else(missing)
+}
+
+/// Accepts a difference, once its names are checked.
+pub async fn accept_as(state: &AppState, caller: &Caller, new: NewDifference) -> Result<AcceptedDifference> {
+    let new = checked(new)?;
+    if queries::all(&state.db.read).await?.len() >= MAX_DIFFERENCES {
+        return Err(Error::Conflict(format!("there are {MAX_DIFFERENCES} accepted differences: revoke some first")));
+    }
+    let act = caller.does(Deed::DifferenceAccepted, &new.targets.join(" and "));
+    let id = queries::accept(&state.db.write, &new, now_ms(), act).await?;
+    find(state, &id.to_string()).await
+}
+
+/// Revokes an accepted difference.
+pub async fn revoke_as(state: &AppState, caller: &Caller, id: &str) -> Result<()> {
+    let known = find(state, id).await?;
+    let act = caller.does(Deed::DifferenceRevoked, &known.targets.join(" and ")).with(json!({"id": known.id}));
+    if queries::revoke(&state.db.write, known.id, &act).await? {
+        Ok(())
+    } else {
+        Err(Error::NotFound(format!("accepted difference {id:?}")))
+    }
+}
+
+fn checked(new: NewDifference) -> Result<NewDifference> {
+    let NewDifference { targets: [one, other], scenario, facts, note } = new;
+    let [one, other] = [checked_name(&one)?.to_owned(), checked_name(&other)?.to_owned()];
+    if facts.is_empty() {
+        return Err(Error::Invalid("facts: name at least one thing that may differ".to_owned()));
+    }
+    let note = checked_note(&note)?.ok_or_else(|| Error::Invalid("note: say why the difference is fine".to_owned()))?;
+    let scenario = scenario.filter(|name| !name.is_empty());
+    let scenario = scenario.as_deref().map(checked_name).transpose()?.map(str::to_owned);
+    let targets = if one <= other { [one, other] } else { [other, one] };
+    Ok(NewDifference { targets, scenario, facts, note })
+}

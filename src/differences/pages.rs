@@ -1,0 +1,97 @@
+//! `/differences`: the differences in work that users have accepted.
+
+use std::{collections::BTreeSet, str::FromStr};
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    Form, Router,
+    extract::{Path, State},
+    response::Redirect,
+    routing::get,
+};
+use serde::Deserialize;
+
+use super::{AcceptedDifference, DifferenceList, NewDifference, WorkFact, api};
+use crate::{
+    auth::{Read, Scope, Submit},
+    error::{Error, Result},
+    state::AppState,
+    web::{
+        confirm::Confirm,
+        shell::{Section, Shell},
+    },
+};
+
+/// The pages of this slice.
+pub fn router() -> Router<AppState> {
+    Router::new()
+        .route("/differences", get(index).post(accept))
+        .route("/differences/{id}/revoke", get(ask_revoke).post(revoke))
+}
+
+/// All of them.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "differences/index.html")]
+pub struct IndexPage {
+    shell: Shell,
+    differences: Vec<AcceptedDifference>,
+    scope: Scope,
+}
+
+impl IndexPage {
+    fn may_submit(&self) -> bool {
+        self.scope >= Scope::Submit
+    }
+}
+
+async fn index(Read(caller): Read, state: State<AppState>) -> Result<IndexPage> {
+    let DifferenceList { differences } = api::list(Read(caller.clone()), state).await?.0;
+    let shell = Shell::signed_in("Accepted differences", Section::Compare, &caller.name);
+    Ok(IndexPage { shell, differences, scope: caller.scope })
+}
+
+/// What the form of a comparison sends.
+#[derive(Debug, Deserialize)]
+struct Typed {
+    one: String,
+    other: String,
+    #[serde(default)]
+    scenario: String,
+    /// Words, separated by commas.
+    facts: String,
+    note: String,
+    /// Address of the comparison, without its path.
+    #[serde(default)]
+    query: String,
+}
+
+async fn accept(Submit(caller): Submit, State(state): State<AppState>, Form(typed): Form<Typed>) -> Result<Redirect> {
+    let Typed { one, other, scenario, facts, note, query } = typed;
+    let words = facts.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let facts: BTreeSet<WorkFact> = words
+        .map(WorkFact::from_str)
+        .collect::<Result<_, _>>()
+        .map_err(|fault| Error::Invalid(format!("facts: {fault}")))?;
+    let new = NewDifference { targets: [one, other], scenario: Some(scenario), facts, note };
+    api::accept_as(&state, &caller, new).await?;
+    // An address that cannot leave the comparison: everything behind the question mark is its query.
+    Ok(Redirect::to(&if query.is_empty() { "/differences".to_owned() } else { format!("/compare?{query}") }))
+}
+
+async fn ask_revoke(Submit(caller): Submit, State(state): State<AppState>, Path(id): Path<String>) -> Result<Confirm> {
+    let difference = api::find(&state, &id).await?;
+    let deed = "Revoke this acceptance";
+    Ok(Confirm {
+        shell: Shell::signed_in(deed, Section::Compare, &caller.name),
+        deed,
+        what: format!("{}: {}", difference.pair(), difference.facts_text()),
+        consequences: vec!["Comparisons of these targets name no winner while their work differs.".to_owned()],
+        back: "/differences".to_owned(),
+    })
+}
+
+async fn revoke(Submit(caller): Submit, State(state): State<AppState>, Path(id): Path<String>) -> Result<Redirect> {
+    api::revoke_as(&state, &caller, &id).await?;
+    Ok(Redirect::to("/differences"))
+}
