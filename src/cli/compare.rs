@@ -142,6 +142,9 @@ pub fn text(comparison: &Comparison) -> String {
             "! Not comparable: more than the target differs. `brewbench compare --allow-confounders` compares anyway.";
         let _ = writeln!(text, "{}", wrapped(hint));
     }
+    if comparison.rows.iter().any(|row| !row.has_equal_work()) {
+        let _ = writeln!(text, "! Different work is not compared. `brewbench difference accept` accepts a difference.");
+    }
     text + "\n" + &figures(comparison)
 }
 

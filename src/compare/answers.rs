@@ -59,7 +59,7 @@ pub fn answer(rows: &mut [Row], base: usize, options: &Options, known: &Known) -
     for (place, row) in rows.iter().enumerate() {
         bases.extend(pairs(place, row, base).map(|pair| (pair, basis_of(row, &pair, known))));
     }
-    let is_compared = |pair: &Pair| rows[pair.row].unlike.is_empty() || options.allow_confounders;
+    let is_compared = |pair: &Pair| rows[pair.row].is_comparable(options.allow_confounders);
     let is_asked = |pair: &Pair| pair.metric.is_judged() && is_compared(pair);
     let mut tests = Vec::new();
     let mut tested = Vec::new();
@@ -129,10 +129,10 @@ fn basis_of(row: &Row, pair: &Pair, known: &Known) -> Option<Basis> {
 }
 
 fn lead(row: &mut Row, answers: &Answers, options: &Options) {
-    let is_compared = row.unlike.is_empty() || options.allow_confounders;
+    let is_compared = row.is_comparable(options.allow_confounders);
     for metric in Metric::JUDGED {
         let rivals: Vec<usize> = (0..row.cells.len()).filter(|place| row.cells[*place].tally.counting() > 0).collect();
-        let counts = rivals.iter().map(|place| row.cells[*place].stat(metric).spread.as_ref().map_or(0, |s| s.count));
+        let counts = rivals.iter().map(|place| row.cells[*place].judged_values(metric).len());
         let fewest = counts.min().unwrap_or(0);
         let decision = |one: usize, than: usize| answers.decision(metric, rivals[one], rivals[than]);
         let lead = match statistics::lead(rivals.len(), decision, fewest) {

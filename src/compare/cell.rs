@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
+    equal_work::WorkDifference,
     likeness::Unlike,
     metric::Metric,
     pair::ApartStat,
@@ -30,6 +31,9 @@ pub struct Row {
     /// What should have been alike and was not.
     #[serde(default)]
     pub unlike: Vec<Unlike>,
+    /// In what the work of its cells differs.
+    #[serde(default)]
+    pub work: Vec<WorkDifference>,
     /// Who leads in each metric that is judged.
     pub leads: BTreeMap<Metric, Lead>,
 }
@@ -125,6 +129,11 @@ impl Cell {
     /// A figure of each run that counts and has it.
     pub fn values(&self, metric: Metric) -> Vec<f64> {
         self.counting().filter_map(|run| metric.of(run)).collect()
+    }
+
+    /// The same where it may be judged.
+    pub fn judged_values(&self, metric: Metric) -> Vec<f64> {
+        self.counting().filter_map(|run| metric.judged_value(run)).collect()
     }
 
     /// One of its figures.
@@ -253,7 +262,8 @@ impl Stat {
 
 /// Puts the runs into rows of cells. Nothing is judged yet.
 pub fn rows(settings: Vec<Setting>, groups: Vec<Group>) -> Vec<Row> {
-    let row = |setting| Row { setting, cells: Vec::new(), unlike: Vec::new(), leads: BTreeMap::new() };
+    let row =
+        |setting| Row { setting, cells: Vec::new(), unlike: Vec::new(), work: Vec::new(), leads: BTreeMap::new() };
     let mut rows: Vec<Row> = settings.into_iter().map(row).collect();
     for Group { subject, setting, runs } in groups {
         let (tally, stats) = (Tally::of(&runs), stats(&runs));

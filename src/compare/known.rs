@@ -9,6 +9,7 @@ use super::{
     past::{self, History},
 };
 use crate::{
+    differences::{self, AcceptedDifference},
     error::{Error, Result},
     runs::{
         Run, blob,
@@ -30,13 +31,15 @@ pub struct Known {
     pub history: History,
     /// How often these experiments were extended and compared again, and 1.
     pub looks: usize,
+    /// Differences in the work of their targets.
+    pub accepted: Vec<AcceptedDifference>,
 }
 
 /// Looks up what is known of these runs.
 pub async fn known(state: &AppState, runs: &[Run]) -> Result<Known> {
-    let (environments, history, looks) =
-        tokio::try_join!(environments(state, runs), history(state, runs), looks(state, runs))?;
-    Ok(Known { environments, history, looks })
+    let (environments, history, looks, accepted) =
+        tokio::try_join!(environments(state, runs), history(state, runs), looks(state, runs), accepted(state, runs))?;
+    Ok(Known { environments, history, looks, accepted })
 }
 
 async fn environments(state: &AppState, runs: &[Run]) -> Result<Environments> {
@@ -53,6 +56,12 @@ async fn environments(state: &AppState, runs: &[Run]) -> Result<Environments> {
         runs.into_iter().map(of).collect()
     };
     spawn_blocking(read).await.map_err(Error::internal)
+}
+
+async fn accepted(state: &AppState, runs: &[Run]) -> Result<Vec<AcceptedDifference>> {
+    let targets: BTreeSet<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+    let targets: Vec<&str> = targets.into_iter().collect();
+    Ok(differences::queries::between(&state.db.read, &targets).await?)
 }
 
 async fn history(state: &AppState, runs: &[Run]) -> Result<History> {

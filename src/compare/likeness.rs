@@ -60,11 +60,13 @@ pub enum Circumstance {
     Origins,
     /// Facts of the machine that matter, such as its kernel; not those of the targets.
     Environments,
+    /// What requests asked for and got; [`super::equal_work`] says in what it differs.
+    Work,
 }
 
 impl Circumstance {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Agents,
         Self::Generators,
         Self::K6,
@@ -73,6 +75,7 @@ impl Circumstance {
         Self::Limits,
         Self::Origins,
         Self::Environments,
+        Self::Work,
     ];
 
     /// The word for addresses and flags.
@@ -86,6 +89,7 @@ impl Circumstance {
             Self::Limits => "limits",
             Self::Origins => "origins",
             Self::Environments => "environments",
+            Self::Work => "work",
         }
     }
 
@@ -100,10 +104,11 @@ impl Circumstance {
             Self::Limits => "Limits",
             Self::Origins => "Origins",
             Self::Environments => "Machines",
+            Self::Work => "Work",
         }
     }
 
-    /// What it was in a run; none where [`unlike_machines`] tells.
+    /// What it was in a run; none where [`unlike_machines`] or [`super::equal_work`] tells.
     pub fn of(self, run: &Run) -> Option<String> {
         let seconds = |seconds: f64| format::duration(Some(seconds)).text().to_owned();
         let known = |value: Option<String>| Some(value.unwrap_or_else(|| "not known".to_owned()));
@@ -112,13 +117,14 @@ impl Circumstance {
             Self::Generators => Some(load_from(run)),
             Self::K6 => known(run.k6_version.clone()),
             Self::Durations => known(run.duration_s.map(seconds)),
+            Self::WarmUps if run.warm_up_auto => Some("until the target was steady".to_owned()),
             Self::WarmUps => known(run.warm_up_s.map(seconds)),
             Self::Limits => known(run.enforced.as_ref().map(|by| format!("CPU {}, memory {}", by.cpu, by.memory))),
             Self::Origins => Some(match run.origin {
                 Origin::Agent => "measured by an agent".to_owned(),
                 Origin::Import => "imported".to_owned(),
             }),
-            Self::Environments => None,
+            Self::Environments | Self::Work => None,
         }
     }
 }

@@ -25,6 +25,10 @@ pub fn sized(target: &str, repetition: u32, vcpus: f64) -> Run {
 
 /// Throughput times a factor, latency by the same factor less.
 pub fn faster(mut run: Run, factor: f64) -> Run {
+    // Over the same time there are more of all.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a float to integer cast saturates")]
+    let scaled = |count: u64| (count as f64 * factor).round() as u64;
+    run.requests = run.requests.map(scaled);
     for more in [&mut run.rps, &mut run.data_received_bytes, &mut run.received_per_s] {
         *more = more.map(|value| value * factor);
     }

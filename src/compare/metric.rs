@@ -236,6 +236,43 @@ impl Metric {
         }
     }
 
+    /// The fewest requests of a run for which it is judged: ten beyond the percentile, so 10/(1 − p). With fewer, the
+    /// figure is that of a handful of requests. None for what is no percentile.
+    pub fn min_requests(self) -> Option<u64> {
+        match self {
+            Self::P50Ms => Some(20),
+            Self::P90Ms => Some(100),
+            Self::P95Ms => Some(200),
+            Self::P99Ms => Some(1_000),
+            Self::P999Ms => Some(10_000),
+            _ => None,
+        }
+    }
+
+    /// Whether a run has too few requests for it to be judged.
+    pub fn has_too_few_requests(self, run: &Run) -> bool {
+        self.min_requests().is_some_and(|fewest| run.requests.is_none_or(|requests| requests < fewest))
+    }
+
+    /// The figure of a run where it may be judged; what is shown is [`Metric::of`].
+    pub fn judged_value(self, run: &Run) -> Option<f64> {
+        self.of(run).filter(|_| !self.has_too_few_requests(run))
+    }
+
+    /// That some of these runs have too few requests for it, in a sentence; none where all have enough.
+    pub fn too_few_requests<'a>(self, runs: impl Iterator<Item = &'a Run>) -> Option<String> {
+        let few = runs.filter(|run| self.of(run).is_some() && self.has_too_few_requests(run));
+        let counts: Vec<u64> = few.map(|run| run.requests.unwrap_or(0)).collect();
+        Some(format!(
+            "{} is judged from {} requests a run on; {} fewer, the least {}",
+            self.name(),
+            format::count(self.min_requests()).text(),
+            if counts.len() == 1 { "1 run has".to_owned() } else { format!("{} runs have", counts.len()) },
+            format::count(counts.iter().min().copied()).text(),
+        ))
+        .filter(|_| !counts.is_empty())
+    }
+
     /// The figure of a run of the past.
     pub fn of_past(self, run: &PastRun) -> Option<f64> {
         match self {
@@ -289,6 +326,22 @@ mod tests {
         for metric in Metric::ALL {
             assert_eq!(serde_json::to_value(metric).expect("a word"), metric.key());
         }
+    }
+
+    #[test]
+    fn a_percentile_is_judged_only_from_enough_requests() {
+        use crate::compare::made_up::run;
+        let with = |requests| Run { requests, ..run("servy", 1) };
+        for (metric, fewest) in [(Metric::P50Ms, 20), (Metric::P99Ms, 1_000), (Metric::P999Ms, 10_000)] {
+            assert_eq!(metric.judged_value(&with(Some(fewest - 1))), None, "{metric:?}");
+            assert_eq!(metric.judged_value(&with(None)), None, "{metric:?}");
+            assert_eq!(metric.judged_value(&with(Some(fewest))), metric.of(&with(None)), "{metric:?}");
+        }
+        assert!(Metric::Rps.judged_value(&with(Some(1))).is_some());
+        let runs = [with(Some(40)), with(Some(5_000))];
+        let told = Metric::P99Ms.too_few_requests(runs.iter()).expect("a sentence");
+        assert_eq!(told, "p99 is judged from 1,000 requests a run on; 1 run has fewer, the least 40");
+        assert_eq!(Metric::P50Ms.too_few_requests(runs.iter()), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod api;
 pub mod cell;
 pub mod charts;
 pub mod differences;
+pub mod equal_work;
 pub mod headline;
 pub mod known;
 pub mod left_out;

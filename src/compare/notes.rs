@@ -72,6 +72,7 @@ pub fn notes(subjects: &[Subject], rows: &[Row], asked: Asked, left_out: &[LeftO
     notes.extend(not_in_turn(subjects, rows));
     notes.extend(looks(asked));
     notes.extend(missing_figures(rows));
+    notes.extend(too_few_requests(rows));
     notes.extend(added_up(rows));
     notes.extend(settings(rows));
     notes.extend(knees(subjects, rows));
@@ -85,16 +86,16 @@ pub fn missing(ids: &[String]) -> Option<Note> {
     (!ids.is_empty()).then(|| doubt(format!("{} not found.", plural(ids.len(), "run")), text()))
 }
 
-fn doubt(title: impl Into<String>, text: impl Into<String>) -> Note {
+pub(super) fn doubt(title: impl Into<String>, text: impl Into<String>) -> Note {
     Note { level: Level::Doubt, title: title.into(), text: text.into(), environments: None }
 }
 
-fn info(title: impl Into<String>, text: impl Into<String>) -> Note {
+pub(super) fn info(title: impl Into<String>, text: impl Into<String>) -> Note {
     Note { level: Level::Info, title: title.into(), text: text.into(), environments: None }
 }
 
 /// A few by name, the rest by number.
-fn listed(names: impl Iterator<Item = String>) -> String {
+pub(super) fn listed(names: impl Iterator<Item = String>) -> String {
     const MOST: usize = 4;
     let mut names: Vec<String> = names.collect();
     if names.len() > MOST {
@@ -289,6 +290,16 @@ fn missing_figures(rows: &[Row]) -> Option<Note> {
         .then(|| info("Not in every summary:", format!("{text}. Such a run does not count for that figure.")))
 }
 
+/// Percentiles of runs that are too short for them.
+fn too_few_requests(rows: &[Row]) -> Option<Note> {
+    let counting = || rows.iter().filter(|row| row.rivals().count() > 1).flat_map(|row| &row.cells);
+    let few =
+        Metric::JUDGED.into_iter().filter_map(|metric| metric.too_few_requests(counting().flat_map(Cell::counting)));
+    let texts: Vec<String> = few.collect();
+    let text = || format!("{}. Such a run does not count for that figure.", texts.join("; "));
+    (!texts.is_empty()).then(|| doubt("Too few requests.", text()))
+}
+
 /// Where percentiles are not k6's own.
 fn added_up(rows: &[Row]) -> Option<Note> {
     let count = runs(rows).filter(|run| run.counts() && !run.generators.is_empty()).count();
@@ -428,6 +439,26 @@ mod tests {
         assert!(
             told.len() == 1 && told[0].starts_with("Percentiles of added histograms. The load of 12 runs"),
             "{told:?}"
+        );
+    }
+
+    #[test]
+    fn a_percentile_of_too_few_requests_is_shown_and_not_judged() {
+        use crate::compare::{made_up::faster, metric::Metric, statistics::Lead};
+        let mut runs = repeated(|n| run("gosherve", n));
+        runs.extend(repeated(|n| faster(run("servy", n), 1.25)));
+        for run in &mut runs {
+            run.requests = Some(40);
+        }
+        let comparison = Comparison::new(runs, &Marks::default(), None);
+        let row = &comparison.rows[0];
+        assert_eq!((row.lead(Metric::P99Ms), row.lead(Metric::P50Ms)), (Lead::Missing, Lead::Of(1)));
+        assert!(row.cells[1].stat(Metric::P99Ms).spread.is_some(), "it is still shown");
+        let note = comparison.notes.iter().find(|note| note.title == "Too few requests.").expect("a note");
+        assert!(
+            note.text.starts_with("p99 is judged from 1,000 requests a run on; 12 runs have fewer"),
+            "{}",
+            note.text
         );
     }
 

@@ -4,7 +4,11 @@ use askama::Template;
 use askama_web::WebTemplate;
 use axum::extract::{RawQuery, State};
 
-use super::{Chosen, Comparison, load, named, tell};
+use super::{
+    Chosen, Comparison,
+    equal_work::{OpenDifference, open_differences},
+    load, named, tell,
+};
 use crate::{
     auth::{Read, Scope},
     error::{Asked, Result},
@@ -31,18 +35,29 @@ pub struct Acts {
     pub query: String,
     /// Ids of its runs, separated by commas.
     pub runs: String,
+    open: Vec<OpenDifference>,
     scope: Scope,
 }
 
 impl Acts {
     /// By somebody, with what an address says.
     pub fn new(query: String, comparison: Option<&Comparison>, scope: Scope) -> Self {
-        Self { query, runs: comparison.map_or_else(String::new, |comparison| comparison.run_ids().join(",")), scope }
+        Self {
+            query,
+            runs: comparison.map_or_else(String::new, |comparison| comparison.run_ids().join(",")),
+            open: comparison.map_or_else(Vec::new, |comparison| open_differences(&comparison.rows)),
+            scope,
+        }
     }
 
     /// Where it is had as a file.
     pub fn report(&self, format: &str) -> String {
         format!("/api/v1/report?{}&format={format}", self.query)
+    }
+
+    /// Where differences in work are accepted, and what there is to accept.
+    pub fn open(&self) -> &[OpenDifference] {
+        if self.may_submit() { &self.open } else { &[] }
     }
 
     /// Whether who looks may also keep and share it.

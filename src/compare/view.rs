@@ -8,7 +8,7 @@ use super::{
     Options,
     answers::{self, Asked},
     cell::{Cell, Row, rows},
-    charts, differences, headline,
+    charts, differences, equal_work, headline,
     known::Known,
     left_out::{LeftOut, left_out},
     likeness,
@@ -123,6 +123,7 @@ impl Comparison {
         let mut rows = rows(settings, groups);
         for row in &mut rows {
             row.unlike = likeness::unlike(row, options.by, &known.environments);
+            row.work = equal_work::different_work(row, &subjects, &known.accepted);
             for cell in &mut row.cells {
                 cell.noise = past::of_runs(cell.counting(), &known.history);
             }
@@ -135,7 +136,10 @@ impl Comparison {
             lead: headline::lead(&rows),
             baseline: subjects.get(base).map(|subject| subject.key.clone()),
             cards: headline::cards(&subjects, base, &rows, asked, &left_out),
-            notes: notes::notes(&subjects, &rows, asked, &left_out),
+            notes: equal_work::notes(&rows)
+                .into_iter()
+                .chain(notes::notes(&subjects, &rows, asked, &left_out))
+                .collect(),
             measure_again: measure_again(&subjects, base, &rows),
             left_out,
             by: options.by,
@@ -169,6 +173,12 @@ impl Comparison {
     /// Whether its runs can be reached from where it is shown.
     pub fn is_inside(&self) -> bool {
         self.place == Place::Inside
+    }
+
+    /// Where differences in work can be accepted; none where there is none, or nobody who could.
+    pub fn acceptance(&self) -> Option<String> {
+        let is_open = self.rows.iter().any(|row| !row.has_equal_work());
+        (self.is_inside() && is_open).then(|| format!("/compare?runs={}#accept", self.run_ids().join(",")))
     }
 
     /// Ids of its runs, by setting.

@@ -53,7 +53,7 @@ pub struct Wish {
     /// The target of the candidate that is meant.
     pub candidate_target: Option<String>,
     /// Confounders to accept, one `accept` each: `agents`, `generators`, `k6`, `durations`, `warm-ups`, `limits`,
-    /// `origins`, `environments`.
+    /// `origins`, `environments`, `work`.
     #[serde(default)]
     pub accept: Vec<String>,
     /// Uses suspect runs, too.

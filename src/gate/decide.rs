@@ -11,7 +11,7 @@ use super::{
     obstacle::{self, Suspect, obstacle},
     rule::Rule,
     ruling::{Ruling, rule_on},
-    unlike::unlike,
+    unlike::{different_work, unlike},
 };
 use crate::{
     compare::{
@@ -71,8 +71,17 @@ pub fn decide(question: &Question) -> Gate {
             notes.push(format!("{}: measured for the baseline only, not judged", cell.name));
             continue;
         }
-        let (accepted, refused): (Vec<_>, Vec<_>) =
-            unlike(cell, &question.known.environments).into_iter().partition(|(one, _)| question.accept.contains(one));
+        let work = different_work(cell, &question.known.accepted);
+        let (known_work, work): (Vec<_>, Vec<_>) = work.into_iter().partition(|one| one.accepted.is_some());
+        notes.extend(known_work.into_iter().filter_map(|one| {
+            let accepted = one.accepted?;
+            Some(format!("{}: {}; accepted by {}: {}", cell.name, one.text, accepted.accepted_by, accepted.note))
+        }));
+        let work = work.into_iter().map(|one| (Circumstance::Work, one.text));
+        let (accepted, refused): (Vec<_>, Vec<_>) = unlike(cell, &question.known.environments)
+            .into_iter()
+            .chain(work)
+            .partition(|(one, _)| question.accept.contains(one));
         notes.extend(accepted.into_iter().map(|(_, told)| format!("{}: {told}; accepted", cell.name)));
         notes.extend(obstacle::notes(cell, question.suspect));
         let refused: Vec<String> = refused.into_iter().map(|(_, told)| told).collect();
@@ -182,7 +191,9 @@ fn check(question: &Question, rule: &Rule, judged: &Judged, answers: &Answers, p
         (None, Some(basis)) => rule_on(rule, basis, answer, alpha),
         (None, None) => {
             let side = if base.is_empty() { "baseline" } else { "candidate" };
-            Ruling::cannot_say(format!("no summary of the {side} has this metric"))
+            let runs = [&cell.baseline, &cell.candidate].into_iter().flat_map(|runs| question.suspect.usable(runs));
+            let few = rule.metric.too_few_requests(runs);
+            Ruling::cannot_say(few.unwrap_or_else(|| format!("no summary of the {side} has this metric")))
         }
     };
     let (outcome, reason) = match (ruling.outcome, obstacle::failed(cell)) {
@@ -206,7 +217,7 @@ fn check(question: &Question, rule: &Rule, judged: &Judged, answers: &Answers, p
 }
 
 fn values(question: &Question, metric: Metric, runs: &[Run]) -> Vec<f64> {
-    question.suspect.usable(runs).into_iter().filter_map(|run| metric.of(run)).collect()
+    question.suspect.usable(runs).into_iter().filter_map(|run| metric.judged_value(run)).collect()
 }
 
 /// Which repetitions would help, where a plan allows more: those of the one experiment that has all cells.

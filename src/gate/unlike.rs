@@ -8,16 +8,32 @@ use std::collections::BTreeSet;
 
 use super::cells::Cell;
 use crate::{
-    compare::likeness::{Circumstance, Environments, is_balanced, unlike_machines},
+    compare::{
+        equal_work::{self, Side, WorkDifference},
+        likeness::{Circumstance, Environments, is_balanced, unlike_machines},
+    },
+    differences::AcceptedDifference,
     runs::Run,
 };
 
 /// What was not alike, with a sentence each.
 pub fn unlike(cell: &Cell, environments: &Environments) -> Vec<(Circumstance, String)> {
-    let sides = [&cell.baseline, &cell.candidate].map(|runs| runs.iter().filter(|run| run.counts()).collect());
+    let sides = sides(cell);
     let differs = |one: &Circumstance| *one != Circumstance::Agents || !is_balanced(&sides);
     let plain = Circumstance::ALL.into_iter().filter(differs).filter_map(|one| Some((one, differ(cell, one)?)));
     plain.chain(facts(&sides, environments).map(|told| (Circumstance::Environments, told))).collect()
+}
+
+/// In what the work of both sides differs; what a user has accepted, too.
+pub fn different_work(cell: &Cell, accepted: &[AcceptedDifference]) -> Vec<WorkDifference> {
+    let [baseline, candidate] = sides(cell);
+    let sides = [Side { name: "baseline", runs: &baseline }, Side { name: "candidate", runs: &candidate }];
+    equal_work::between(sides, accepted)
+}
+
+/// The runs of both sides that count.
+fn sides(cell: &Cell) -> [Vec<&Run>; 2] {
+    [&cell.baseline, &cell.candidate].map(|runs| runs.iter().filter(|run| run.counts()).collect())
 }
 
 fn differ(cell: &Cell, circumstance: Circumstance) -> Option<String> {

@@ -1,0 +1,297 @@
+//! Whether two cells did equal work: only then does their speed say which target is faster. Pure.
+//!
+//! A redirect in each iteration, an empty body, an error page with status 200 or a connection closed after each response
+//! all look like speed. What must be alike is what an iteration asks for and gets: requests, bytes, statuses, checks,
+//! new connections and protocols. Numbers may differ by the tolerance of [`Tolerance`], or by what the repetitions of a
+//! cell scatter if that is more. What is not known of one of the two is not compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use brewbench_agent::wire::load::Load;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    cell::{Cell, Row},
+    notes::{Note, doubt, info, listed},
+    selection::Subject,
+};
+use crate::{
+    differences::{AcceptedDifference, WorkFact},
+    runs::{Run, work::mix},
+    web::format,
+};
+
+/// By how much requests per iteration may differ, as a share of the larger.
+const REQUESTS: f64 = 0.01;
+/// By how much bytes per request may differ, as a share of the larger.
+const BYTES: f64 = 0.02;
+/// By how much shares may differ, from 0 to 1.
+const SHARES: f64 = 0.01;
+
+/// More differences than this are not listed for a row.
+const MAX_LISTED: usize = 100;
+
+/// Factor from the median absolute deviation to the standard deviation of a normal distribution.
+const MAD_TO_DEVIATION: f64 = 1.4826;
+/// Deviations of single repetitions within which two cells are taken for alike.
+const DEVIATIONS: f64 = 3.0;
+
+/// A difference in the work of two cells of a row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkDifference {
+    /// In what.
+    pub fact: WorkFact,
+    /// The targets of both, by name.
+    pub targets: [String; 2],
+    /// In a sentence, with both values.
+    pub text: String,
+    /// Ids of a run of each.
+    pub runs: [String; 2],
+    /// Who accepted it and why; null if nobody has.
+    #[serde(default)]
+    pub accepted: Option<AcceptedDifference>,
+}
+
+/// What a user would have to accept, so that two targets are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenDifference {
+    /// The targets, by name.
+    pub targets: [String; 2],
+    /// Under which scenario.
+    pub scenario: Option<String>,
+    /// In what their work differs.
+    pub facts: BTreeSet<WorkFact>,
+}
+
+impl OpenDifference {
+    /// Its facts as a form sends them.
+    pub fn words(&self) -> String {
+        self.facts.iter().map(|fact| fact.as_str()).collect::<Vec<_>>().join(",")
+    }
+
+    /// Its facts in a sentence.
+    pub fn titles(&self) -> String {
+        self.facts.iter().map(|fact| fact.title().to_lowercase()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// What nobody has accepted, by pair of targets and scenario.
+pub fn open_differences(rows: &[Row]) -> Vec<OpenDifference> {
+    let mut open: BTreeMap<([String; 2], Option<String>), BTreeSet<WorkFact>> = BTreeMap::new();
+    for row in rows {
+        for difference in row.work.iter().filter(|difference| difference.accepted.is_none()) {
+            let mut targets = difference.targets.clone();
+            targets.sort();
+            open.entry((targets, row.setting.scenario.clone())).or_default().insert(difference.fact);
+        }
+    }
+    open.into_iter().map(|((targets, scenario), facts)| OpenDifference { targets, scenario, facts }).collect()
+}
+
+/// Runs of one cell, as they are called in sentences.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// E.g. `servy`, or `baseline`.
+    pub name: &'a str,
+    /// Those that count.
+    pub runs: &'a [&'a Run],
+}
+
+/// What may differ between two values before they count as different.
+#[derive(Clone, Copy, Debug)]
+enum Tolerance {
+    /// A share of the larger.
+    Relative(f64),
+    /// An amount.
+    Absolute(f64),
+}
+
+/// All differences in work between cells of a row; none where there is nothing to compare.
+pub fn different_work(row: &Row, subjects: &[Subject], accepted: &[AcceptedDifference]) -> Vec<WorkDifference> {
+    let cells: Vec<(&str, Vec<&Run>)> =
+        row.rivals().map(|cell| (subjects[cell.subject].label.as_str(), Cell::counting(cell).collect())).collect();
+    let mut all = Vec::new();
+    for (place, (name, runs)) in cells.iter().enumerate() {
+        for (other, others) in &cells[place + 1..] {
+            let sides = [Side { name, runs }, Side { name: other, runs: others }];
+            all.extend(between(sides, accepted));
+        }
+    }
+    // What nobody has accepted decides, so it is what stays where there is more than anybody reads.
+    all.sort_by_key(|difference| difference.accepted.is_some());
+    all.truncate(MAX_LISTED);
+    all
+}
+
+/// The differences in work between two sides that have runs.
+pub fn between(sides: [Side<'_>; 2], accepted: &[AcceptedDifference]) -> Vec<WorkDifference> {
+    let [Some(one), Some(other)] = sides.map(|side| side.runs.first().copied()) else { return Vec::new() };
+    let difference = |fact: WorkFact| {
+        let values = differ(fact, sides.map(|side| side.runs))?;
+        let told: Vec<String> =
+            sides.iter().zip(values).map(|(side, value)| format!("{} {value}", side.name)).collect();
+        let covers =
+            |known: &&AcceptedDifference| known.covers([&one.target, &other.target], one.scenario.as_deref(), fact);
+        Some(WorkDifference {
+            fact,
+            targets: [one.target.clone(), other.target.clone()],
+            text: format!("{} differ: {}", fact.title(), told.join(", ")),
+            runs: [one.id.clone(), other.id.clone()],
+            accepted: accepted.iter().find(covers).cloned(),
+        })
+    };
+    WorkFact::ALL.into_iter().filter_map(difference).collect()
+}
+
+impl Row {
+    /// Whether its cells did equal work, as far as that is known, or a user has accepted all differences.
+    pub fn has_equal_work(&self) -> bool {
+        self.work.iter().all(|difference| difference.accepted.is_some())
+    }
+
+    /// Whether its cells may be compared: under like conditions, or in spite of other ones, and after equal work.
+    pub fn is_comparable(&self, allow_confounders: bool) -> bool {
+        (self.unlike.is_empty() || allow_confounders) && self.has_equal_work()
+    }
+}
+
+/// In what the work of cells differs, first where nobody has accepted that.
+pub fn notes(rows: &[Row]) -> Vec<Note> {
+    let texts = |is_accepted: bool| {
+        let all = rows.iter().flat_map(|row| &row.work).filter(|one| one.accepted.is_some() == is_accepted);
+        let text = |one: &WorkDifference| match &one.accepted {
+            Some(accepted) => format!("{} (accepted by {}: {})", one.text, accepted.accepted_by, accepted.note),
+            None => one.text.clone(),
+        };
+        all.map(text).collect::<BTreeSet<String>>()
+    };
+    let (open, accepted) = (texts(false), texts(true));
+    let why = "Speed is compared only after equal work, or once a user has accepted the difference.";
+    let open = (!open.is_empty()).then(|| doubt("Different work.", format!("{}. {why}", listed(open.into_iter()))));
+    let accepted =
+        (!accepted.is_empty()).then(|| info("Different work, accepted.", format!("{}.", listed(accepted.into_iter()))));
+    open.into_iter().chain(accepted).collect()
+}
+
+/// Both values in words where they differ by more than is tolerated.
+fn differ(fact: WorkFact, sides: [&[&Run]; 2]) -> Option<[String; 2]> {
+    let number = |value: f64, unit: &str| format!("{}{unit}", format::number(Some(value)).text());
+    let percent = |value: f64| format::percent(Some(value)).text().to_owned();
+    match fact {
+        WorkFact::Requests => {
+            let values = numbers(sides, Tolerance::Relative(REQUESTS), |run| run.work.requests_per_iteration)?;
+            Some(values.map(|value| number(value, "")))
+        }
+        WorkFact::Bytes => {
+            let values = numbers(sides, Tolerance::Relative(BYTES), |run| run.work.bytes_per_request)?;
+            Some(values.map(|value| number(value, "\u{a0}B")))
+        }
+        WorkFact::Checks => numbers(sides, Tolerance::Absolute(SHARES), checks_passed).map(|both| both.map(percent)),
+        WorkFact::Connections => connections(sides),
+        WorkFact::Statuses => mixes(sides, |run| run.work.statuses.as_ref()),
+        WorkFact::Protocols => mixes(sides, |run| run.work.protocols.as_ref()),
+    }
+}
+
+fn checks_passed(run: &Run) -> Option<f64> {
+    let (passed, failed) = (run.checks_passed?, run.checks_failed?);
+    let all = passed.saturating_add(failed);
+    (all > 0).then(|| passed as f64 / all as f64)
+}
+
+/// Between which shares of the requests opened a connection although each virtual user had one, at least and at most.
+/// The first of each is no choice of the target: of a fast one they are a smaller share.
+fn reconnected(run: &Run) -> Option<[f64; 2]> {
+    let bounds = [run.work.least_new_connections?, run.work.most_new_connections?];
+    let requests = run.requests.filter(|requests| *requests > 0)?;
+    let users = match &run.load {
+        Some(Load::Closed(closed)) => closed.vus().peak(),
+        Some(Load::Open(open)) => open.max_vus(),
+        Some(Load::Script) | None => run.vus.unwrap_or(0),
+    };
+    Some(bounds.map(|new| new.saturating_sub(users.into()) as f64 / requests as f64))
+}
+
+/// Both in words where even the bounds that are nearest to each other lie too far apart.
+fn connections(sides: [&[&Run]; 2]) -> Option<[String; 2]> {
+    let [Some(one), Some(other)] = sides.map(|runs| {
+        let bounds: Vec<[f64; 2]> = runs.iter().filter_map(|run| reconnected(run)).collect();
+        let end = |end: usize| bounds.iter().map(|bounds| bounds[end]).collect::<Vec<f64>>();
+        let (least, most) = (median(&end(0))?, median(&end(1))?);
+        Some((least, most, scatter(&end(0), least).max(scatter(&end(1), most))))
+    }) else {
+        return None;
+    };
+    let apart = (one.0 - other.1).max(other.0 - one.1);
+    let told = |(least, most, _): (f64, f64, f64)| {
+        let [least, most] = [least, most].map(|share| format::percent(Some(share)).text().to_owned());
+        if least == most {
+            format!("for {least} of the requests")
+        } else {
+            format!("for {least} to {most} of the requests")
+        }
+    };
+    (apart > SHARES.max(one.2).max(other.2)).then(|| [told(one), told(other)])
+}
+
+/// The medians of both, where they differ.
+fn numbers(sides: [&[&Run]; 2], tolerance: Tolerance, of: impl Fn(&Run) -> Option<f64>) -> Option<[f64; 2]> {
+    let [one, other] = sides.map(|runs| runs.iter().filter_map(|run| of(run)).collect::<Vec<f64>>());
+    let (a, b) = (median(&one)?, median(&other)?);
+    let own = match tolerance {
+        Tolerance::Relative(share) => share * a.abs().max(b.abs()),
+        Tolerance::Absolute(amount) => amount,
+    };
+    let scatter = scatter(&one, a).max(scatter(&other, b));
+    ((a - b).abs() > own.max(scatter)).then_some([a, b])
+}
+
+/// The shares of both in words, where they differ: the half of all differences is the share of requests that would have
+/// to be others.
+fn mixes<'a>(sides: [&[&'a Run]; 2], of: impl Fn(&'a Run) -> Option<&'a BTreeMap<String, u64>>) -> Option<[String; 2]> {
+    let [one, other] = sides.map(|runs| runs.iter().filter_map(|run| of(run)).collect::<Vec<_>>());
+    let (all_one, all_other) = (sum(&one)?, sum(&other)?);
+    let scatter = |runs: &[&BTreeMap<String, u64>], all: &BTreeMap<String, u64>| {
+        let apart: Vec<f64> = runs.iter().map(|run| distance(run, all)).collect();
+        DEVIATIONS * median(&apart).unwrap_or(0.0)
+    };
+    let tolerated = SHARES.max(scatter(&one, &all_one)).max(scatter(&other, &all_other));
+    (distance(&all_one, &all_other) > tolerated).then(|| [mix(&all_one), mix(&all_other)])
+}
+
+/// None of nothing.
+fn sum(all: &[&BTreeMap<String, u64>]) -> Option<BTreeMap<String, u64>> {
+    let mut sum: BTreeMap<String, u64> = BTreeMap::new();
+    for (value, count) in all.iter().copied().flatten() {
+        let total = sum.entry(value.clone()).or_default();
+        *total = total.saturating_add(*count);
+    }
+    Some(sum).filter(|sum| !sum.is_empty())
+}
+
+/// The total variation distance of two distributions, 0 to 1.
+fn distance(one: &BTreeMap<String, u64>, other: &BTreeMap<String, u64>) -> f64 {
+    let total = |counts: &BTreeMap<String, u64>| counts.values().map(|count| *count as f64).sum::<f64>().max(1.0);
+    let share = |counts: &BTreeMap<String, u64>, value: &str| {
+        counts.get(value).map_or(0.0, |count| *count as f64) / total(counts)
+    };
+    let only_other = other.keys().filter(|value| !one.contains_key(*value));
+    one.keys().chain(only_other).map(|value| (share(one, value) - share(other, value)).abs()).sum::<f64>() / 2.0
+}
+
+/// How far single repetitions lie from their median, robust against one that went wrong (Rousseeuw & Croux 1993).
+fn scatter(values: &[f64], middle: f64) -> f64 {
+    let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
+    DEVIATIONS * MAD_TO_DEVIATION * median(&deviations).unwrap_or(0.0)
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    Some(if sorted.len() % 2 == 1 { upper } else { f64::midpoint(sorted[sorted.len() / 2 - 1], upper) })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! What is equal work, and what a comparison makes of other work.
+
+use super::*;
+use crate::{
+    compare::{
+        Comparison, Options,
+        known::Known,
+        made_up::{faster, repeated, run},
+        metric::Metric,
+        statistics::{Decision, Lead},
+    },
+    runs::RunWork,
+    web::mark::Marks,
+};
+
+fn counts(all: &[(&str, u64)]) -> Option<BTreeMap<String, u64>> {
+    Some(all.iter().map(|(value, count)| ((*value).to_owned(), *count)).collect())
+}
+
+/// 10,000 requests of 10 virtual users, each of 1,200 bytes.
+fn worked(run: Run) -> Run {
+    let work = RunWork {
+        requests_per_iteration: Some(1.0),
+        bytes_per_request: Some(1_200.0),
+        statuses: counts(&[("200", 10_000)]),
+        protocols: counts(&[("HTTP/1.1", 10_000)]),
+        ..RunWork::default()
+    };
+    let work = work.with_connections(Some(10), Some(10), Some(10_000));
+    Run { work, requests: Some(10_000), checks_passed: Some(10_000), checks_failed: Some(0), ..run }
+}
+
+fn side(change: impl Fn(&mut Run)) -> Vec<Run> {
+    (1..=5)
+        .map(|n| worked(run("servy", n)))
+        .map(|mut run| {
+            change(&mut run);
+            run
+        })
+        .collect()
+}
+
+fn connected(run: &mut Run, least: u64, most: u64) {
+    run.work = run.work.clone().with_connections(Some(least), Some(most), run.requests);
+}
+
+fn told(one: &[Run], other: &[Run]) -> Vec<String> {
+    let (one, other): (Vec<&Run>, Vec<&Run>) = (one.iter().collect(), other.iter().collect());
+    let all = between([Side { name: "servy", runs: &one }, Side { name: "gosherve", runs: &other }], &[]);
+    all.into_iter().map(|difference| difference.text.replace('\u{a0}', " ")).collect()
+}
+
+#[test]
+fn equal_work_is_equal() {
+    assert_eq!(told(&side(|_| {}), &side(|_| {})), Vec::<String>::new());
+}
+
+#[test]
+fn every_difference_is_named_with_both_values() {
+    let plain = side(|_| {});
+    for (other, expected) in [
+        (
+            side(|run| run.work.requests_per_iteration = Some(2.0)),
+            "Requests per iteration differ: servy 1.00, gosherve 2.00",
+        ),
+        (
+            side(|run| run.work.bytes_per_request = Some(12.0)),
+            "Response bytes per request differ: servy 1,200 B, gosherve 12.00 B",
+        ),
+        (side(|run| run.work.statuses = counts(&[("304", 10_000)])), "Statuses differ: servy 200, gosherve 304"),
+        (side(|run| run.checks_failed = Some(5_000)), "Checks passed differ: servy 100 %, gosherve 66.7 %"),
+        (
+            side(|run| connected(run, 10_000, 10_000)),
+            "New connections differ: servy for 0 % of the requests, gosherve for 99.9 % of the requests",
+        ),
+        (
+            side(|run| run.work.protocols = counts(&[("HTTP/2.0", 9)])),
+            "Protocols differ: servy HTTP/1.1, gosherve HTTP/2.0",
+        ),
+    ] {
+        assert_eq!(told(&plain, &other), [expected]);
+    }
+}
+
+#[test]
+fn what_is_tolerated_is_at_the_limit() {
+    let plain = side(|_| {});
+    let requests = |value| side(move |run| run.work.requests_per_iteration = Some(value));
+    assert_eq!((told(&plain, &requests(1.0099)).len(), told(&plain, &requests(1.0102)).len()), (0, 1));
+    let bytes = |value| side(move |run| run.work.bytes_per_request = Some(value));
+    assert_eq!((told(&plain, &bytes(1_177.0)).len(), told(&plain, &bytes(1_175.0)).len()), (0, 1));
+    let moved = |count| side(move |run| run.work.statuses = counts(&[("200", 10_000 - count), ("302", count)]));
+    assert_eq!((told(&plain, &moved(99)).len(), told(&plain, &moved(101)).len()), (0, 1));
+}
+
+#[test]
+fn the_scatter_of_the_repetitions_is_tolerated_and_one_that_went_wrong_is_not() {
+    let bytes = |run: &mut Run, factors: [f64; 5]| {
+        run.work.bytes_per_request = Some(1_200.0 * factors[run.repetition as usize - 1]);
+    };
+    let scattered = side(|run| bytes(run, [0.9, 0.95, 1.0, 1.05, 1.1]));
+    let near = side(|run| run.work.bytes_per_request = Some(1_300.0));
+    assert_eq!(told(&scattered, &near), Vec::<String>::new());
+    let one_wrong = side(|run| bytes(run, [1.0, 1.0, 1.0, 1.0, 0.1]));
+    assert_eq!(told(&one_wrong, &near).len(), 1);
+}
+
+#[test]
+fn the_first_connection_of_each_user_is_no_difference() {
+    let short = side(|run| run.requests = Some(40));
+    assert_eq!(told(&side(|_| {}), &short), Vec::<String>::new());
+}
+
+#[test]
+fn bounds_of_a_summary_are_different_only_where_they_are_apart() {
+    let few = side(|run| connected(run, 1, 500));
+    assert_eq!(told(&side(|_| {}), &few), Vec::<String>::new());
+    let all = told(&few, &side(|run| connected(run, 10_000, 10_000)));
+    assert_eq!(
+        all,
+        ["New connections differ: servy for 0 % to 4.90 % of the requests, gosherve for 99.9 % of the requests"]
+    );
+}
+
+#[test]
+fn what_is_not_known_of_one_side_is_not_compared() {
+    let unknown = side(|run| run.work = RunWork::default());
+    assert_eq!(told(&side(|run| run.work.requests_per_iteration = Some(7.0)), &unknown), Vec::<String>::new());
+}
+
+fn compared(accepted: Vec<AcceptedDifference>, allow_confounders: bool) -> Comparison {
+    let mut runs: Vec<Run> = repeated(|n| worked(run("gosherve", n)));
+    runs.extend(repeated(|n| {
+        let mut run = worked(faster(run("servy", n), 1.25));
+        run.work.bytes_per_request = Some(12.0);
+        run
+    }));
+    let known = Known { accepted, ..Known::default() };
+    let options = Options { allow_confounders, ..Options::default() };
+    Comparison::by(runs, &Marks::default(), &options, &known)
+}
+
+fn accepted(fact: WorkFact) -> AcceptedDifference {
+    AcceptedDifference {
+        id: 7,
+        targets: ["gosherve".to_owned(), "servy".to_owned()],
+        scenario: None,
+        facts: [fact].into(),
+        note: "other headers".to_owned(),
+        accepted_by: "ada".to_owned(),
+        accepted_at_ms: 0,
+    }
+}
+
+#[test]
+fn other_work_has_no_winner_until_that_very_difference_is_accepted() {
+    for allow_confounders in [false, true] {
+        let comparison = compared(Vec::new(), allow_confounders);
+        let row = &comparison.rows[0];
+        assert_eq!((row.lead(Metric::Rps), row.cells[1].stat(Metric::Rps).best), (Lead::NotComparable, false));
+        assert_eq!(row.cells[1].stat(Metric::Rps).decision, Some(Decision::NotComparable));
+        assert!(comparison.with_confounders.is_none(), "there is nothing to override");
+        let note = comparison.notes.iter().find(|note| note.title == "Different work.").expect("a note");
+        assert!(note.text.contains("Response bytes per request differ: gosherve"), "{}", note.text);
+    }
+    let other = compared(vec![accepted(WorkFact::Statuses)], false);
+    assert_eq!(other.rows[0].lead(Metric::Rps), Lead::NotComparable);
+    let judged = compared(vec![accepted(WorkFact::Bytes)], false);
+    assert_eq!(judged.rows[0].cells[1].stat(Metric::Rps).decision, Some(Decision::Better));
+    let note = judged.notes.iter().find(|note| note.title == "Different work, accepted.").expect("a note");
+    assert!(note.text.contains("ada: other headers"), "{}", note.text);
+}
