@@ -136,6 +136,7 @@ impl Demo {
             loads: vec![LoadBody::Vus { vus: self.vus, duration_s: self.duration }.try_into()?],
             knee: None,
             warm_up_s: self.warm_up,
+            warm_up_auto: false,
             repetitions: self.repeat,
             until: None,
             retries: default_retries(),

@@ -6,7 +6,7 @@ use brewbench_agent::wire::load::{Form, Load, Open, Shape};
 
 use super::{
     Plan, default_retries,
-    draft::written,
+    draft::{warm_up_text, written},
     knee::{Knee, USUAL_PRECISION},
     plan::share_text,
     sweep::{self, Of, Sweep},
@@ -16,7 +16,9 @@ use crate::runs::load::stages_text;
 /// `brewbench run new …`, to be pasted into a shell.
 pub fn command(plan: &Plan) -> String {
     let Plan { name, targets, against, sizes, scenario, parameters, loads, knee, .. } = plan;
-    let Plan { warm_up_s, repetitions, until, retries, seed, agent, agent_label, spread, generators, .. } = plan;
+    let Plan {
+        warm_up_s, warm_up_auto, repetitions, until, retries, seed, agent, agent_label, spread, generators, ..
+    } = plan;
     let mut flags: Vec<(&str, String)> = Vec::new();
     flags.extend(targets.iter().map(|target| ("target", target.clone())));
     flags.extend(against.clone().map(|name| ("against", name)));
@@ -24,7 +26,7 @@ pub fn command(plan: &Plan) -> String {
     flags.push(("scenario", scenario.clone()));
     flags.extend(parameters.iter().map(|(name, value)| ("set", format!("{name}={value}"))));
     flags.extend(knee.as_ref().map_or_else(|| load_flags(loads), knee_flags));
-    flags.push(("warm-up", written(*warm_up_s)));
+    flags.push(("warm-up", warm_up_text(*warm_up_s, *warm_up_auto)));
     flags.push(("repeat", repetitions.to_string()));
     if let Some(until) = until {
         flags.push(("until", share_text(until.narrower_than)));

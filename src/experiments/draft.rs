@@ -249,7 +249,7 @@ impl Draft {
             sizes: plan.sizes.clone(),
             scenario: plan.scenario.clone(),
             parameters: plan.parameters.clone(),
-            warm_up: written(plan.warm_up_s),
+            warm_up: warm_up_text(plan.warm_up_s, plan.warm_up_auto),
             repeat: plan.repetitions.to_string(),
             until: plan.until.map(|until| share_text(until.narrower_than)).unwrap_or_default(),
             at_most: plan.until.map_or_else(|| usual.at_most.clone(), |until| until.at_most.to_string()),
@@ -313,12 +313,18 @@ impl Draft {
             Err(faults) => (None, faults),
         };
         let repetitions = number("repeat", &self.repeat, &mut faults);
-        let warm_up = time("warm-up", &self.warm_up, &mut faults);
+        let warm_up = warm_up(&self.warm_up, &mut faults);
         let until = self.until(&mut faults);
         let retries = number("retries", &self.retries, &mut faults);
         let seed = if self.seed.is_empty() { Some(None) } else { number("seed", &self.seed, &mut faults).map(Some) };
-        let (Some((loads, knee)), Some(repetitions), Some(warm_up_s), Some(until), Some(retries), Some(seed)) =
-            (load, repetitions, warm_up, until, retries, seed)
+        let (
+            Some((loads, knee)),
+            Some(repetitions),
+            Some((warm_up_s, warm_up_auto)),
+            Some(until),
+            Some(retries),
+            Some(seed),
+        ) = (load, repetitions, warm_up, until, retries, seed)
         else {
             return Err(faults);
         };
@@ -339,6 +345,7 @@ impl Draft {
             loads,
             knee,
             warm_up_s,
+            warm_up_auto,
             repetitions,
             until,
             retries,
@@ -368,6 +375,26 @@ fn number(field: &'static str, text: &str, faults: &mut Faults) -> Option<u32> {
         faults.add(field, "a whole number, such as 10");
     }
     parsed
+}
+
+/// The word for a warm-up until the target is steady.
+pub const AUTO: &str = "auto";
+
+/// A warm-up as the form and `run new` write it.
+pub fn warm_up_text(seconds: f64, is_auto: bool) -> String {
+    if is_auto { AUTO.to_owned() } else { written(seconds) }
+}
+
+/// How long, and whether until the target is steady.
+fn warm_up(text: &str, faults: &mut Faults) -> Option<(f64, bool)> {
+    if text.trim() == AUTO {
+        return Some((default_warm_up_s(), true));
+    }
+    let parsed = seconds(text);
+    if parsed.is_none() {
+        faults.add("warm-up", "a time, such as 10s, 500ms or 1m30s, or auto");
+    }
+    Some((parsed?, false))
 }
 
 fn time(field: &'static str, text: &str, faults: &mut Faults) -> Option<f64> {

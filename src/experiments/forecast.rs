@@ -39,7 +39,7 @@ impl Forecast {
         ahead_in_all: usize,
         now_ms: i64,
     ) -> Self {
-        let takes = |runs: usize| Some(planned_s(lasts_s(plan)?, plan.warm_up_s) * runs as f64);
+        let takes = |runs: usize| Some(planned_s(lasts_s(plan)?, plan.longest_warm_up_s()) * runs as f64);
         let takes = takes(fewest).zip(takes(most)).map(|(least, longest)| {
             if fewest == most { about(least) } else { format!("{} to {}", about(least), in_words(longest)) }
         });

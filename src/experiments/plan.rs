@@ -10,7 +10,7 @@ use serde::{
 use utoipa::ToSchema;
 
 use super::{knee::Knee, until::Until};
-use crate::runs::load::LoadBody;
+use crate::runs::{WARM_UP_FACTOR, load::LoadBody};
 
 /// What a user asks for. Durations are seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -46,6 +46,9 @@ pub struct Plan {
     /// Warm-up before each run: the load's highest level all the time.
     #[serde(default = "default_warm_up_s")]
     pub warm_up_s: f64,
+    /// Whether the warm-up goes on after that until the target is steady, ten times as long at most.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub warm_up_auto: bool,
     /// Runs of each target at each size under each load; in a search for the knee, runs that confirm a rate.
     #[serde(default = "default_repetitions")]
     pub repetitions: u32,
@@ -87,6 +90,13 @@ pub fn default_repetitions() -> u32 {
 /// What fails twice fails for a reason that a third time would not mend.
 pub fn default_retries() -> u32 {
     1
+}
+
+impl Plan {
+    /// How long the warm-up of a run takes at most, seconds.
+    pub fn longest_warm_up_s(&self) -> f64 {
+        if self.warm_up_auto { self.warm_up_s * f64::from(WARM_UP_FACTOR) } else { self.warm_up_s }
+    }
 }
 
 fn write_loads<S: Serializer>(loads: &[Load], serializer: S) -> Result<S::Ok, S::Error> {

@@ -215,6 +215,12 @@ fn checked(mut plan: Plan) -> Result<Plan> {
     if !(0.0..=LONGEST_S).contains(&plan.warm_up_s) {
         return invalid("warm_up_s: between 0 and 86400 seconds");
     }
+    if plan.warm_up_auto && plan.warm_up_s <= 0.0 {
+        return invalid("warm_up_s: more than 0 where warm_up_auto is set");
+    }
+    if plan.warm_up_auto && !plan.generators.is_empty() {
+        return invalid("warm_up_auto: does not go with generators, whose warm-ups end together");
+    }
     if plan.retries > MOST_RETRIES {
         return Err(Error::Invalid(format!("retries: at most {MOST_RETRIES}")));
     }
@@ -354,6 +360,7 @@ pub async fn queue(
             parameters: &parameters,
             load,
             warm_up_ms: Some(milliseconds(plan.warm_up_s)),
+            warm_up_auto: plan.warm_up_auto,
             repetition: *repetition,
             // A search counts by itself what came to nothing, and for it a run that fails may say a lot.
             retries: if plan.knee.is_some() { 0 } else { plan.retries },

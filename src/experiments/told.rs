@@ -18,7 +18,11 @@ pub fn asked(plan: &Plan) -> String {
     let mut parts = vec![plan.scenario.clone()];
     parts.extend(plan.parameters.iter().map(|(name, value)| format!("{name}={value}")));
     parts.push(how_hard(plan));
-    parts.push(format!("{} warm-up", seconds(plan.warm_up_s)));
+    parts.push(if plan.warm_up_auto {
+        format!("warm-up until steady, at most {}", seconds(plan.longest_warm_up_s()))
+    } else {
+        format!("{} warm-up", seconds(plan.warm_up_s))
+    });
     parts.push(cells(plan));
     parts.extend(plan.against.as_ref().map(|name| format!("next to the baseline {name}, measured again")));
     parts.extend(plan.until.as_ref().map(Until::words));
@@ -123,6 +127,7 @@ pub(crate) mod tests {
             loads: vec![vus(10, 10.0)],
             knee: None,
             warm_up_s: 2.0,
+            warm_up_auto: false,
             repetitions: 3,
             until: None,
             retries: 1,

@@ -7,7 +7,10 @@ use clap::Args;
 use super::judge;
 use crate::{
     cli::{Common, duration, experiment, load::LoadFlags, progress, table},
-    experiments::{ExperimentWithRuns, Plan, default_repetitions, default_retries, plan::share, until::Until},
+    experiments::{
+        ExperimentWithRuns, Plan, default_repetitions, default_retries, default_warm_up_s, draft::AUTO, plan::share,
+        until::Until,
+    },
     web::format::plural,
 };
 
@@ -34,9 +37,9 @@ pub struct New {
     parameters: Vec<(String, String)>,
     #[command(flatten)]
     load: LoadFlags,
-    /// Warm-up before each run: the load's highest level all the time
-    #[arg(long, default_value = "2s", value_parser = duration::seconds)]
-    warm_up: f64,
+    /// Warm-up before each run: the load's highest level all the time; auto: until the target is steady, at most 20s
+    #[arg(long, default_value = "2s", value_name = "TIME|auto", value_parser = warm_up)]
+    warm_up: WarmUp,
     /// Runs of each target at each size under each load; with --knee: runs that confirm a rate
     #[arg(long, default_value_t = default_repetitions())]
     repeat: u32,
@@ -72,6 +75,22 @@ pub struct New {
     wait: bool,
 }
 
+/// A warm-up as it is typed.
+#[derive(Clone, Copy, Debug)]
+struct WarmUp {
+    seconds: f64,
+    /// It goes on until the target is steady.
+    is_auto: bool,
+}
+
+fn warm_up(text: &str) -> Result<WarmUp, String> {
+    if text == AUTO {
+        return Ok(WarmUp { seconds: default_warm_up_s(), is_auto: true });
+    }
+    let seconds = duration::seconds(text).map_err(|_| "write it as 10s, 500ms or 1m30s, or auto".to_owned())?;
+    Ok(WarmUp { seconds, is_auto: false })
+}
+
 /// A name and a value from `NAME=VALUE`.
 pub fn pair(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
@@ -95,7 +114,8 @@ impl New {
             parameters: parameters.into_iter().collect::<BTreeMap<_, _>>(),
             loads,
             knee,
-            warm_up_s: warm_up,
+            warm_up_s: warm_up.seconds,
+            warm_up_auto: warm_up.is_auto,
             repetitions: repeat,
             until: self.until.map(|narrower_than| Until { narrower_than, at_most: self.at_most }),
             retries: self.retries,

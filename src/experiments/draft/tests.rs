@@ -48,6 +48,20 @@ fn one_choice_names_an_agent_or_a_label() {
 }
 
 #[test]
+fn a_warm_up_until_the_target_is_steady_is_a_word() {
+    let none = BTreeMap::new();
+    let plan = draft("warm-up=auto").plan(&none).expect("a plan");
+    assert_eq!((plan.warm_up_s, plan.warm_up_auto, plan.longest_warm_up_s()), (2.0, true, 20.0));
+    assert_eq!(draft(&Draft::of(&plan).query()).plan(&none).expect("a plan"), plan);
+    assert!(crate::experiments::command::command(&plan).contains(" --warm-up auto "));
+    assert!(
+        crate::experiments::told::asked(&plan).replace('\u{a0}', " ").contains("warm-up until steady, at most 20 s")
+    );
+    let faults = draft("warm-up=automatic").plan(&none).expect_err("a fault");
+    assert!(faults.of("warm-up").is_some_and(|fault| fault.ends_with("or auto")));
+}
+
+#[test]
 fn parameters_that_say_the_default_or_belong_to_another_scenario_are_left_out() {
     let defaults = BTreeMap::from([("N".to_owned(), "1".to_owned())]);
     let plan = draft("set.N=1&set.OTHER=2").plan(&defaults).expect("a plan");
