@@ -69,6 +69,12 @@ async fn what_can_not_be_done_is_refused_at_submission_with_the_reason() {
         (422, json!({"repetitions": 0}), "repetitions: at least 1"),
         (422, json!({"repetitions": 10_001}), "this makes 10001 runs; at most 10000 go into one experiment"),
         (422, json!({"warm_up_s": -1.0}), "warm_up_s: between 0 and 86400 seconds"),
+        (422, json!({"warm_up_s": 0.0, "warm_up_auto": true}), "warm_up_s: more than 0 where warm_up_auto is set"),
+        (
+            422,
+            json!({"warm_up_s": 2.0, "warm_up_auto": true, "generators": ["other"]}),
+            "warm_up_auto: does not go with generators, whose warm-ups end together",
+        ),
         (422, json!({"name": "a\nb"}), "name: 1 to 80 characters on one line"),
     ];
     for (status, changes, sentence) in refused {

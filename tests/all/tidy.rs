@@ -9,7 +9,7 @@ use std::{
 const FOLDERS: [&str; 3] = ["src", "agents", "tests"];
 
 /// The slices of the server, and the tables that each writes.
-const SLICES: [(&str, &[&str]); 16] = [
+const SLICES: [(&str, &[&str]); 17] = [
     ("web", &[]),
     ("auth", &["user", "passkey", "invite", "session", "token", "audit"]),
     ("catalog", &["target", "target_colour", "machine_size", "scenario_revision"]),
@@ -29,6 +29,7 @@ const SLICES: [(&str, &[&str]); 16] = [
         ],
     ),
     ("baselines", &["baseline", "baseline_run"]),
+    ("differences", &["accepted_difference"]),
     ("experiments", &["experiment"]),
     ("dispatch", &[]),
     ("compare", &[]),
@@ -192,6 +193,7 @@ fn the_arrows_between_slices_point_one_way() {
     must_not_use("src/runs", &["experiments", "dispatch"]);
     must_not_use("src/experiments", &["dispatch"]);
     must_not_use("src/baselines", &["experiments", "dispatch", "compare", "fleet"]);
+    must_not_use("src/differences", &["experiments", "dispatch", "compare", "fleet", "baselines"]);
     must_not_use("src/compare", &["dispatch", "fleet", "gate", "reports", "shares", "trends"]);
     for above in ["src/gate", "src/reports", "src/shares"] {
         must_not_use(above, &["experiments", "dispatch", "fleet"]);

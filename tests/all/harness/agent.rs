@@ -11,6 +11,7 @@ use brewbench_agent::{
         messages::{AgentMessage, Finding, Hello, K6Support, Machine, ServerMessage, TargetOffer},
         now_ms,
         outcome::{Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime},
+        work_done::WorkDone,
     },
 };
 use futures_util::{
@@ -174,6 +175,8 @@ pub fn outcome(job: &Job, summary: &str) -> Outcome {
         sent_at_ms: now,
         summary: Some(summary.to_owned()),
         series: Some(series::fitting(summary)),
+        warm_up: None,
+        work: WorkDone::default(),
         target_log: "listening\n".to_owned(),
         k6_log: String::new(),
         enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },

@@ -1,0 +1,155 @@
+//! Bad work by a real target under a real k6: what looks like speed is told, and wins nothing.
+//!
+//! Where k6 or the bundled targets are missing, the reason is printed and nothing is tested.
+
+use std::{fmt::Write as _, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::{
+    harness::{
+        Actor,
+        program::{Running, Tools},
+        submit::{plan_with, submit, text, vus},
+    },
+    processes::{serve_with_agent, until, user_of},
+};
+
+/// Its target does nothing but to answer; no check looks at what.
+const ASKS: &str = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/hash'); }";
+
+/// A server with its own agent, whose targets are variants of the bundled one in Rust.
+struct Site {
+    program: Running,
+    user: Actor,
+    _data: tempfile::TempDir,
+}
+
+impl Site {
+    async fn start(variants: &[(&str, &[&str])]) -> Option<Self> {
+        let tools = Tools::find()?;
+        let data = tempfile::tempdir().expect("a folder");
+        let targets = data.path().join("targets");
+        std::fs::create_dir(&targets).expect("a folder");
+        for (name, flags) in variants {
+            std::fs::write(targets.join(format!("{name}.toml")), manifest(name, flags, &tools)).expect("a manifest");
+        }
+        let mut command = serve_with_agent(data.path(), &tools);
+        command.arg("--any-scenario").arg("--manifests").arg(&targets);
+        let program = Running::start(command);
+        let user = user_of(&program, data.path()).await;
+        until(&program, "the agent", async || {
+            let list = user.get("/api/v1/agents").await.ok().json();
+            (list["agents"][0]["connected"] == true).then_some(())
+        })
+        .await;
+        user.post("/api/v1/scenarios", &json!({"name": "asks", "script": ASKS})).await.ok();
+        Some(Self { program, user, _data: data })
+    }
+
+    /// Submits a plan, waits for its end, and gives the experiment's id and its runs.
+    async fn measured(&self, plan: &Value) -> (String, Vec<Value>) {
+        let (experiment, ids) = submit(&self.user, &plan_with(plan)).await;
+        let mut runs = Vec::new();
+        for id in ids {
+            runs.push(
+                until(&self.program, "the end of a run", async || {
+                    Some(self.user.run(&id).await).filter(|run| !run["finished_at_ms"].is_null())
+                })
+                .await,
+            );
+        }
+        (experiment, runs)
+    }
+}
+
+fn manifest(name: &str, flags: &[&str], tools: &Tools) -> String {
+    let server = tools.targets.join("bin/rust-hyper");
+    let mut command = format!("[{:?}, \"--listen\", \"{{host}}:{{port}}\"", path_text(&server));
+    for flag in flags {
+        let _ = write!(command, ", {flag:?}");
+    }
+    format!(
+        "name = {name:?}\nversion = \"1\"\ncommand = {command}]\n[ready]\npath = \"/health\"\n\
+         [verify]\npath = \"/health\"\nstatus = 200\n"
+    )
+}
+
+fn path_text(path: &Path) -> &str {
+    path.to_str().expect("a path of letters")
+}
+
+fn codes(run: &Value) -> Vec<String> {
+    run["reasons"].as_array().expect("reasons").iter().map(|reason| text(&reason["code"])).collect()
+}
+
+#[tokio::test]
+async fn a_target_that_does_other_work_wins_nothing() {
+    let variants: [(&str, &[&str]); 6] = [
+        ("plain", &[]),
+        ("redirect", &["--other-work", "redirect"]),
+        ("empty", &["--other-work", "empty"]),
+        ("not-modified", &["--other-work", "not-modified"]),
+        ("error-page", &["--other-work", "error-page"]),
+        ("close", &["--other-work", "close"]),
+    ];
+    let Some(site) = Site::start(&variants).await else { return };
+    let names: Vec<&str> = variants.iter().map(|(name, _)| *name).collect();
+    let plan = json!({"targets": names, "scenario": "asks", "load": vus(2, 1.0), "warm_up_s": 0.2, "retries": 0});
+    let (experiment, runs) = site.measured(&plan).await;
+    let of = |name: &str| runs.iter().find(|run| run["target"] == name).expect("a run").clone();
+    for run in &runs {
+        assert_eq!(run["phase"], "finished", "{run}");
+        assert_eq!(run["work"]["protocols"].as_object().expect("protocols").len(), 1, "{run}");
+    }
+    let plain = of("plain");
+    assert_eq!((&plain["work"]["requests_per_iteration"], &plain["work"]["new_connections"]), (&json!(1.0), &json!(2)));
+    assert_eq!(plain["work"]["statuses"], json!({"200": plain["requests"]}));
+    assert_eq!(of("redirect")["work"]["requests_per_iteration"], json!(2.0));
+    assert_eq!(of("close")["work"]["new_connections"], of("close")["requests"]);
+
+    let comparison =
+        site.user.get(&format!("/api/v1/compare?experiments={experiment}&allow_confounders=true")).await.ok().json();
+    let row = &comparison["rows"][0];
+    let facts = |name: &str| {
+        let work = row["work"].as_array().expect("differences").iter();
+        let pair = [json!(name), json!("plain")];
+        let own = work.filter(|one| {
+            pair.iter().all(|target| one["targets"].as_array().is_some_and(|both| both.contains(target)))
+        });
+        own.map(|one| text(&one["fact"])).collect::<Vec<_>>()
+    };
+    assert_eq!(facts("redirect"), ["requests", "bytes", "statuses"]);
+    assert_eq!(facts("empty"), ["bytes"]);
+    assert_eq!(facts("not-modified"), ["bytes", "statuses"]);
+    assert_eq!(facts("error-page"), ["bytes"]);
+    assert!(facts("close").contains(&"connections".to_owned()), "{:?}", facts("close"));
+    assert!(
+        row["leads"].as_object().expect("leads").values().all(|lead| *lead == "not_comparable"),
+        "{}",
+        row["leads"]
+    );
+}
+
+#[tokio::test]
+async fn a_slow_start_makes_a_run_suspect_and_an_automatic_warm_up_waits_for_its_end() {
+    // Each request costs many times as much in the begin, and less with every second.
+    let slow: &[&str] = &["--extra-rounds", "20000", "--slow-start", "12"];
+    let brief: &[&str] = &["--extra-rounds", "20000", "--slow-start", "4"];
+    let Some(site) = Site::start(&[("slow", slow), ("brief", brief)]).await else { return };
+    let plan = json!({"targets": ["slow"], "scenario": "asks", "load": vus(2, 12.0), "warm_up_s": 0.2, "retries": 0});
+    let cold = site.measured(&plan).await.1.remove(0);
+    assert!(codes(&cold).contains(&"not_steady".to_owned()), "{}", cold["reasons"]);
+    let reason = cold["reasons"].as_array().expect("reasons").iter().find(|reason| reason["code"] == "not_steady");
+    assert!(text(&reason.expect("just found")["text"]).contains("throughput rose by"), "{reason:?}");
+
+    let plan = json!({"targets": ["brief"], "scenario": "asks", "load": vus(2, 1.0), "warm_up_auto": true,
+        "warm_up_s": 2.0, "retries": 0});
+    let warm = site.measured(&plan).await.1.remove(0);
+    let took = warm["warmed_up_s"].as_f64().expect("a time");
+    assert!((9.5..=22.0).contains(&took), "three windows of three seconds, and 20 s at most: {warm}");
+    assert!(warm["warm_up_steady"].is_boolean() && warm["warm_up_auto"] == true, "{warm}");
+    // What made it slow is over when it is measured.
+    let rps = |run: &Value| run["rps"].as_f64().expect("a rate");
+    assert!(rps(&warm) > 1.2 * rps(&cold), "{} {}", rps(&warm), rps(&cold));
+}
