@@ -78,14 +78,13 @@ fn by_experiment(past: &[PastRun]) -> BTreeMap<&str, Vec<&PastRun>> {
 
 /// A metric of runs, and where each was measured.
 pub fn observations<'a>(runs: &[&'a Run], metric: Metric) -> Vec<Observation<'a>> {
-    let value = |run: &Run| if metric.is_judged() { metric.judged_value(run) } else { metric.of(run) };
     let observation = |run: &&'a Run| {
         Some(Observation {
             experiment: run.experiment.as_deref(),
             block: run.repetition,
             agent: run.agent.as_deref(),
             in_turn: run.in_turn,
-            value: value(run).filter(|value| value.is_finite())?,
+            value: metric.judged_value(run).filter(|value| value.is_finite())?,
         })
     };
     runs.iter().filter_map(observation).collect()

@@ -1,7 +1,13 @@
 //! The compare page on simulated runs: false alarms, coverage and power, within one experiment and across experiments.
 
 use brewbench::{
-    compare::{Comparison, Options, cell::Stat, known::Known, metric::Metric, statistics::Decision},
+    compare::{
+        Comparison, Options,
+        cell::Stat,
+        known::Known,
+        metric::Metric,
+        statistics::{ALPHA, Decision, Stratum, rank_test},
+    },
     runs::Run,
     web::mark::Marks,
 };
@@ -26,11 +32,14 @@ pub struct Pages {
     pub covers: Share,
     /// Pages that cannot say anything about throughput.
     pub cannot_say: Share,
+    /// Pages on which the rank test of all runs alone, without strata and without a past, would name a difference.
+    pub runs_alone: Share,
 }
 
 impl Pages {
     fn add(mut self, other: Self) -> Self {
-        let Self { any, throughput, wrong, covers, cannot_say } = other;
+        let Self { any, throughput, wrong, covers, cannot_say, runs_alone } = other;
+        self.runs_alone = self.runs_alone.plus(runs_alone);
         self.any = self.any.plus(any);
         self.throughput = self.throughput.plus(throughput);
         self.wrong = self.wrong.plus(wrong);
@@ -71,11 +80,21 @@ fn compare(runs: Vec<Run>, known: &Known) -> Comparison {
     Comparison::by(runs, &Marks::default(), &options, known)
 }
 
+/// Whether the rank test of throughput over all runs of one size rejects.
+fn runs_alone(base: &[Run], other: &[Run]) -> bool {
+    let values = |runs: &[Run]| of_size(runs, 1).iter().filter_map(|run| run.rps).collect();
+    let test = rank_test(&[Stratum { base: values(base), other: values(other) }]);
+    test.is_some_and(|test| test.p <= ALPHA)
+}
+
 /// Two programs measured in turn, in one experiment.
 pub fn in_turn(plan: Plan, count: usize, seed: u64) -> Pages {
     let page = |random: &mut StdRng| {
         let runs = experiment("tonight", plan, 0, 0.0, random);
-        Pages::of(&compare(runs, &Known::default()), plan.factor)
+        let alone = runs_alone(&only(runs.clone(), BASE), &only(runs.clone(), OTHER));
+        let mut pages = Pages::of(&compare(runs, &Known::default()), plan.factor);
+        pages.runs_alone.count(alone);
+        pages
     };
     rounds(count, seed, page).into_iter().fold(Pages::default(), Pages::add)
 }
@@ -126,9 +145,11 @@ pub fn two_nights(nights: Nights, random: &mut StdRng) -> (Vec<Run>, Vec<Run>, K
 pub fn across(nights: Nights, count: usize, seed: u64) -> Pages {
     let page = |random: &mut StdRng| {
         let (baseline, candidate, known) = two_nights(nights, random);
+        let alone = runs_alone(&baseline, &candidate);
         let options = Options { baseline: Some(format!("{OTHER}@1")), ..Options::default() };
         let comparison = Comparison::by([baseline, candidate].concat(), &Marks::default(), &options, &known);
         let mut pages = Pages::default();
+        pages.runs_alone.count(alone);
         let stats: Vec<&Stat> = comparison
             .rows
             .iter()

@@ -30,8 +30,8 @@ fn plan(within: Within, repetitions: usize, factor: f64) -> Plan {
 /// Throughput of two targets within one experiment.
 fn in_turn(rounds: usize) -> String {
     let mut text = "Within one experiment, two targets, one question: pages that name a difference, %\n\n\
-        | noise | repetitions | A/A | true 2 % | true 5 % | true 10 % | interval contains the truth, % |\n\
-        |---|--:|--:|--:|--:|--:|--:|\n"
+        | noise | repetitions | A/A | true 2 % | true 5 % | true 10 % | interval contains the truth, % | rank sum of all runs: \
+        A/A | true 2 % |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
         .to_owned();
     for within in Within::ALL {
         for repetitions in [4, 5, 6, 10, 20] {
@@ -41,13 +41,15 @@ fn in_turn(rounds: usize) -> String {
             let percent = |pages: Pages| pages.any.percent();
             let _ = writeln!(
                 text,
-                "| {} | {repetitions} | {} | {} | {} | {} | {} |",
+                "| {} | {repetitions} | {} | {} | {} | {} | {} | {} | {} |",
                 within.name(),
                 percent(none),
                 percent(two),
                 percent(five),
                 percent(ten),
-                covers.percent()
+                covers.percent(),
+                none.runs_alone.percent(),
+                two.runs_alone.percent()
             );
         }
     }
@@ -89,8 +91,8 @@ const NIGHTS: Nights = Nights {
 /// A baseline of one night and a candidate of the next.
 fn across(rounds: usize) -> String {
     let mut text = "Two experiments on two nights, n = 5, run noise 2 %: pages that name a difference, %\n\n\
-        | nights | past experiments | A/A | true 5 % | true 10 % | true 20 % | cannot say | interval contains the truth, % |\n\
-        |---|--:|--:|--:|--:|--:|--:|--:|\n"
+        | nights | past experiments | A/A | true 5 % | true 10 % | true 20 % | cannot say | interval contains the truth, % | \
+        rank sum of the runs alone: A/A |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
         .to_owned();
     let kinds = [Between::Nights(0.01), Between::Nights(0.03), Between::RandomWalk(0.01), Between::TwoLevels(0.04)];
     for between in kinds {
@@ -99,14 +101,15 @@ fn across(rounds: usize) -> String {
             let [none, five, ten, twenty] = [1.0, 1.05, 1.1, 1.2].map(at);
             let _ = writeln!(
                 text,
-                "| {} | {past} | {} | {} | {} | {} | {} | {} |",
+                "| {} | {past} | {} | {} | {} | {} | {} | {} | {} |",
                 between.name(),
                 none.any.percent(),
                 five.any.percent(),
                 ten.any.percent(),
                 twenty.any.percent(),
                 none.cannot_say.percent(),
-                none.covers.percent()
+                none.covers.percent(),
+                none.runs_alone.percent()
             );
         }
     }
@@ -115,11 +118,12 @@ fn across(rounds: usize) -> String {
         let none = compare::across(Nights { past: 50, gap, between, ..NIGHTS }, rounds, 4);
         let _ = writeln!(
             text,
-            "| {}, {gap} nights apart | 50 | {} | – | – | – | {} | {} |",
+            "| {}, {gap} nights apart | 50 | {} | – | – | – | {} | {} | {} |",
             between.name(),
             none.any.percent(),
             none.cannot_say.percent(),
-            none.covers.percent()
+            none.covers.percent(),
+            none.runs_alone.percent()
         );
     }
     text
