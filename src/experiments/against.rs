@@ -272,7 +272,7 @@ mod tests {
     fn asked() -> Plan {
         let (against, targets) = (Some("main".to_owned()), vec!["servy-next".to_owned()]);
         let (sizes, scenario, loads) = (Vec::new(), String::new(), Vec::new());
-        Plan { against, targets, sizes, scenario, loads, ..plan() }
+        Plan { targets, against, sizes, scenario, loads, ..plan() }
     }
 
     fn complete(plan: Plan, runs: &[Run]) -> Result<Completed, String> {

@@ -10,14 +10,14 @@
 //! Q = mn / (m + n) · ( 2 / mn · Σ|x − y|  −  1 / (m choose 2) · Σ|x − x′|  −  1 / (n choose 2) · Σ|y − y′| )
 //! ```
 //!
-//! measures the distance between the two. The split with the greatest `Q` is a change point if at most [`ALPHA`] of all
+//! measures the distance between the two. The split with the greatest `Q` is a change point if at most `ALPHA` of all
 //! orders of the same points have one as great, estimated from random orders; then both sides are searched in turn.
 //!
 //! A permutation test assumes that the order of the points means nothing. Benchmarks drift: neighbours resemble each other,
 //! and with an autocorrelation of 0.3 one flat series of 200 points in five would show a change. So each change point
 //! has to pass a second test, on the residuals within the stretches found. Their autocorrelation ρ is estimated; where it
 //! is positive, the standard error of the difference of two neighbouring means grows by √((1 + ρ) / (1 − ρ)), and by
-//! Student's t that difference must be significant at [`ALPHA_CORRELATED`], corrected for all places where the change
+//! Student's t that difference must be significant at `ALPHA_CORRELATED`, corrected for all places where the change
 //! could have been (Bonferroni). The weakest change point that fails is removed, until all pass.
 //!
 //! Of flat series of 6 to 200 points at most 2 % show a change with normal or t₃ noise, and at most 5 % with an
