@@ -28,6 +28,7 @@ use brewbench_agent::{
         messages::{AgentMessage, Hello, K6Support, Machine, ServerMessage, TargetOffer},
         now_ms,
         outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
+        work_done::WorkDone,
     },
 };
 use reqwest::Method;
@@ -250,6 +251,8 @@ fn outcome(job: &Job) -> Outcome {
         target_version: "1.0".to_owned(),
         environment: std::collections::BTreeMap::new(),
         conditions: Conditions::default(),
+        warm_up: None,
+        work: WorkDone::default(),
     }
 }
 

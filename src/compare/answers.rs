@@ -60,20 +60,20 @@ pub fn answer(rows: &mut [Row], base: usize, options: &Options, known: &Known) -
         bases.extend(pairs(place, row, base).map(|pair| (pair, basis_of(row, &pair, known))));
     }
     let is_compared = |pair: &Pair| rows[pair.row].is_comparable(options.allow_confounders);
-    let is_asked = |pair: &Pair| pair.metric.is_judged() && is_compared(pair);
+    let is_question = |pair: &Pair| pair.metric.is_judged() && is_compared(pair);
     let mut tests = Vec::new();
-    let mut tested = Vec::new();
-    for (number, (pair, basis)) in bases.iter().enumerate().filter(|(_, (pair, _))| is_asked(pair)) {
+    let mut places = Vec::new();
+    for (number, (pair, basis)) in bases.iter().enumerate().filter(|(_, (pair, _))| is_question(pair)) {
         if let Some(result) = basis.as_ref().and_then(Basis::test) {
             let is_primary = pair.metric == primary(&rows[pair.row], options);
             tests.push(Test { pair: cells_of(pair), is_primary, result });
-            tested.push(number);
+            places.push(number);
         }
     }
     let looks = known.looks.max(1);
     let alpha = ALPHA / looks as f64;
     let mut questions: Vec<_> = bases.iter().map(|_| None).collect();
-    for (number, question) in tested.iter().zip(statistics::correct(&tests, alpha)) {
+    for (number, question) in places.iter().zip(statistics::correct(&tests, alpha)) {
         questions[*number] = Some(question);
     }
     let mut answers: Vec<Answers> = rows.iter().map(|_| Answers::default()).collect();

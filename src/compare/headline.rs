@@ -234,10 +234,10 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, aske
     let foremost = format!("{best} median: {}, {figure}", subject.label);
     match lead {
         Lead::Of(_) => {
-            let ahead = cells.get(1).and_then(|(second, spread)| {
+            let ahead = cells.get(1).map(|(second, spread)| {
                 let ratio = metric.middle(first_spread) / metric.middle(spread);
                 let name = &subjects[second.subject].label;
-                Some(format!("{} against {name}", format::change(Some(ratio - 1.0)).text()))
+                format!("{} against {name}", format::change(Some(ratio - 1.0)).text())
             });
             named(
                 [Some(format!("leads with {figure}")), ahead].into_iter().flatten().collect::<Vec<_>>().join(", "),

@@ -72,6 +72,7 @@ impl Checked {
                 target,
                 vcpus: *vcpus,
                 memory_bytes: *memory_bytes,
+                scenario: &self.plan.scenario,
                 scenario_sha256: &self.scenario_sha256,
                 parameters: &self.plan.parameters,
                 load,

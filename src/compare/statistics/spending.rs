@@ -1,9 +1,9 @@
 //! How much of the error rate each look at growing data may spend.
 //!
 //! Whoever looks at the figures, adds repetitions and looks again has more than one chance to be wrong. A plan with a
-//! fixed last look spends the error rate by the O'Brien–Fleming-type function of Lan & DeMets (1983, "Discrete sequential
+//! fixed last look spends the error rate by the O'Brien–Fleming-type function of Lan & `DeMets` (1983, "Discrete sequential
 //! boundaries for clinical trials"): next to nothing early, almost all of it at the last look. The nominal level of each
-//! look follows by integrating the statistic's density over those paths that have not ended before (Armitage, McPherson
+//! look follows by integrating the statistic's density over those paths that have not ended before (Armitage, `McPherson`
 //! & Rowe 1969).
 
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};

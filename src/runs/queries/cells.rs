@@ -192,7 +192,9 @@ pub struct Planned<'a> {
     pub vcpus: f64,
     /// Memory.
     pub memory_bytes: u64,
-    /// Revision of the scenario.
+    /// Name of the scenario.
+    pub scenario: &'a str,
+    /// Its revision.
     pub scenario_sha256: &'a str,
     /// Its parameters.
     pub parameters: &'a BTreeMap<String, String>,
@@ -204,19 +206,20 @@ pub struct Planned<'a> {
 pub async fn newest(pool: &SqlitePool, cell: &Planned<'_>) -> sqlx::Result<Option<String>> {
     let parameters = serde_json::to_string(cell.parameters).map_err(decode)?;
     let (memory, load) = (cell.memory_bytes.cast_signed(), load::written(cell.load));
+    let vus = load::constant_vus(cell.load);
     sqlx::query_scalar!(
         "select id from run
-         where target = ?1 and vcpus = ?2 and memory_bytes = ?3 and scenario_sha256 = ?4 and parameters = ?5 and load is ?6
+         where cell_key = json_array(?1, ?2, ?3, ?4, ?5, json(?6), json_remove(?7, '$.duration_s'), ?8)
              and phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
-             and seq > (select max(seq) from run) - ?7
          order by seq desc limit 1",
         cell.target,
         cell.vcpus,
         memory,
+        cell.scenario,
         cell.scenario_sha256,
         parameters,
         load,
-        RECENT
+        vus
     )
     .fetch_optional(pool)
     .await
