@@ -164,8 +164,12 @@ async fn connections_that_are_closed_after_each_response_are_found_in_what_is_im
         let mut summary: Value = serde_json::from_str(&good()).expect("JSON");
         let values = summary["metrics"]["http_req_connecting"]["values"].as_object_mut().expect("values");
         // Each request takes its time to connect, the quickest one too.
-        for value in values.values_mut().filter(|value| closes && value.as_f64() == Some(0.0)) {
-            *value = json!(0.01);
+        for (name, value) in values.iter_mut().filter(|_| closes) {
+            match name.as_str() {
+                "avg" => *value = json!(0.02),
+                _ if value.as_f64() == Some(0.0) => *value = json!(0.01),
+                _ => {}
+            }
         }
         let request =
             user.request(&reqwest::Method::POST, &format!("/api/v1/runs/import?target={target}&scenario=hash"));
