@@ -138,12 +138,12 @@ pub fn text(comparison: &Comparison) -> String {
         }
     }
     if comparison.with_confounders.is_some() {
-        let hint =
-            "! Not comparable: more than the target differs. `brewbench compare --allow-confounders` compares anyway.";
-        let _ = writeln!(text, "{}", wrapped(hint));
+        let _ = writeln!(text, "! Not comparable: more than the target differs.");
+        let _ = writeln!(text, "  `brewbench compare --allow-confounders` compares anyway.");
     }
     if comparison.rows.iter().any(|row| !row.has_equal_work()) {
-        let _ = writeln!(text, "! Different work is not compared. `brewbench difference accept` accepts a difference.");
+        let _ = writeln!(text, "! Not comparable: the work differs.");
+        let _ = writeln!(text, "  `brewbench difference accept` accepts a known difference.");
     }
     text + "\n" + &figures(comparison)
 }

@@ -55,15 +55,15 @@ impl Answers {
 
 /// Asks, and writes the answers into the cells: effects relative to the baseline's subject, decisions, who leads.
 pub fn answer(rows: &mut [Row], base: usize, options: &Options, known: &Known) -> Asked {
-    let mut bases: Vec<(Pair, Option<Basis>)> = Vec::new();
+    let mut all: Vec<(Pair, Option<Basis>)> = Vec::new();
     for (place, row) in rows.iter().enumerate() {
-        bases.extend(pairs(place, row, base).map(|pair| (pair, basis_of(row, &pair, known))));
+        all.extend(pairs(place, row, base).map(|pair| (pair, basis_of(row, &pair, known))));
     }
     let is_compared = |pair: &Pair| rows[pair.row].is_comparable(options.allow_confounders);
     let is_question = |pair: &Pair| pair.metric.is_judged() && is_compared(pair);
     let mut tests = Vec::new();
     let mut places = Vec::new();
-    for (number, (pair, basis)) in bases.iter().enumerate().filter(|(_, (pair, _))| is_question(pair)) {
+    for (number, (pair, basis)) in all.iter().enumerate().filter(|(_, (pair, _))| is_question(pair)) {
         if let Some(result) = basis.as_ref().and_then(Basis::test) {
             let is_primary = pair.metric == primary(&rows[pair.row], options);
             tests.push(Test { pair: cells_of(pair), is_primary, result });
@@ -72,12 +72,12 @@ pub fn answer(rows: &mut [Row], base: usize, options: &Options, known: &Known) -
     }
     let looks = known.looks.max(1);
     let alpha = ALPHA / looks as f64;
-    let mut questions: Vec<_> = bases.iter().map(|_| None).collect();
+    let mut questions: Vec<_> = all.iter().map(|_| None).collect();
     for (number, question) in places.iter().zip(statistics::correct(&tests, alpha)) {
         questions[*number] = Some(question);
     }
     let mut answers: Vec<Answers> = rows.iter().map(|_| Answers::default()).collect();
-    for ((pair, basis), question) in bases.iter().zip(questions) {
+    for ((pair, basis), question) in all.iter().zip(questions) {
         let Some(basis) = basis else { continue };
         let cells = [pair.base, pair.other].map(|place| &rows[pair.row].cells[place]);
         let answer = if is_compared(pair) {

@@ -56,6 +56,7 @@ fn added(mut sum: BTreeMap<String, u64>, part: &BTreeMap<String, u64>) -> BTreeM
 mod tests {
     use super::*;
 
+    #[expect(clippy::unnecessary_wraps, reason = "the fields are options")]
     fn counts(all: &[(&str, u64)]) -> Option<BTreeMap<String, u64>> {
         Some(all.iter().map(|(value, count)| ((*value).to_owned(), *count)).collect())
     }

@@ -3,7 +3,7 @@
 use brewbench::auth::Role;
 use serde_json::Value;
 
-use super::{Tab, is_drawn, two_targets};
+use super::{Tab, is_drawn, six_in_turn, two_targets};
 use crate::harness::App;
 
 /// What stands in the cells of a table's rows.
@@ -46,7 +46,7 @@ async fn what_is_ticked_in_the_history_is_put_side_by_side_with_charts_and_figur
 async fn a_comparison_marks_the_winner_of_each_figure_that_is_judged() {
     let app = App::start().await;
     // Three repetitions each would be too few for a winner.
-    let ids = [two_targets(&app).await, two_targets(&app).await].concat();
+    let ids = six_in_turn(&app).await;
     let tab = Tab::of(&app, Role::Viewer).await;
     tab.go(&format!("/compare?runs={}&baseline=slow", ids.join(","))).await;
     is_drawn(&tab, "throughput").await;

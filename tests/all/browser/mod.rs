@@ -46,6 +46,19 @@ async fn two_targets(app: &App) -> Vec<String> {
     ids
 }
 
+/// Twice three repetitions of both targets, as if one experiment had measured them in turn.
+async fn six_in_turn(app: &App) -> Vec<String> {
+    let ids = [two_targets(app).await, two_targets(app).await].concat();
+    sqlx::query(
+        "update run set in_turn = 1, experiment_id = 'in turn', repetition =
+             (select count(*) from run as other where other.target = run.target and other.seq <= run.seq)",
+    )
+    .execute(&app.state.db.write)
+    .await
+    .expect("runs");
+    ids
+}
+
 /// Waits until a chart is drawn: all that the server described stands in its picture.
 async fn is_drawn(tab: &Tab, id: &str) {
     let (plot, shown) =

@@ -2,7 +2,7 @@
 
 use brewbench::auth::Role;
 
-use super::{Tab, is_drawn, two_targets};
+use super::{Tab, is_drawn, six_in_turn};
 use crate::harness::App;
 
 /// Keeps in the page what would be written to a file, and what would be copied.
@@ -18,7 +18,7 @@ const CATCH: &str = "(() => {
 })()";
 
 async fn comparison(app: &App) -> Tab {
-    let ids = [two_targets(app).await, two_targets(app).await].concat();
+    let ids = six_in_turn(app).await;
     let tab = Tab::of(app, Role::Viewer).await;
     tab.go(&format!("/compare?runs={}&baseline=slow", ids.join(","))).await;
     assert!(tab.eval::<bool>(CATCH).await);
