@@ -2,11 +2,6 @@
 
 use crate::{catalog::MachineSize, fleet::Connected};
 
-/// The first protocol in which several agents do a run together.
-const TOGETHER: u32 = 5;
-/// What is said of an agent that speaks an earlier one.
-pub const OLD: &str = "speaks an older protocol: upgrade it";
-
 /// What a plan needs of an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Needs<'a> {
@@ -109,27 +104,13 @@ pub fn missing_generator(
     let Some((_, agent)) = connected.iter().find(|(connected, _)| connected == name) else {
         return Some(format!("{name:?} is not connected"));
     };
-    makes_no_load(source, agent).map(|why| match why {
-        NoLoad::Old => format!("{name} {OLD}"),
-        NoLoad::Script => format!("{name} runs no such scripts as {scenario:?}; start it with --any-scenario"),
-    })
+    lacks_script(source, agent)
+        .then(|| format!("{name} runs no such scripts as {scenario:?}; start it with --any-scenario"))
 }
 
-/// Why an agent makes no load for others as long as it is what it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoLoad {
-    /// It knows nothing of runs that several do.
-    Old,
-    /// It runs only scripts that came with it.
-    Script,
-}
-
-/// Whether an agent makes load for others; why, if it doesn't.
-pub fn makes_no_load(source: Source, agent: &Connected) -> Option<NoLoad> {
-    if agent.hello.protocol < TOGETHER {
-        return Some(NoLoad::Old);
-    }
-    (source == Source::User && !agent.hello.any_scenario).then_some(NoLoad::Script)
+/// Whether an agent makes no load of a scenario for others: it runs only scripts that came with it.
+pub fn lacks_script(source: Source, agent: &Connected) -> bool {
+    source == Source::User && !agent.hello.any_scenario
 }
 
 /// Why nobody who offers a target lets load come from others; nothing if somebody does.
@@ -144,9 +125,6 @@ fn nobody_takes_load(target: &str, agents: &[&(String, Connected)]) -> Option<St
 
 /// Why load can't come from others to a target of this agent; nothing if it can.
 pub fn takes_no_load(target: &str, agent: &Connected) -> Option<&'static str> {
-    if agent.hello.protocol < TOGETHER {
-        return Some(OLD);
-    }
     if agent.hello.load_address.is_none() {
         return Some("lets no load come from other agents: start it with --load-address");
     }

@@ -150,7 +150,10 @@ async fn the_page_asks_answers_and_keeps_what_was_typed_where_it_was_wrong() {
     let page =
         viewer.get(&format!("/gate?baseline=main&candidate={candidate}&fail_on=rps%3C-5%25%2C+p99%3E20%25")).await;
     let page = page.ok().text();
-    assert!(page.contains("<h1>Regression</h1>") && page.contains("✗ regression") && page.contains("✓ passed"), "{page}");
+    assert!(
+        page.contains("<h1>Regression</h1>") && page.contains("✗ regression") && page.contains("✓ passed"),
+        "{page}"
+    );
     let wrong = viewer.get(&format!("/gate?baseline=main&candidate={candidate}&fail_on=rps%3C5%25")).await;
     assert_eq!(wrong.status.as_u16(), 422);
     assert!(wrong.text().contains("at 5: after") && wrong.text().contains(&candidate), "{}", wrong.text());

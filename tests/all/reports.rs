@@ -3,11 +3,15 @@
 use brewbench_agent::wire::series::{Packed, Series};
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, App, program::as_user, series::stretch, submit::repetitions};
+use crate::harness::{
+    Actor, App,
+    program::as_user,
+    series::stretch,
+    submit::{in_turn, repetitions},
+};
 
 async fn two(user: &Actor, count: u32) -> String {
-    let ids =
-        [repetitions(user, "gosherve", "1.0", count, 0.8).await, repetitions(user, "servy", "1.0", count, 1.0).await];
+    let ids = in_turn(user, &[("gosherve", "1.0", 0.8), ("servy", "1.0", 1.0)], count).await;
     ids.concat().join(",")
 }
 

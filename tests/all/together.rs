@@ -238,10 +238,8 @@ async fn what_can_not_be_done_together_is_refused_with_its_reason() {
     let user = app.user().await;
     let _rack = host(&app, "rack").await;
     let _closed = Agent::start_with(&app, "closed", |_| ()).await;
-    let _old = Agent::start_with(&app, "old", |hello| hello.protocol -= 1).await;
-    let table: [(&[&str], Value, u16, &str); 8] = [
+    let table: [(&[&str], Value, u16, &str); 6] = [
         (&["nobody"], json!({}), 409, "generators: \"nobody\" is not connected"),
-        (&["old"], json!({}), 409, "generators: old speaks an older protocol: upgrade it"),
         (&["closed", "closed"], json!({}), 422, "generators: one is named twice"),
         (
             &["rack"],
@@ -255,12 +253,6 @@ async fn what_can_not_be_done_together_is_refused_with_its_reason() {
             409,
             "target: \"fast\" can't be loaded by other agents: closed lets no load come from other agents: start it with \
              --load-address",
-        ),
-        (
-            &["rack", "closed", "old"],
-            json!({"load": vus(3, 1.0)}),
-            409,
-            "generators: old speaks an older protocol: upgrade it",
         ),
         (&["closed", "rack"], json!({"load": vus(1, 1.0)}), 422, "generators: a load of 1 can't be split between 2"),
         (&["rack"], json!({"agent": "gone"}), 409, "agent: \"gone\" is not connected"),

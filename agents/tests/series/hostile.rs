@@ -28,7 +28,7 @@ fn take(pushes: impl IntoIterator<Item = Vec<u8>>) {
     for (push, second) in pushes.into_iter().zip(1..) {
         collector.take(&push, second * 1000);
     }
-    for second in &collector.finish().seconds {
+    for second in &collector.finish().0.seconds {
         let Second { succeeded, failed, .. } = second;
         for histogram in [succeeded, failed] {
             assert_eq!(histogram.quantile(0.99).is_some(), histogram.total() > 0);

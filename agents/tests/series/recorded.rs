@@ -15,7 +15,7 @@ fn stretch(recording: &Recording) -> Stretch {
     for push in &pushes {
         collector.take(&push.body, push.at_ms);
     }
-    collector.finish()
+    collector.finish().0
 }
 
 fn metric(recording: &Recording, name: &str) -> Value {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    experiments::fits::{NoLoad, OLD, Source, makes_no_load, takes_no_load},
+    experiments::fits::{Source, lacks_script, takes_no_load},
     fleet::{Agent, Connected, Standing},
 };
 
@@ -124,13 +124,9 @@ pub fn generators_lack(needs: &Needs<'_>, connected: &[(String, Connected)], kno
 
 /// Why an agent that is there does not make load for a run now.
 fn generator_lack(needs: &Needs<'_>, agent: &Connected) -> Option<(Reason, &'static str)> {
-    if let Some(why) = makes_no_load(needs.source, agent) {
-        return Some(match why {
-            NoLoad::Old => (Reason::Declined, OLD),
-            NoLoad::Script => {
-                (Reason::ScriptNotTaken, "runs only scenarios that came with it: start it with --any-scenario")
-            }
-        });
+    if lacks_script(needs.source, agent) {
+        let why = "runs only scenarios that came with it: start it with --any-scenario";
+        return Some((Reason::ScriptNotTaken, why));
     }
     if agent.declined.contains(&needs.run) {
         return Some((Reason::Declined, "would not take it; it is asked again when it connects anew"));
@@ -393,8 +389,6 @@ mod tests {
         let (reason, sentence) = told(&all);
         assert_eq!(reason, Reason::NoLoadAddress);
         assert!(sentence.contains("--load-address"), "{sentence}");
-        let old = agent("rack", |agent| Arc::make_mut(&mut agent.hello).protocol = 4);
-        assert!(told(&[old, all[1].clone(), all[2].clone()]).1.contains("older protocol"));
         let fixed = agent("rack", |agent| {
             open(agent);
             Arc::make_mut(&mut agent.hello).targets[0].anywhere = false;
