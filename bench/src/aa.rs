@@ -147,7 +147,7 @@ async fn gates(client: &Client, days: &[ExperimentWithRuns]) -> anyhow::Result<S
     Ok(text)
 }
 
-/// A load beside the runs: every processor is busy for a part of each interval.
+/// A load beside the runs: every processor is busy for a part of the time.
 struct Background {
     is_over: Arc<AtomicBool>,
     threads: Vec<thread::JoinHandle<()>>,
@@ -155,7 +155,7 @@ struct Background {
 
 impl Background {
     fn start() -> Self {
-        const INTERVAL: Duration = Duration::from_millis(50);
+        const IDLE: Duration = Duration::from_millis(46);
         const BUSY: Duration = Duration::from_millis(4);
         let is_over = Arc::new(AtomicBool::new(false));
         let work = |is_over: Arc<AtomicBool>| {
@@ -165,7 +165,7 @@ impl Background {
                     while begun.elapsed() < BUSY {
                         std::hint::spin_loop();
                     }
-                    thread::sleep(INTERVAL - BUSY);
+                    thread::sleep(IDLE);
                 }
             }
         };

@@ -102,9 +102,9 @@ async fn a_target_that_does_other_work_wins_nothing() {
         assert_eq!(run["phase"], "finished", "{run}");
         assert_eq!(run["work"]["protocols"].as_object().expect("protocols").len(), 1, "{run}");
     }
-    let plain = of("plain");
-    assert_eq!((&plain["work"]["requests_per_iteration"], &plain["work"]["new_connections"]), (&json!(1.0), &json!(2)));
-    assert_eq!(plain["work"]["statuses"], json!({"200": plain["requests"]}));
+    let usual = of("plain");
+    assert_eq!((&usual["work"]["requests_per_iteration"], &usual["work"]["new_connections"]), (&json!(1.0), &json!(2)));
+    assert_eq!(usual["work"]["statuses"], json!({"200": usual["requests"]}));
     assert_eq!(of("redirect")["work"]["requests_per_iteration"], json!(2.0));
     assert_eq!(of("close")["work"]["new_connections"], of("close")["requests"]);
 

@@ -64,6 +64,9 @@ fn blank(experiment: &str, target: &str, size: usize, repetition: u32, night: us
     serde_json::from_value(run).expect("a run of the product's own shape")
 }
 
+/// Sets a metric of a run, by the logarithm of its factor.
+type Set = fn(&mut Run, f64);
+
 /// Simulates the runs of an experiment; `offset` moves all of them.
 pub fn experiment(name: &str, plan: Plan, night: usize, offset: f64, random: &mut StdRng) -> Vec<Run> {
     let grid = Grid { targets: 2, sizes: plan.sizes, loads: 1 };
@@ -74,7 +77,6 @@ pub fn experiment(name: &str, plan: Plan, night: usize, offset: f64, random: &mu
         .map(|cell| blank(name, [BASE, OTHER][cell.target], cell.size + 1, cell.repetition, night))
         .collect();
     let effect = |target: usize| if target == 0 { 0.0 } else { plan.factor.ln() };
-    type Set = fn(&mut Run, f64);
     let set: [(Set, f64); 5] = [
         (|run, log| run.rps = Some(10_000.0 * log.exp()), 1.0),
         (|run, log| run.p50_ms = Some(4.0 * log.exp()), -1.0),

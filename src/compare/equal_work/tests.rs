@@ -13,6 +13,7 @@ use crate::{
     web::mark::Marks,
 };
 
+#[expect(clippy::unnecessary_wraps, reason = "the fields are options")]
 fn counts(all: &[(&str, u64)]) -> Option<BTreeMap<String, u64>> {
     Some(all.iter().map(|(value, count)| ((*value).to_owned(), *count)).collect())
 }
