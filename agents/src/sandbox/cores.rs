@@ -14,7 +14,7 @@ pub fn allowed() -> Vec<usize> {
     (0..CpuSet::count()).filter(|&core| set.is_set(core).unwrap_or(false)).collect()
 }
 
-/// The physical cores that the calling thread may use, in the order of dealing: see [`topology::physical_cores`].
+/// The physical cores that the calling thread may use, in the order of dealing: see `topology::physical_cores`.
 pub fn physical() -> PhysicalCores {
     topology::physical_cores(&allowed(), |processor| {
         fs::read_to_string(format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")).ok()
