@@ -2,7 +2,7 @@
 //!
 //! A redirect in each iteration, an empty body, an error page with status 200 or a connection closed after each response
 //! all look like speed. What must be alike is what an iteration asks for and gets: requests, bytes, statuses, checks,
-//! new connections and protocols. Numbers may differ by its `Tolerance`, or by what the repetitions of a
+//! new connections and protocols. Numbers may differ by the `Tolerance`, or by what the repetitions of a
 //! cell scatter if that is more. What is not known of one of the two is not compared.
 
 use std::collections::{BTreeMap, BTreeSet};
