@@ -4,7 +4,7 @@
 //! together: with two cells each of the six orders of AABB is as likely as the others. So the comparison, which exchanges
 //! runs within pairs of blocks, is exact whatever the machine does: noise that drifts, jumps, or comes and goes with a
 //! period of two, four or eight runs favours no cell. A fixed scheme such as ABBA cancels a linear drift exactly, but
-//! resonates: noise with a period of four runs makes one of five comparisons of equal programs show a difference.
+//! resonates: noise with a period of four runs makes up to one in four comparisons of equal programs show a difference.
 //! A block without a partner, the last of an odd number or one that was asked for alone, is shuffled by itself.
 //!
 //! The order follows from the seed alone, today and with every later version: the generator is the cipher `ChaCha8`, which
