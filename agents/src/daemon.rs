@@ -223,7 +223,7 @@ fn hello(options: &Options, machine: Machine, k6_version: &str, support: K6Suppo
 }
 
 /// Tells the server why an agent that can't use its k6 does not start, so that the agent's page shows it. Only an unsupported
-/// version is told: without a k6 there is nothing to show.
+/// version is reported: without a k6 there is nothing to show.
 async fn announce(options: &Options, sandbox: &Sandbox, fault: &NoK6) -> anyhow::Result<()> {
     let NoK6::Unsupported { path, version } = fault else { return Ok(()) };
     let support = K6Support {

@@ -62,7 +62,7 @@ exit 0
     path
 }
 
-/// Does a job with a stand-in of a version; returns the outcome, every argument and what k6 was told by its environment.
+/// Runs a job with a stand-in of a version. Returns the outcome, every argument, and k6's environment variables.
 async fn done_by(version: &str, job: &Job) -> (Outcome, Vec<String>, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let k6 = K6::find(Some(&stand_in(folder.path(), version))).await.expect("a supported version");

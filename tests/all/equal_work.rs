@@ -1,4 +1,4 @@
-//! Bad work by a real target under a real k6: what looks like speed is told, and wins nothing.
+//! A real target that does less work under a real k6: it looks faster, is reported, and wins nothing.
 //!
 //! Where k6 or the bundled targets are missing, the reason is printed and nothing is tested.
 

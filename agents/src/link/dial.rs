@@ -27,7 +27,7 @@ pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 /// How long a server may take to answer an introduction.
 const ANSWER: Duration = Duration::from_secs(10);
 /// How long it may take until a server's machine answers at all. What is asked of a line that is cut is asked again ever
-/// more rarely, so it is better to dial anew.
+/// more rarely, so it is better to reconnect.
 const DIALLING: Duration = Duration::from_secs(4);
 
 /// Why there is no connection.

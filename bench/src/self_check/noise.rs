@@ -81,7 +81,7 @@ impl Within {
 /// How experiments lie apart.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Between {
-    /// Every night is drawn anew, with this deviation.
+    /// Independent nights, with this deviation.
     Nights(f64),
     /// Every night differs from the one before by this deviation.
     RandomWalk(f64),

@@ -35,7 +35,7 @@ fn shared_cores(making: &Making<'_>) -> Option<Reason> {
 /// What is said of processors that are no cores of their own.
 fn physical_cores(placement: Placement) -> Option<Reason> {
     match placement {
-        // The latter is told by the processors themselves.
+        // The processors themselves report the latter.
         Placement::WholeCores | Placement::SharedCores => None,
         Placement::SiblingThreads => {
             let text =
