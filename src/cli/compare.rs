@@ -39,7 +39,7 @@ pub struct Compare {
 
 const EXIT_CODES: &str = "\
 Exit codes with --candidate:
-  0   passed: every rule's limit lies outside of the confidence interval
+  0   passed: every confidence interval lies within its rule's limit
   1   regression: a significant difference beyond a rule's limit
   2   cannot say: intervals too wide, too few repetitions, runs that don't count, confounders, no answer
   64  the command line can't be understood, or names what is not there";
