@@ -118,6 +118,19 @@ pub struct Nights {
     pub factor: f64,
 }
 
+impl Nights {
+    /// Neighbours that differ by 3 %, with the least past that allows an answer.
+    pub const USUAL: Self = Self {
+        past: 2,
+        gap: 1,
+        between: Between::Nights(0.03),
+        repetitions: 5,
+        within: Within::LogNormal,
+        sizes: 1,
+        factor: 1.0,
+    };
+}
+
 /// Both versions as the page gets them: the baseline of one night, the candidate of another, and what is known.
 pub fn two_nights(nights: Nights, random: &mut StdRng) -> (Vec<Run>, Vec<Run>, Known) {
     let Nights { past, gap, between, repetitions, within, sizes, factor } = nights;

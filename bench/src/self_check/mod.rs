@@ -31,18 +31,8 @@ mod tests {
     use super::{
         compare::{Nights, across, in_turn},
         gate::{self, Simulated},
-        noise::{Between, Within},
+        noise::Within,
         world::{Metrics, Plan},
-    };
-
-    const NIGHTS: Nights = Nights {
-        past: 2,
-        gap: 1,
-        between: Between::Nights(0.03),
-        repetitions: 5,
-        within: Within::LogNormal,
-        sizes: 1,
-        factor: 1.0,
     };
 
     #[test]
@@ -70,13 +60,13 @@ mod tests {
     #[test]
     fn nights_make_no_difference_once_two_of_the_past_are_known() {
         for past in [2, 5, 12] {
-            let pages = across(Nights { past, ..NIGHTS }, 150, 4);
+            let pages = across(Nights { past, ..Nights::USUAL }, 150, 4);
             assert!(pages.any.is_at_most(ALPHA), "{past}: {pages:?}");
             assert!(pages.covers.is_at_least(1.0 - ALPHA), "{past}: {pages:?}");
         }
-        let pages = across(Nights { past: 1, ..NIGHTS }, 20, 5);
+        let pages = across(Nights { past: 1, ..Nights::USUAL }, 20, 5);
         assert_eq!((pages.any.hits, pages.cannot_say.hits), (0, 20), "without a past nothing is said");
-        let pages = across(Nights { past: 12, factor: 1.3, ..NIGHTS }, 20, 6);
+        let pages = across(Nights { past: 12, factor: 1.3, ..Nights::USUAL }, 20, 6);
         assert!(pages.any.is_at_least(0.9), "{pages:?}");
     }
 
@@ -105,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_gate_with_many_cells_on_two_nights_seldom_fails_equal_programs() {
-        let gates = gate::across(&["rps<-5%"], Nights { past: 4, sizes: 6, ..NIGHTS }, 50, 12);
+        let gates = gate::across(&["rps<-5%"], Nights { past: 4, sizes: 6, ..Nights::USUAL }, 50, 12);
         assert!(gates.regression.is_at_most(ALPHA) && gates.open.hits == 0, "{gates:?}");
     }
 }

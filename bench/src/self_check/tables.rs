@@ -78,16 +78,6 @@ fn questions(rounds: usize) -> String {
     text
 }
 
-const NIGHTS: Nights = Nights {
-    past: 2,
-    gap: 1,
-    between: Between::Nights(0.03),
-    repetitions: 5,
-    within: Within::LogNormal,
-    sizes: 1,
-    factor: 1.0,
-};
-
 /// A baseline of one night and a candidate of the next.
 fn across(rounds: usize) -> String {
     let mut text = "Two experiments on two nights, n = 5, run noise 2 %: pages that name a difference, %\n\n\
@@ -97,7 +87,7 @@ fn across(rounds: usize) -> String {
     let kinds = [Between::Nights(0.01), Between::Nights(0.03), Between::RandomWalk(0.01), Between::TwoLevels(0.04)];
     for between in kinds {
         for past in [0, 1, 2, 3, 5, 10, 20, 50] {
-            let at = |factor| compare::across(Nights { past, between, factor, ..NIGHTS }, rounds, 3);
+            let at = |factor| compare::across(Nights { past, between, factor, ..Nights::USUAL }, rounds, 3);
             let [none, five, ten, twenty] = [1.0, 1.05, 1.1, 1.2].map(at);
             let _ = writeln!(
                 text,
@@ -115,7 +105,7 @@ fn across(rounds: usize) -> String {
     }
     for gap in [7, 14] {
         let between = Between::RandomWalk(0.01);
-        let none = compare::across(Nights { past: 50, gap, between, ..NIGHTS }, rounds, 4);
+        let none = compare::across(Nights { past: 50, gap, between, ..Nights::USUAL }, rounds, 4);
         let _ = writeln!(
             text,
             "| {}, {gap} nights apart | 50 | {} | – | – | – | {} | {} | {} |",
@@ -179,7 +169,7 @@ fn gates_across(rounds: usize) -> String {
     for sizes in [1, 12] {
         for past in [0, 2, 5, 20] {
             for factor in [1.0, 0.95, 0.8] {
-                let nights = Nights { past, sizes, factor, ..NIGHTS };
+                let nights = Nights { past, sizes, factor, ..Nights::USUAL };
                 let change = (factor - 1.0) * 100.0;
                 let what = format!("rps<-5%, {sizes} cells, {past} past experiments, true {change:+.0} %");
                 line(&mut text, &what, gate::across(&["rps<-5%"], nights, rounds, 8));
