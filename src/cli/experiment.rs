@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 
 use super::{
-    Common, compare, duration, progress,
+    Common, compare, duration, input, progress,
     run::judge,
     scenario::encoded,
     table::{self, Align, cut, table},
@@ -214,7 +214,7 @@ async fn note(common: &Common, id: &str, text: Option<String>) -> anyhow::Result
     let whole: ExperimentWithRuns = match text {
         None => client.get(&path).await?,
         Some(text) => {
-            let note = if text == "-" { std::io::read_to_string(std::io::stdin())? } else { text };
+            let note = input::note(text)?;
             client.json(client.request(Method::PUT, &format!("{path}/note")).json(&Note { note })).await?
         }
     };

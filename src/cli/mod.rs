@@ -16,6 +16,7 @@ pub mod events;
 pub mod experiment;
 pub mod fleet;
 pub mod gate;
+mod input;
 pub mod invite;
 pub mod limits;
 pub mod load;

@@ -1,12 +1,12 @@
 //! `brewbench scenario …`
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Subcommand;
 
 use super::{
-    Common,
+    Common, input,
     limits::LimitsOf,
     table::{Align, cut, plain, table},
 };
@@ -97,15 +97,12 @@ impl Scenario {
             }
             Self::Add { common, script, name, files, defaults } => {
                 let stem = || script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                let read = |path: &PathBuf| {
-                    fs::read_to_string(path).with_context(|| format!("{} can't be read", path.display()))
-                };
                 let named = |path: &PathBuf| -> anyhow::Result<_> {
-                    Ok((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), read(path)?))
+                    Ok((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), input::text(path)?))
                 };
                 let text = ScenarioText {
                     name: name.unwrap_or_else(stem),
-                    script: read(&script)?,
+                    script: input::text(&script)?,
                     files: files.iter().map(named).collect::<anyhow::Result<_>>()?,
                     defaults: defaults.into_iter().collect(),
                 };

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -12,7 +11,7 @@ use reqwest::Method;
 
 use super::new::pair;
 use crate::{
-    cli::{Common, Connection, table},
+    cli::{Common, Connection, input, table},
     experiments::{ExperimentWithRuns, gather::Gathering},
     runs::{
         api::import::FolderBody,
@@ -101,7 +100,7 @@ impl Import {
         let Self { target, target_version, size, scenario, parameters, .. } = self;
         let mut all = Imported::default();
         for (index, file) in files.iter().enumerate() {
-            let bytes = fs::read(file).with_context(|| format!("{} can't be read", file.display()))?;
+            let bytes = input::bytes(file)?;
             let stem = || file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             // Several files for one named target are its repetitions.
             let repetition = if target.is_some() { index + 1 } else { 1 };
@@ -136,13 +135,13 @@ impl Import {
                 folder.display()
             );
         }
-        let index = read_text(&index)?;
+        let index = input::text(&index)?;
         let mut files = BTreeMap::new();
         for name in named_files(&index) {
             let path = folder.join(&name);
             // What is not there is told by the server, with the place in the index.
             if is_plain(&name) && path.is_file() {
-                files.insert(name, read_text(&path)?);
+                files.insert(name, input::text(&path)?);
             }
         }
         let body = FolderBody { index, files };
@@ -160,8 +159,4 @@ fn named_files(index: &str) -> Vec<String> {
 /// Whether a name stays within its folder.
 fn is_plain(name: &str) -> bool {
     Path::new(name).file_name().is_some_and(|plain| plain == name)
-}
-
-fn read_text(path: &Path) -> anyhow::Result<String> {
-    fs::read_to_string(path).with_context(|| format!("{} can't be read", path.display()))
 }

@@ -5,7 +5,7 @@ use reqwest::Method;
 
 use super::{Many, One, full_id};
 use crate::{
-    cli::{scenario::encoded, table},
+    cli::{input, scenario::encoded, table},
     runs::{Note, RunList},
 };
 
@@ -61,7 +61,7 @@ impl NoteOf {
         let list: RunList = match text {
             None => connection.client.get(&path).await?,
             Some(text) => {
-                let note = if text == "-" { std::io::read_to_string(std::io::stdin())? } else { text };
+                let note = input::note(text)?;
                 let request = connection.client.request(Method::PUT, &format!("{path}/note"));
                 connection.client.json(request.json(&Note { note })).await?
             }
