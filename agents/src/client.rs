@@ -14,6 +14,8 @@ use rustls::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
+use crate::text::plain;
+
 /// Speaks to one server with one secret, which its copies share.
 #[derive(Clone)]
 pub struct Client {
@@ -187,7 +189,9 @@ impl Client {
             (Some(sentence), Some(id)) if status.is_server_error() => Some(format!("{sentence} (request {id})")),
             (sentence, _) => sentence,
         };
-        Err(Fault::Refused { status, sentence: sentence.unwrap_or_else(|| format!("{} answered {status}", self.base)) })
+        // It is printed as it is, and a server may have been taken over.
+        let sentence = sentence.map_or_else(|| format!("{} answered {status}", self.base), |sentence| plain(&sentence));
+        Err(Fault::Refused { status, sentence })
     }
 
     /// Sends a request and reads its JSON answer.

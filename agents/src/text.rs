@@ -9,10 +9,18 @@ pub fn plain(text: &str) -> String {
             // Such a sequence ends with a letter.
             while letters.next().is_some_and(|part| !part.is_ascii_alphabetic()) {}
         } else {
-            plain.push(if letter.is_control() { ' ' } else { letter });
+            plain.push(if is_obeyed(letter) { ' ' } else { letter });
         }
     }
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a terminal or a browser does something at a letter rather than show it: control characters, those that turn the
+/// direction of writing, and those without a width.
+pub fn is_obeyed(letter: char) -> bool {
+    let has_no_shape =
+        matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    letter.is_control() || has_no_shape
 }
 
 /// What a quoted text as Go writes it stands for, up to its closing quote; none if it does not begin with a quote.
@@ -51,6 +59,7 @@ mod tests {
     #[test]
     fn what_a_script_says_of_itself_obeys_nobody() {
         assert_eq!(plain("Error: \u{1b}[1;31mred\u{1b}[0m\n\tat script.js\u{7}"), "Error: red at script.js");
+        assert_eq!(plain("a\u{202e}txt.exe\u{2066}b\u{200b}c"), "a txt.exe b c");
         assert_eq!(plain("\u{1b}]0;title\u{7}x \u{1b}["), "]0;title x");
     }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use brewbench_agent::text::is_obeyed;
+
 use crate::{
     runs::{Run, load, now::RunNow},
     web::format,
@@ -62,7 +64,7 @@ pub fn with_below(table: &str, told: impl Iterator<Item = String>) -> String {
 
 /// Text without anything that a terminal would obey.
 pub fn plain(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+    text.chars().map(|letter| if is_obeyed(letter) { '\u{fffd}' } else { letter }).collect()
 }
 
 /// A figure with at most four significant digits, `–` for one that is not known.
