@@ -2,10 +2,7 @@
 
 use std::{os::unix::fs::PermissionsExt, path::Path};
 
-use brewbench_agent::wire::{
-    job::hex,
-    messages::{AgentMessage, ServerMessage},
-};
+use brewbench_agent::wire::{job::hex, messages::ServerMessage};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -441,14 +438,15 @@ async fn a_doctor_that_finds_nothing_in_the_way_ends_well() {
     spent.ok();
 }
 
-/// Nothing that an agent says of its life is more than a word: one that says none is let in as before.
+/// A copy of a key must not take over the agent by leaving out which process it is.
 #[tokio::test]
-async fn an_agent_that_names_no_life_takes_the_place_of_the_one_before() {
+async fn a_process_that_names_no_life_is_refused_while_another_one_has_the_key() {
     let app = App::start().await;
-    let mut old = Agent::start_with(&app, "rack", |hello| hello.life = None).await;
-    let mut same = Agent { name: "rack".to_owned(), ..Agent::away(&app, "unused").await };
-    (same.home, same.hello.life) = (old.home.clone(), None);
-    same.dial(&app).await.expect("a welcome");
-    assert_eq!(old.hear().await, None);
-    same.say(&AgentMessage::Heartbeat { running: None });
+    let mut first = Agent::start(&app, "rack").await;
+    let mut copy = Agent { name: "rack".to_owned(), ..Agent::away(&app, "unused").await };
+    (copy.home, copy.hello.life) = (first.home.clone(), None);
+    let reason = copy.dial(&app).await.expect_err("refused");
+    assert!(reason.contains("another process is connected with this agent's key"), "{reason}");
+    first.hang_up();
+    copy.dial(&app).await.expect("a welcome");
 }
