@@ -1,6 +1,6 @@
 //! Letting k6 look at a script before anybody runs it: its outermost code is executed, its load is not.
 //!
-//! That code may open files of this machine, as the script of any run may: whose scripts are taken is the owner's to say.
+//! The [cage](crate::cage) keeps that code from the network and from all files but the scenario's.
 
 use std::time::Duration;
 

@@ -12,6 +12,7 @@
 //! - [`k6`]: find k6, run a scenario with it, hand back its summary.
 //! - [`series`]: what happens during a run, second by second.
 //! - [`sandbox`]: machine sizes by control groups; who gets which cores.
+//! - [`cage`]: what k6 and targets may do on this machine.
 //! - [`certificate`]: when a server's certificate ends.
 //! - [`key`]: the agent's own key; [`lock`]: one process a folder.
 //! - [`doctor`]: whether this machine is fit for an agent, before there is one.
@@ -23,6 +24,7 @@
 //! - [`steady`]: frequency and turbo of the processors, for the time of a run.
 //! - [`leftovers`]: what an earlier life of the agent left, removed.
 
+pub mod cage;
 pub mod certificate;
 pub mod client;
 pub mod conditions;

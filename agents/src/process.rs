@@ -16,6 +16,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
+use crate::cage::{Cage, Lock, environment};
 use crate::sandbox::Group;
 
 /// How much of a program's output is kept: the end of it.
@@ -28,12 +29,14 @@ pub struct Plan {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// Its environment beyond the agent's own. Of that it never sees what is meant for brewbench or for k6.
+    /// Its environment beyond what is [passed on](crate::cage::environment) of the agent's own.
     pub environment: BTreeMap<String, String>,
     /// Where it starts.
     pub folder: PathBuf,
     /// The processors that it may use; empty for all.
     pub cores: Vec<usize>,
+    /// What it may do on this machine.
+    pub cage: Cage,
 }
 
 /// A running program, the leader of a process group of its own. It is killed when this is dropped, and by the kernel
@@ -55,15 +58,12 @@ impl Process {
         let (output, input) = io::pipe()?;
         let mut command = Command::new(&plan.program);
         command.args(&plan.arguments).current_dir(&plan.folder);
-        for (name, _) in std::env::vars_os() {
-            if is_private(&name.to_string_lossy()) {
-                command.env_remove(name);
-            }
-        }
+        command.env_clear().envs(environment::passed_on());
+        command.env("HOME", plan.cage.home()).env("TMPDIR", plan.cage.home());
         command.envs(&plan.environment).envs(group.marks());
         command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
         command.process_group(0).kill_on_drop(true);
-        place(&mut command, group.entrances()?, &plan.cores)?;
+        place(&mut command, group.entrances()?, &plan.cores, plan.cage.lock()?)?;
         let child = command.spawn()?;
         // The command still holds the pipe's writing end: the output ends only once that is closed here.
         drop(command);
@@ -155,14 +155,8 @@ pub fn find_program(name: &Path) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(|path| path.is_file())
 }
 
-/// Variables of the agent's own environment that no program sees: brewbench's may hold secrets, k6's change what is
-/// measured.
-pub fn is_private(name: &str) -> bool {
-    name.starts_with("BREWBENCH_") || name.starts_with("K6_")
-}
-
-#[expect(unsafe_code, reason = "only between fork and exec can a process enter its groups and cores before it runs")]
-fn place(command: &mut Command, entrances: Vec<File>, cores: &[usize]) -> io::Result<()> {
+#[expect(unsafe_code, reason = "only between fork and exec can a process enter its groups, cores and cage")]
+fn place(command: &mut Command, entrances: Vec<File>, cores: &[usize], cage: Lock) -> io::Result<()> {
     let mut pinned = CpuSet::new();
     for &core in cores {
         pinned.set(core)?;
@@ -181,11 +175,12 @@ fn place(command: &mut Command, entrances: Vec<File>, cores: &[usize]) -> io::Re
         if !unpinned {
             sched_setaffinity(Pid::from_raw(0), &pinned)?;
         }
-        Ok(())
+        // Last: from here on no control group can be entered any more.
+        cage.close()
     };
     // SAFETY: the closure runs in the forked child, where other threads' locks may be held for ever. It makes system
-    // calls only (prctl, getppid, write, sched_setaffinity), on data that was prepared before; it allocates nothing
-    // and takes no lock.
+    // calls only (prctl, getppid, write, sched_setaffinity, and those of the cage), on data that was prepared before; it
+    // allocates nothing and takes no lock.
     unsafe { command.pre_exec(enter) };
     Ok(())
 }
@@ -220,6 +215,7 @@ mod tests {
             environment: BTreeMap::new(),
             folder: "/".into(),
             cores: Vec::new(),
+            cage: Cage::target(Path::new("/"), Path::new("/"), Path::new("/")),
         }
     }
 

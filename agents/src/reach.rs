@@ -1,7 +1,9 @@
-//! Whom an agent loads when another one runs the target: the server says where that serves, and the agent's owner how far
-//! that may be away.
+//! Which addresses an agent loads: scripts and, where another agent runs the target, the server name them; the agent's owner
+//! says how far away they may be.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// How far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,6 +15,24 @@ pub enum Reach {
     Anywhere,
 }
 
+/// What is private: RFC 1918, loopback, link-local, shared (RFC 6598) and unique local addresses.
+const PRIVATE: [&str; 9] = [
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "::1/128",
+    "fc00::/7",
+    "fe80::/10",
+];
+
+/// Where clouds give a machine its credentials: AWS and most others, AWS over IPv6, Google over IPv6, Alibaba, Oracle. Never
+/// to be loaded.
+const METADATA: [&str; 5] =
+    ["169.254.169.254/32", "fd00:ec2::254/128", "fd20:ce::254/128", "100.100.100.200/32", "192.0.0.192/32"];
+
 impl Reach {
     /// Whether this may be loaded; a sentence if not.
     pub fn admits(self, base_url: &str) -> Result<(), String> {
@@ -23,33 +43,57 @@ impl Reach {
         if url.scheme() != "http" || !url.username().is_empty() || url.path() != "/" {
             return Err(no_address());
         }
+        let address = address.to_canonical();
+        if contains(&METADATA, address) {
+            return Err(format!("{address} gives machines of a cloud their credentials, and is never loaded"));
+        }
         match self {
-            Self::Private if !is_private(address) => Err(format!(
+            Self::Private if !contains(&PRIVATE, address) => Err(format!(
                 "{address} is no private address, and the owner of this agent lets it load no other: start it with \
                  --load-anywhere"
             )),
             Self::Private | Self::Anywhere => Ok(()),
         }
     }
-}
 
-fn is_private(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(address) => {
-            address.is_private() || address.is_loopback() || address.is_link_local() || is_shared(address)
+    /// The flags by which k6 keeps to this, whatever the script asks for and wherever the target redirects to. k6 looks at
+    /// the address that a name stands for, so no name leads out.
+    pub fn arguments(self) -> Vec<String> {
+        let refused =
+            |nets: Vec<IpNet>| nets.into_iter().flat_map(|net| ["--blacklist-ip".to_owned(), net.to_string()]);
+        let metadata: Vec<_> = networks(&METADATA).collect();
+        match self {
+            Self::Anywhere => refused(metadata).collect(),
+            Self::Private => {
+                let no_redirects = ["--max-redirects", "0"].map(str::to_owned);
+                no_redirects.into_iter().chain(refused([outside(&PRIVATE), metadata].concat())).collect()
+            }
         }
-        IpAddr::V6(address) => address.is_loopback() || address.is_unique_local() || is_link_local(address),
     }
 }
 
-/// 100.64.0.0/10, of providers' and overlay networks (RFC 6598).
-fn is_shared(address: Ipv4Addr) -> bool {
-    let [first, second, ..] = address.octets();
-    first == 100 && second & 0xc0 == 64
+fn networks(texts: &[&str]) -> impl Iterator<Item = IpNet> {
+    texts.iter().filter_map(|text| text.parse().ok())
 }
 
-fn is_link_local(address: Ipv6Addr) -> bool {
-    address.segments()[0] & 0xffc0 == 0xfe80
+fn contains(texts: &[&str], address: IpAddr) -> bool {
+    networks(texts).any(|net| net.contains(&address))
+}
+
+/// The fewest networks that have all addresses but these.
+fn outside(texts: &[&str]) -> Vec<IpNet> {
+    let inside: Vec<_> = networks(texts).collect();
+    let mut open = vec![IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
+    let mut outside = Vec::new();
+    while let Some(net) = open.pop() {
+        if inside.iter().all(|kept| !net.contains(kept) && !kept.contains(&net)) {
+            outside.push(net);
+        } else if !inside.iter().any(|kept| kept.contains(&net)) {
+            // It has some of them: its halves are looked at.
+            open.extend(net.subnets(net.prefix_len() + 1).into_iter().flatten());
+        }
+    }
+    outside
 }
 
 #[cfg(test)]
@@ -84,5 +128,41 @@ mod tests {
         ] {
             assert!(Reach::Anywhere.admits(odd).is_err(), "{odd}");
         }
+    }
+
+    #[test]
+    fn metadata_of_clouds_is_never_loaded() {
+        for address in ["169.254.169.254", "[::ffff:169.254.169.254]", "[fd00:ec2::254]", "100.100.100.200"] {
+            let base_url = format!("http://{address}:80");
+            let refused = Reach::Anywhere.admits(&base_url).expect_err(address);
+            assert!(refused.contains("never loaded"), "{refused}");
+        }
+        assert!(Reach::Anywhere.arguments().join(" ").contains("--blacklist-ip 169.254.169.254/32"));
+    }
+
+    #[test]
+    fn every_address_is_either_private_or_refused() {
+        let outside = outside(&PRIVATE);
+        let is_refused = |text: &str| {
+            let address: IpAddr = text.parse().expect("an address");
+            outside.iter().filter(|net| net.contains(&address)).count()
+        };
+        let refused = [
+            "0.0.0.0",
+            "8.8.8.8",
+            "9.255.255.255",
+            "11.0.0.0",
+            "172.15.255.255",
+            "172.32.0.0",
+            "255.255.255.255",
+            "::",
+        ];
+        for text in refused.into_iter().chain(["2001:db8::1", "fe00::", "fec0::", "ff02::1"]) {
+            assert_eq!(is_refused(text), 1, "{text}");
+        }
+        for text in ["10.0.0.0", "127.255.255.255", "172.31.255.255", "192.168.1.1", "::1", "fd00::1", "fe80::1"] {
+            assert_eq!(is_refused(text), 0, "{text}");
+        }
+        assert!(networks(&PRIVATE).count() == PRIVATE.len() && networks(&METADATA).count() == METADATA.len());
     }
 }

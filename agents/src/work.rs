@@ -22,6 +22,7 @@ use crate::feasible::{check_size, find_target, fingerprint};
 use crate::gates::Gates;
 use crate::k6::{K6, LoadOn, Round, Script};
 use crate::leftovers::RUN_FOLDER_PREFIX;
+use crate::machine;
 use crate::process::Process;
 use crate::reach::Reach;
 use crate::sandbox::{
@@ -246,6 +247,9 @@ impl Site {
         };
         let target_group = open(Side::Target)?;
         let generator_group = open(Side::Generator)?;
+        generator_group.bound(machine::memory_bytes());
+        let home = folder.path().join("target");
+        std::fs::create_dir(&home).map_err(|error| format!("can't make {}: {error}", home.display()))?;
         if manifest.is_some() {
             outcome.enforced = target_group.limit(&job.size);
         }
@@ -289,6 +293,11 @@ impl Site {
         }
     }
 
+    /// Where the target keeps temporary files.
+    fn target_home(&self) -> PathBuf {
+        self.folder.path().join("target")
+    }
+
     /// What the target is.
     fn manifest(&self) -> Result<Manifest, Failure> {
         self.manifest.clone().ok_or_else(|| Failure::by(Cause::Other)("this agent has no target to run".to_owned()))
@@ -306,17 +315,16 @@ impl Site {
         record.outcome.environment.insert("target.sha256".to_owned(), sha256.clone());
         record.outcome.target_sha256 = Some(sha256);
         let Cores { target: target_cores, generator: generator_cores } = record.outcome.cores.clone();
-        let here = Ipv4Addr::LOCALHOST.into();
-        let (mut serving, longest) = tokio::try_join!(
-            target::start(&manifest, here, &self.target_group, &target_cores, &mut self.target),
-            async {
+        let (here, home) = (Ipv4Addr::LOCALHOST.into(), self.target_home());
+        let place = (&self.target_group, target_cores.as_slice());
+        let (mut serving, longest) =
+            tokio::try_join!(target::start(&manifest, here, place, &home, &mut self.target), async {
                 let asked = bench.k6.longest(&self.script, &job.load, &self.generator_group, &generator_cores).await;
                 asked.map_err(Failure::by(Cause::Generator))
-            },
-        )?;
+            },)?;
         let conditions = &mut record.outcome.conditions;
         conditions.ground = bench.quiet.wait(&[self.target_group.watch(), self.generator_group.watch()]).await;
-        let load = LoadOn { base_url: &serving.base_url, segment: None, cores: &generator_cores };
+        let load = LoadOn { base_url: &serving.base_url, segment: None, cores: &generator_cores, reach: bench.reach };
         if job.warm_up_ms > 0 {
             record.enter(Phase::WarmingUp);
             record.outcome.warm_up = self.warm_up(job, bench, &load).await?;

@@ -66,6 +66,7 @@ exit 0
 async fn done_by(version: &str, job: &Job) -> (Outcome, Vec<String>, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let k6 = K6::find(Some(&stand_in(folder.path(), version))).await.expect("a supported version");
+    let k6 = k6.with_folder(folder.path());
     let agent = format!("test flags {} {}", RunId::now(), std::process::id());
     let bench = Bench::with_k6(Sandbox::none(&agent), agent, k6);
     bench.offer("good", "");

@@ -192,7 +192,7 @@ async fn beat(folder: &Path, times: usize, end: &CancellationToken) -> Vec<TcpLi
 }
 
 async fn run_beaten(bench: &Bench, times: usize) -> (Outcome, Vec<TcpListener>) {
-    bench.offer("beaten", "");
+    bench.offer("beaten", "[sandbox]\nwrite = [\".\"]");
     let (job, end) = (job("beaten"), CancellationToken::new());
     let run = async {
         let outcome = run(bench, &job).await;
@@ -432,15 +432,12 @@ async fn k6_looks_at_a_script_and_says_what_is_wrong_with_it() {
         if (__ENV.WHAT !== 'default') throw new Error('no parameter');
         if (__ENV.PATH || __ENV.HOME) throw new Error('the environment of the agent');
         export function visit() {}";
-    // A script opens what the agent's user may read: whose scripts an agent takes is for its owner to say.
-    let nosy = "throw new Error('user ' + open('/etc/passwd').split(':')[0]); export default () => {}";
     let cases = [
         (good, ""),
         ("export default function () {", "Unexpected end of input"),
         ("export const options = { scenarios: { a: { executor: 'loud' } } }; export default () => {}", "'loud'"),
         ("export function other() {}", "function 'default' not found in exports"),
         ("import x from 'k6/x/y'; export default () => {}", "k6/x/y"),
-        (nosy, "user root"),
     ];
     for (script, words) in cases {
         let mut scenario = scenario(script);

@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use brewbench_agent::cage::Cage;
 use brewbench_agent::leftovers;
 use brewbench_agent::process::{Plan, Process, find_program};
 use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox, Side};
@@ -33,6 +34,7 @@ fn shell(script: &str) -> Plan {
         environment: [].into(),
         folder: "/".into(),
         cores: Vec::new(),
+        cage: Cage::target(Path::new("/"), Path::new("/"), Path::new("/")),
     }
 }
 

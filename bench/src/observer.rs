@@ -1,7 +1,15 @@
 //! What watching costs: the same script at the same target in the same sandbox, once as a run of brewbench with server
 //! and agent and somebody who watches it live, once by a bare `k6 run`, in turn.
 
-use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    io::Write,
+    net::{Ipv4Addr, TcpListener},
+    path::PathBuf,
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context, bail, ensure};
 use brewbench::{
@@ -12,15 +20,19 @@ use brewbench_agent::{
     client::Client,
     daemon::CGROUPS,
     sandbox::{
-        Sandbox, Side,
+        Group, Sandbox, Side,
         cores::{self, Beside},
     },
     scenarios,
-    target::{self, Fingerprints, manifest},
+    target::{Fingerprints, Manifest, manifest},
     wire::{RunId, job::Size, summary},
 };
 use reqwest::Method;
-use tokio::{process::Command, time::Instant};
+use tokio::{
+    io::AsyncWriteExt,
+    process::{Child, Command},
+    time::Instant,
+};
 
 use crate::{
     agent,
@@ -164,7 +176,8 @@ async fn read_live(client: &Client, id: &str) -> anyhow::Result<usize> {
     Ok(text.matches("\"length_s\"").count())
 }
 
-/// The same without brewbench: the target in the same kind of sandbox on the same cores, k6 as anybody would call it.
+/// The same without brewbench: the target in the same kind of control group on the same cores, k6 as anybody would call it,
+/// neither in a cage.
 struct Bare {
     sandbox: Sandbox,
     manifests: PathBuf,
@@ -188,22 +201,18 @@ impl Bare {
         let group = self.sandbox.open(RunId::now(), Side::Target)?;
         group.limit(size);
         let (cores, _) = cores::deal(&cores::physical(), size.vcpus, Beside::Generator);
-        let mut process = None;
-        let serving = target::start(&target, Ipv4Addr::LOCALHOST.into(), &group, &cores.target, &mut process).await;
-        let base_url = serving.map_err(|failure| anyhow::anyhow!(failure.reason))?.base_url;
+        let (mut process, base_url) = uncaged(&target, &group, &cores.target).await?;
         self.k6(&base_url, WARM_UP, &cores.generator).await?;
         let rps = self.k6(&base_url, MEASURED, &cores.generator).await?;
-        if let Some(mut process) = process {
-            process.stop(Duration::from_millis(500), &group).await?;
-        }
+        group.kill().await?;
+        process.wait().await?;
         group.clear().await?;
         Ok(rps)
     }
 
     async fn k6(&self, base_url: &str, length: Duration, cores: &[usize]) -> anyhow::Result<f64> {
-        let list: Vec<_> = cores.iter().map(usize::to_string).collect();
         let status = Command::new("taskset")
-            .args(["--cpu-list", &list.join(","), "k6", "run", "--quiet", "--no-usage-report"])
+            .args(["--cpu-list", &list(cores), "k6", "run", "--quiet", "--no-usage-report"])
             .args(["--vus", &VUS.to_string(), "--duration", &format!("{}s", length.as_secs())])
             .args(["--summary-export", "summary.json", "--env", &format!("BASE_URL={base_url}"), "script.js"])
             .current_dir(&self.folder)
@@ -217,4 +226,33 @@ impl Bare {
         ensure!(figures.failed == Some(0), "requests failed");
         Ok(figures.rps)
     }
+}
+
+/// Starts a target in its group and on its cores, and nothing else around it; returns where it serves.
+async fn uncaged(target: &Manifest, group: &Group, cores: &[usize]) -> anyhow::Result<(Child, String)> {
+    let at = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+    let fill =
+        |word: &String| word.replace(manifest::PORT, &at.port().to_string()).replace(manifest::HOST, "127.0.0.1");
+    let program = target.program().map_err(anyhow::Error::msg)?;
+    // It waits until it is in its group.
+    let mut process = Command::new("sh")
+        .args(["-c", "read -r _ && exec \"$@\"", "sh", "taskset", "--cpu-list", &list(cores)])
+        .arg(program)
+        .args(target.command.iter().skip(1).map(fill))
+        .stdin(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let pid = process.id().context("the target ended at once")?.to_string();
+    group.entrances()?.iter_mut().try_for_each(|entrance| entrance.write_all(pid.as_bytes()))?;
+    process.stdin.take().context("no input")?.write_all(b"\n").await?;
+    let (url, begun) = (format!("http://{at}"), Instant::now());
+    while reqwest::get(format!("{url}{}", target.ready.path)).await.is_err() {
+        ensure!(begun.elapsed() < target.ready.timeout(), "the target is not ready");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok((process, url))
+}
+
+fn list(cores: &[usize]) -> String {
+    cores.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
 }

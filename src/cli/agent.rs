@@ -8,8 +8,9 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use brewbench_agent::{
+    cage::support::{self, Landlock},
     client::Trust,
     conditions::ground::Quiet,
     daemon::{self, CGROUPS, Options, SteadyOptions},
@@ -86,9 +87,8 @@ pub struct Tools {
     /// k6 [default: the one in PATH]
     #[arg(long, env = "BREWBENCH_K6")]
     k6: Option<PathBuf>,
-    /// Run scripts that did not come with brewbench, too
-    #[arg(long)]
-    any_scenario: bool,
+    #[command(flatten)]
+    scenarios: Scenarios,
     /// CPU time that others may use when a load begins, cores
     #[arg(long, value_name = "CORES", env = "BREWBENCH_QUIET_LIMIT", default_value_t = Quiet::default().limit_cores,
         value_parser = cores)]
@@ -110,6 +110,31 @@ pub struct Tools {
     sysfs: PathBuf,
 }
 
+/// Whose scripts an agent runs.
+#[derive(Clone, Copy, Debug, Args)]
+struct Scenarios {
+    /// Run scripts that did not come with brewbench, too
+    #[arg(long)]
+    any_scenario: bool,
+    /// Run them also where the kernel can't keep them from the agent's files
+    #[arg(long, requires = "any_scenario")]
+    unsafe_scenarios: bool,
+}
+
+impl Scenarios {
+    fn accepts(self, state: &Path) -> anyhow::Result<Accepts> {
+        if !self.any_scenario {
+            return Ok(Accepts::BundledScenarios);
+        }
+        match support::what_scripts_could_do(Landlock::here(), state) {
+            Some(why) if !self.unsafe_scenarios => {
+                bail!("--any-scenario: {why}; --unsafe-scenarios runs them anyway")
+            }
+            _ => Ok(Accepts::AnyScenario),
+        }
+    }
+}
+
 /// A number of cores from text.
 fn cores(text: &str) -> Result<f64, String> {
     let cores: f64 = text.parse().map_err(|_| "write it as 0.25 or 2".to_owned())?;
@@ -128,14 +153,14 @@ fn load_address(text: &str) -> Result<IpAddr, String> {
 impl Tools {
     /// Everything that an agent is told.
     pub fn options(self, server: Url, key: Option<String>, state: PathBuf) -> anyhow::Result<Options> {
-        let Self { manifests, k6, any_scenario, quiet_limit, quiet_wait, steady_cpu, .. } = self;
+        let Self { manifests, k6, scenarios, quiet_limit, quiet_wait, steady_cpu, .. } = self;
         let Self { load_address, load_anywhere, sysfs, .. } = self;
         let beside = || -> anyhow::Result<PathBuf> {
             let program = std::env::current_exe().context("this program's own place is not known")?;
             Ok(program.with_file_name("targets"))
         };
         let targets = manifests.map_or_else(beside, Ok)?;
-        let accepts = if any_scenario { Accepts::AnyScenario } else { Accepts::BundledScenarios };
+        let accepts = scenarios.accepts(&state)?;
         let longest = quiet_wait.map_or(Quiet::default().longest, Duration::from_secs_f64);
         let quiet = Quiet { limit_cores: quiet_limit, longest };
         let steady = if steady_cpu { Some(SteadyOptions { sysfs, guard: guard(&state)? }) } else { None };

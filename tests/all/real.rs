@@ -73,12 +73,13 @@ async fn the_k6_of_an_agent_looks_at_a_script_before_it_is_kept() {
             json!({"name": "mine", "script": script, "files": {"paths.json": "[1]"}, "defaults": {"N": "1"}});
         site.user.post("/api/v1/scenarios", &scenario).await
     };
-    // What an agent's user may read, a script may say: whose scripts it takes is for its owner to say.
-    let nosy = "throw new Error('\\u001b[31muser ' + open('/etc/passwd').split(':')[0]); export default () => {}";
+    let nosy = "export default open('/etc/passwd')";
+    let loud = "throw new Error('\\u001b[31mred'); export default () => {}";
     for (script, words) in [
         ("export default function () {", "Unexpected end of input"),
         ("export const options = { vus: 'many' }; export default () => {}", "many"),
-        (nosy, "Error: user root"),
+        (nosy, "open /etc/passwd: permission denied"),
+        (loud, "Error: red"),
     ] {
         let refused = store(script).await.refused(422);
         assert!(refused.starts_with("script: k6 failed: ") && refused.contains(words), "{refused}");

@@ -133,6 +133,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::cage::Cage;
     use crate::process::{Plan, Process};
     use crate::sandbox::{Group, Sandbox, Side};
     use crate::wire::RunId;
@@ -176,6 +177,7 @@ mod tests {
             environment: BTreeMap::new(),
             folder: "/".into(),
             cores: Vec::new(),
+            cage: Cage::target("/".as_ref(), "/".as_ref(), "/".as_ref()),
         };
         Process::start(&plan, group).expect("a shell")
     }

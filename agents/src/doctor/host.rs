@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
 use super::Sign;
+use crate::cage::support::{self, Landlock};
 use crate::daemon::Options;
 use crate::environment::{Facts, settings};
 use crate::k6::{K6, version::SUPPORTED};
@@ -53,6 +54,7 @@ pub(super) fn machine(options: &Options) -> Vec<Sign> {
     let is_steady = options.steady.is_some();
     vec![
         control_groups(options),
+        cage(options),
         enough_cores(cores::allowed().len(), cores::physical().len()),
         frequency(&facts, is_steady),
         ports(&facts),
@@ -84,6 +86,31 @@ fn control_groups(options: &Options) -> Sign {
         return Sign::doubtful("control groups", seen, remedy);
     }
     Sign::good("control groups", seen)
+}
+
+/// What keeps scripts and targets from the agent's own files.
+fn cage(options: &Options) -> Sign {
+    let landlock = Landlock::here();
+    if let Some(seen) = support::what_targets_could_do(landlock, &options.state, &options.targets) {
+        let remedy = match landlock {
+            Landlock::Absent => {
+                "boot a kernel with Landlock (`lsm=landlock,…`); scripts need --unsafe-scenarios until then"
+            }
+            _ => "move the state folder (--state) out of what targets may read",
+        };
+        return Sign::doubtful("sandbox", seen, remedy);
+    }
+    match landlock {
+        Landlock::Partial(version) => Sign::good(
+            "sandbox",
+            format!(
+                "Landlock {version} and seccomp; Linux 6.12 would also keep targets from signals and truncating files"
+            ),
+        ),
+        Landlock::Absent | Landlock::Whole(_) => {
+            Sign::good("sandbox", "Landlock and seccomp: scripts and targets reach their own files only")
+        }
+    }
 }
 
 fn enough_cores(processors: usize, physical: usize) -> Sign {

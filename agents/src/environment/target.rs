@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{Facts, put, secret};
-use crate::process::is_private;
+use crate::cage::environment;
 use crate::target::Manifest;
 
 /// The most of a value that is kept, in characters: a list of paths may be long.
@@ -26,9 +26,9 @@ pub fn facts(manifest: &Manifest) -> Facts {
             ("target.revision", manifest.revision.clone()),
         ],
     );
-    let inherited = std::env::vars_os()
+    let inherited = environment::passed_on()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
-    let seen = inherited.filter(|(name, _)| !is_private(name)).chain(manifest.env.clone());
+    let seen = inherited.chain(manifest.env.clone());
     facts.extend(seen.map(|(name, value)| (format!("target.env.{name}"), cut(&secret::value(&name, &value)))));
     facts
 }

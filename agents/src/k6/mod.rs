@@ -9,7 +9,7 @@ mod waits;
 mod wrapper;
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,7 +20,9 @@ pub use paused::Paused;
 pub use script::Script;
 use version::{SUPPORTED, Version};
 
-use crate::process::{Plan, Process, find_program, is_private, last_lines};
+use crate::cage::{Cage, environment};
+use crate::process::{Plan, Process, find_program, last_lines};
+use crate::reach::Reach;
 use crate::sandbox::Group;
 use crate::series::recording::Recording;
 use crate::wire::job::Segment;
@@ -35,8 +37,9 @@ const TREND_STATS: &str = "avg,min,med,max,p(90),p(95),p(99),p(99.9),count";
 /// The output that the series comes from.
 const SERIES_OUTPUT: &str = "experimental-prometheus-rw";
 
-/// By how much, in percent, the heap of a Go program may grow before it is looked through for garbage.
-const COLLECTOR: &str = "GOGC";
+/// Settings of the Go runtime that an agent's owner may give to k6, and their values where that is not done. `GOGC` says by
+/// how much, in percent, the heap may grow before it is collected.
+const RUNTIME: [(&str, Option<&str>); 3] = [("GOGC", Some("200")), ("GOMAXPROCS", None), ("GOMEMLIMIT", None)];
 
 /// `--address`: k6's REST interface stays closed.
 const NO_INTERFACE: &str = "";
@@ -52,6 +55,10 @@ const MARGIN: Duration = Duration::from_secs(125);
 pub struct K6 {
     path: PathBuf,
     version: Version,
+    /// Where the programs lie that it starts, if it is a script.
+    beside: Option<PathBuf>,
+    /// Where it keeps files of its own.
+    also: Vec<PathBuf>,
 }
 
 /// There is no k6 that can be used.
@@ -96,6 +103,8 @@ pub struct LoadOn<'a> {
     pub segment: Option<Segment>,
     /// The processors that k6 may use.
     pub cores: &'a [usize],
+    /// Which addresses the script may load.
+    pub reach: Reach,
 }
 
 impl K6 {
@@ -109,7 +118,19 @@ impl K6 {
                 .ok_or_else(|| NoK6::Missing("in PATH or beside this program".to_owned()))?,
         };
         let version = ask_version(&path).await.map_err(|reason| NoK6::Broken { path: path.clone(), reason })?;
-        if SUPPORTED.covers(&version) { Ok(Self { path, version }) } else { Err(NoK6::Unsupported { path, version }) }
+        if SUPPORTED.covers(&version) {
+            let beside = folder_of_script(&path);
+            Ok(Self { path, version, beside, also: Vec::new() })
+        } else {
+            Err(NoK6::Unsupported { path, version })
+        }
+    }
+
+    /// The same for a program that keeps files in a folder of its own.
+    #[must_use]
+    pub fn with_folder(mut self, folder: &Path) -> Self {
+        self.also.push(folder.to_owned());
+        self
     }
 
     /// Its version, e.g. `1.8.1`.
@@ -158,7 +179,8 @@ impl K6 {
         recording: Option<&Recording>,
         group: &Group,
     ) -> io::Result<Process> {
-        arguments.extend(script.arguments(load.base_url, script.entry(round), interface));
+        arguments.extend(load.reach.arguments());
+        arguments.extend(script.arguments(load.base_url, round, interface));
         let mut plan = self.plan(script, arguments, load.cores);
         plan.environment.extend(recording.into_iter().flat_map(|recording| push_to(recording, &self.version)));
         Process::start(&plan, group)
@@ -193,8 +215,9 @@ impl K6 {
         limit: Duration,
     ) -> Result<String, String> {
         let mut arguments = words(&["inspect", "--execution-requirements", "--no-color"]);
-        arguments.extend(script.arguments("http://127.0.0.1", script.entry(Round::Measure), NO_INTERFACE));
-        let started = Process::start(&self.plan(script, arguments, cores), group);
+        arguments.extend(script.arguments("http://127.0.0.1", Round::Measure, NO_INTERFACE));
+        let plan = self.plan(script, arguments, cores);
+        let started = Process::start(&Plan { cage: plan.cage.clone().without_network(), ..plan }, group);
         let mut process = started.map_err(|error| format!("can't start {}: {error}", self.path.display()))?;
         let status = match tokio::time::timeout(limit, process.wait()).await {
             Ok(status) => status.map_err(|error| format!("k6 inspect was lost: {error}"))?,
@@ -239,11 +262,14 @@ impl K6 {
         // A script may name extensions; k6 would fetch a program that has them and run that one instead.
         let mut environment = BTreeMap::from([("K6_AUTO_EXTENSION_RESOLUTION".to_owned(), "false".to_owned())]);
         // What the series costs a k6 that is short of CPU is a tenth of its requests. Collecting its garbage half as
-        // often gives back more than that, for twice its memory; whoever sets it for the agent knows better.
-        if std::env::var_os(COLLECTOR).is_none() {
-            environment.insert(COLLECTOR.to_owned(), "200".to_owned());
+        // often gives back more than that, for twice its memory; who sets it for the agent knows better.
+        for (name, usual) in RUNTIME {
+            let value = std::env::var(name).ok().or_else(|| usual.map(str::to_owned));
+            environment.extend(value.map(|value| (name.to_owned(), value)));
         }
-        Plan { program: self.path.clone(), arguments, environment, folder: script.folder(), cores: cores.to_vec() }
+        let (scenario, files, results) = (script.folder(), script.files_folder(), script.results_folder());
+        let cage = Cage::generator(&self.path, &scenario, &files, &results).widened(self.beside.as_slice(), &self.also);
+        Plan { program: self.path.clone(), arguments, environment, folder: files, cores: cores.to_vec(), cage }
     }
 }
 
@@ -257,16 +283,20 @@ fn push_to(recording: &Recording, version: &Version) -> Vec<(String, String)> {
     settings.into_iter().chain(histograms).map(named).collect()
 }
 
+/// A script in place of k6 starts the real one, which may lie beside it.
+fn folder_of_script(path: &Path) -> Option<PathBuf> {
+    let mut start = [0; 2];
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).ok()?;
+    (start == *b"#!").then(|| path.canonicalize().ok()?.parent().map(Path::to_owned)).flatten()
+}
+
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
 async fn ask_version(path: &Path) -> Result<Version, String> {
     let mut command = Command::new(path);
-    command.arg("version").kill_on_drop(true);
-    for (name, _) in std::env::vars_os().filter(|(name, _)| is_private(&name.to_string_lossy())) {
-        command.env_remove(name);
-    }
+    command.arg("version").kill_on_drop(true).env_clear().envs(environment::passed_on());
     let output = tokio::time::timeout(Duration::from_secs(10), command.output()).await;
     let output = output.map_err(|_| "`k6 version` did not end".to_owned())?.map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);

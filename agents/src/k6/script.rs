@@ -1,10 +1,13 @@
 //! A scenario on disk: the script with its files, and the words by which k6 is told of it.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
+
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
 use super::{Round, tags, waits, wrapper};
 use crate::wire::job::{Job, Scenario};
@@ -14,9 +17,14 @@ const SCRIPT: &str = "script.js";
 /// Around the script, where a load is given: see [`super::wrapper`].
 const WARM_UP: &str = "brewbench-warm-up.js";
 const MEASURED: &str = "brewbench-measured.js";
+/// Instead of one in somebody's home.
+const CONFIG: &str = "brewbench-k6.json";
 
 /// Files that are not a scenario's to bring.
-const OURS: [&str; 3] = [SCRIPT, WARM_UP, MEASURED];
+const OURS: [&str; 4] = [SCRIPT, WARM_UP, MEASURED, CONFIG];
+
+/// Of a larger summary the rest is not read, which makes it damaged.
+const SUMMARY_BYTES: u64 = 64 << 20;
 
 /// The name under which every script finds its target; no parameter may be called so.
 const BASE_URL: &str = "BASE_URL";
@@ -62,7 +70,9 @@ impl Script {
         let may_wait = waits::may_wait(&texts);
         let script = Self { run_folder: run_folder.to_owned(), parameters, load: load.clone(), system_tags, may_wait };
         let write = || -> io::Result<()> {
-            fs::create_dir(script.folder())?;
+            for folder in [script.folder(), script.files_folder(), script.results_folder()] {
+                fs::create_dir(folder)?;
+            }
             // Of a configuration in the agent's home k6 shall know nothing.
             fs::write(script.config_file(), "{}")?;
             fs::write(script.folder().join(SCRIPT), &scenario.script)?;
@@ -77,18 +87,28 @@ impl Script {
         }
     }
 
-    /// The folder of the script and its files; k6 starts there, so it also gets what the script writes.
+    /// The folder of the script and its files, which k6 reads and can't change.
     pub fn folder(&self) -> PathBuf {
         self.run_folder.join("scenario")
     }
 
+    /// Where k6 is started: the folder of what the script's `handleSummary` writes.
+    pub fn files_folder(&self) -> PathBuf {
+        self.run_folder.join("files")
+    }
+
+    /// The folder of k6's own results.
+    pub fn results_folder(&self) -> PathBuf {
+        self.run_folder.join("results")
+    }
+
     /// Where k6 puts its summary.
     pub fn summary_file(&self) -> PathBuf {
-        self.run_folder.join("summary.json")
+        self.results_folder().join("summary.json")
     }
 
     fn config_file(&self) -> PathBuf {
-        self.run_folder.join("k6-config.json")
+        self.folder().join(CONFIG)
     }
 
     /// The tags that k6 shall set by itself, if it is not for the script to say.
@@ -101,18 +121,18 @@ impl Script {
         self.may_wait
     }
 
-    /// Which file k6 is started on.
-    pub fn entry(&self, round: Round) -> &'static str {
-        match (&self.load, round) {
+    /// The file that k6 is started on.
+    fn entry(&self, round: Round) -> PathBuf {
+        self.folder().join(match (&self.load, round) {
             (Load::Script, _) => SCRIPT,
             (_, Round::WarmUp) => WARM_UP,
             (_, Round::Measure) => MEASURED,
-        }
+        })
     }
 
     /// What every command of k6 is given: a script, its parameters, where its REST interface listens (empty: nowhere), and
     /// nothing else of this machine.
-    pub fn arguments(&self, base_url: &str, entry: &str, interface: &str) -> Vec<String> {
+    pub fn arguments(&self, base_url: &str, round: Round, interface: &str) -> Vec<String> {
         let config = self.config_file().display().to_string();
         let mut arguments = ["--address", interface, "--config", &config, "--include-system-env-vars=false"]
             .map(str::to_owned)
@@ -121,13 +141,20 @@ impl Script {
         for (name, value) in self.parameters.clone().into_iter().chain([base_url]) {
             arguments.extend(["--env".to_owned(), format!("{name}={value}")]);
         }
-        arguments.push(entry.to_owned());
+        arguments.push(self.entry(round).display().to_string());
         arguments
     }
 
     /// k6's summary. Fails with a sentence when there is none.
     pub fn summary(&self) -> Result<String, String> {
-        fs::read_to_string(self.summary_file()).map_err(|error| format!("k6 left no summary: {error}"))
+        let read = || {
+            // The script may write here, too, so the file may be anything.
+            let file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(self.summary_file())?;
+            let mut text = String::new();
+            file.take(SUMMARY_BYTES).read_to_string(&mut text)?;
+            Ok::<_, io::Error>(text)
+        };
+        read().map_err(|error| format!("k6 left no summary: {error}"))
     }
 }
 

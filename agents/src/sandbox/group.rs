@@ -45,6 +45,11 @@ impl Group {
         self.tree.limit(size)
     }
 
+    /// Keeps a group that has no size from taking the whole machine: its memory, and more processes than a target may have.
+    pub fn bound(&self, machine_memory_bytes: u64) {
+        self.tree.bound(machine_memory_bytes / 4 * 3);
+    }
+
     /// What the group has used so far; nothing without control groups.
     pub fn observed(&self) -> Option<Observed> {
         self.tree.observed()

@@ -1,7 +1,7 @@
 //! Machine sizes: what a target may use of the machine, held by control groups and read back from them.
 //!
-//! A run has two groups, one per [`Side`]: the target's has limits, the generator's has none and exists so that the
-//! generator can be killed whole. Both lie below one home folder, `brewbench-<agent>`, which exists only while there
+//! A run has two groups, one per [`Side`]: the target's has the limits of its size, the generator's has such as keep the
+//! machine alive, and both exist so that each can be killed whole. Both lie below one home folder, `brewbench-<agent>`, which exists only while there
 //! are groups in it. Control files are written directly: there are a dozen of them, and each is read back.
 
 pub mod cores;
@@ -27,7 +27,7 @@ pub const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 /// throttled here in the rhythm that it meets where it will be deployed.
 const CPU_PERIOD_US: u64 = 100_000;
 
-/// Processes and threads that a target may have: above a thread for each of thousands of connections, and far below
+/// Processes and threads that each side of a run may have: above a thread for each of thousands of connections, and far below
 /// what would hurt the machine.
 const MAX_PIDS: u64 = 8192;
 
@@ -184,6 +184,14 @@ impl Tree {
             Self::Unified(dir) => v2::limit(dir, size),
             Self::Split(dirs) => dirs.limit(size),
             Self::None => Enforced { cpu: Mechanism::None, memory: Mechanism::None },
+        }
+    }
+
+    fn bound(&self, memory_bytes: u64) {
+        match self {
+            Self::Unified(dir) => v2::bound(dir, memory_bytes),
+            Self::Split(dirs) => dirs.bound(memory_bytes),
+            Self::None => {}
         }
     }
 

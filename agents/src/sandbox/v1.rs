@@ -48,6 +48,16 @@ impl Dirs {
         folders
     }
 
+    /// Limits memory and processes.
+    pub fn bound(&self, memory_bytes: u64) {
+        if let Some(dir) = &self.pids {
+            files::set(&dir.join("pids.max"), &MAX_PIDS.to_string());
+        }
+        if let Some(dir) = &self.memory {
+            limit_memory(dir, memory_bytes);
+        }
+    }
+
     /// Sets every limit; says which of them the kernel confirmed.
     pub fn limit(&self, size: &Size) -> Enforced {
         if let Some(dir) = &self.pids {

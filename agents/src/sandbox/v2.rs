@@ -56,6 +56,12 @@ pub fn enable(dir: &Path) -> bool {
     done && wanted().any(is_on)
 }
 
+/// Limits memory and processes.
+pub fn bound(dir: &Path, memory_bytes: u64) {
+    files::set(&dir.join("pids.max"), &MAX_PIDS.to_string());
+    limit_memory(dir, memory_bytes);
+}
+
 /// Sets every limit; says which of them the kernel confirmed.
 pub fn limit(dir: &Path, size: &Size) -> Enforced {
     files::set(&dir.join("pids.max"), &MAX_PIDS.to_string());

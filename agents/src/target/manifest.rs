@@ -33,6 +33,8 @@ pub struct Manifest {
     pub ready: Ready,
     /// What one answer must look like before it is loaded.
     pub verify: Option<Verify>,
+    /// What its cage allows beyond the usual.
+    pub sandbox: Sandbox,
     /// The manifest's folder: where the program starts, and what its path is relative to.
     pub folder: PathBuf,
 }
@@ -55,6 +57,32 @@ impl Ready {
     /// How long it may take from the start.
     pub fn timeout(&self) -> Duration {
         Duration::from_secs_f64(self.timeout_s)
+    }
+}
+
+/// Files that a target needs besides the system's and those in the manifest's folder. Paths are absolute, or relative to the
+/// manifest's folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sandbox {
+    /// What it may read and run, with all below.
+    #[serde(default)]
+    pub read: Vec<PathBuf>,
+    /// What it may also write.
+    #[serde(default)]
+    pub write: Vec<PathBuf>,
+}
+
+impl Sandbox {
+    /// With absolute paths. Fails with a sentence when one does not exist.
+    fn below(mut self, folder: &Path) -> Result<Self, String> {
+        for (key, paths) in [("read", &mut self.read), ("write", &mut self.write)] {
+            for path in paths {
+                let whole = folder.join(&*path).canonicalize();
+                *path = whole.map_err(|error| format!("sandbox.{key}: {}: {error}", path.display()))?;
+            }
+        }
+        Ok(self)
     }
 }
 
@@ -134,6 +162,8 @@ struct File {
     env: BTreeMap<String, String>,
     ready: Ready,
     verify: Option<Verify>,
+    #[serde(default)]
+    sandbox: Sandbox,
 }
 
 fn read(file: &Path) -> Result<Manifest, String> {
@@ -145,7 +175,7 @@ fn read(file: &Path) -> Result<Manifest, String> {
 
 fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string().trim().to_owned())?;
-    let File { name, version, revision, description, command, env, ready, verify } = file;
+    let File { name, version, revision, description, command, env, ready, verify, sandbox } = file;
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     check(!name.is_empty() && name.len() <= 64 && name.chars().all(plain), || {
         format!("name: {name:?} is not 1 to 64 letters, digits, '-', '_' or '.'")
@@ -165,7 +195,8 @@ fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
     if let Some(verify) = &verify {
         check_request("verify", &verify.path, verify.status)?;
     }
-    Ok(Manifest { name, version, revision, description, command, env, ready, verify, folder })
+    let sandbox = sandbox.below(&folder)?;
+    Ok(Manifest { name, version, revision, description, command, env, ready, verify, sandbox, folder })
 }
 
 fn check_request(table: &str, path: &str, status: u16) -> Result<(), String> {
@@ -224,6 +255,8 @@ mod tests {
             ("LEVEL = \"info\"", "LEVEL = 3", "LEVEL"),
             ("version = \"0.1.0\"", "", "version"),
             ("version = \"0.1.0\"", "version = \"1\"\nrevision = \" \"", "revision"),
+            ("[verify]", "[sandbox]\nread = [\"/nowhere/at/all\"]\n[verify]", "sandbox.read: /nowhere/at/all"),
+            ("[verify]", "[sandbox]\nrun = []\n[verify]", "run"),
         ];
         for (from, to, field) in replaced {
             let message = fault(&WHOLE.replace(from, to));

@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 
 pub use answer::Known;
 pub use fingerprint::Fingerprints;
-pub use manifest::{Manifest, ManifestError};
+pub use manifest::{Manifest, ManifestError, Sandbox};
 pub(crate) use ready::{Server, client as direct_client, server_of};
 
+use crate::cage::Cage;
 use crate::failure::Failure;
 use crate::process::{Plan, Process, describe, find_program, last_lines};
 use crate::sandbox::Group;
@@ -57,7 +58,12 @@ impl Manifest {
         self.command.iter().chain(self.env.values()).any(|text| text.contains(manifest::HOST))
     }
 
-    fn plan(&self, at: SocketAddr, cores: &[usize]) -> Result<Plan, String> {
+    /// The files and folders outside its own that the command names: its owner means it to read them.
+    fn named(&self) -> Vec<PathBuf> {
+        self.command.iter().skip(1).map(PathBuf::from).filter(|path| path.is_absolute() && path.exists()).collect()
+    }
+
+    fn plan(&self, at: SocketAddr, cores: &[usize], home: &Path) -> Result<Plan, String> {
         if !at.ip().is_loopback() && !self.listens_anywhere() {
             let host = manifest::HOST;
             return Err(format!(
@@ -71,8 +77,11 @@ impl Manifest {
         };
         let fill = |text: &String| text.replace(manifest::PORT, &at.port().to_string()).replace(manifest::HOST, &host);
         let environment: BTreeMap<_, _> = self.env.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
+        let program = self.program()?;
+        let Sandbox { read, write } = &self.sandbox;
         Ok(Plan {
-            program: self.program()?,
+            cage: Cage::target(&program, &self.folder, home).widened(&self.named(), &[]).widened(read, write),
+            program,
             arguments: self.command.iter().skip(1).map(fill).collect(),
             environment,
             folder: self.folder.clone(),
@@ -106,17 +115,18 @@ pub struct Serving {
 pub async fn start(
     manifest: &Manifest,
     address: IpAddr,
-    group: &Group,
-    cores: &[usize],
+    place: (&Group, &[usize]),
+    home: &Path,
     slot: &mut Option<Process>,
 ) -> Result<Serving, Failure> {
-    let attempt = start_on(free_port(address), manifest, group, cores, slot).await;
+    let (group, _) = place;
+    let attempt = start_on(free_port(address), manifest, place, home, slot).await;
     let attempt = match attempt {
         // Between choosing a port and listening on it somebody else may have been faster.
         Err(Fault::PortTaken(_)) => {
             let killed = group.kill().await.map_err(|error| format!("target {}: {error}", manifest.name));
             killed.map_err(Failure::by(Cause::Other))?;
-            start_on(free_port(address), manifest, group, cores, slot).await
+            start_on(free_port(address), manifest, place, home, slot).await
         }
         attempt => attempt,
     };
@@ -132,12 +142,12 @@ pub async fn start(
 async fn start_on(
     at: io::Result<SocketAddr>,
     manifest: &Manifest,
-    group: &Group,
-    cores: &[usize],
+    (group, cores): (&Group, &[usize]),
+    home: &Path,
     slot: &mut Option<Process>,
 ) -> Result<Serving, Fault> {
     let at = at.map_err(|error| Fault::Other(format!("there is no free port: {error}")))?;
-    let plan = manifest.plan(at, cores).map_err(Fault::Other)?;
+    let plan = manifest.plan(at, cores, home).map_err(Fault::Other)?;
     let started = Process::start(&plan, group);
     let started = started.map_err(|error| Fault::Other(format!("can't start {}: {error}", plan.program.display())))?;
     let process = slot.insert(started);
@@ -182,9 +192,15 @@ pub async fn obituary(process: &mut Process, group: &Group) -> String {
     let cause = if was_killed_for_memory(group) { "killed: out of memory".to_owned() } else { status };
     match last_lines(&process.log().await) {
         lines if lines.is_empty() => format!("{cause}; it wrote nothing"),
+        lines if DENIED.iter().any(|words| lines.contains(words)) => {
+            format!("{cause}; its last lines: {lines}; what it may read and write is in [sandbox] of its manifest")
+        }
         lines => format!("{cause}; its last lines: {lines}"),
     }
 }
+
+/// How programs say that they may not use a file.
+const DENIED: [&str; 3] = ["ermission denied", "EACCES", "PermissionError"];
 
 /// A port that nobody listens on now. Somebody may the next moment: see [`start`].
 fn free_port(address: IpAddr) -> io::Result<SocketAddr> {
@@ -198,7 +214,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
-    use crate::sandbox::{Sandbox, Side};
+    use crate::sandbox::{self, Side};
     use crate::wire::RunId;
 
     fn manifest(script: &str) -> Manifest {
@@ -236,27 +252,27 @@ mod tests {
 
     #[test]
     fn a_target_listens_elsewhere_only_where_its_manifest_says_how() {
-        let there = SocketAddr::from(([10, 0, 0, 5], 81));
-        let told = manifest("x").plan(there, &[]).expect_err("it can't");
+        let (there, home) = (SocketAddr::from(([10, 0, 0, 5], 81)), Path::new("/nowhere"));
+        let told = manifest("x").plan(there, &[], home).expect_err("it can't");
         assert!(told.contains("{host}"), "{told}");
         let able = manifest("serve {host}:{port}");
         assert!(able.listens_anywhere());
-        assert_eq!(able.plan(there, &[]).expect("a plan").arguments[1], "serve 10.0.0.5:81");
-        let home = SocketAddr::from(([127, 0, 0, 1], 82));
-        assert_eq!(able.plan(home, &[]).expect("a plan").arguments[1], "serve 127.0.0.1:82");
+        assert_eq!(able.plan(there, &[], home).expect("a plan").arguments[1], "serve 10.0.0.5:81");
+        let here = SocketAddr::from(([127, 0, 0, 1], 82));
+        assert_eq!(able.plan(here, &[], home).expect("a plan").arguments[1], "serve 127.0.0.1:82");
         let six = SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 83));
-        assert_eq!(able.plan(six, &[]).expect("a plan").arguments[1], "serve [::1]:83");
+        assert_eq!(able.plan(six, &[], home).expect("a plan").arguments[1], "serve [::1]:83");
     }
 
     #[tokio::test]
     async fn an_answer_of_another_process_is_not_the_target_s() {
-        let group = Sandbox::none("stranger").open(RunId::now(), Side::Target).expect("a group");
+        let group = sandbox::Sandbox::none("stranger").open(RunId::now(), Side::Target).expect("a group");
         for script in ["sleep 600", "echo port taken; exit 1"] {
             let port = stranger();
             let mut slot = None;
-            let fault = start_on(Ok((Ipv4Addr::LOCALHOST, port).into()), &manifest(script), &group, &[], &mut slot)
-                .await
-                .expect_err("a fault");
+            let (at, home) = (Ok((Ipv4Addr::LOCALHOST, port).into()), Path::new("/nowhere"));
+            let started = start_on(at, &manifest(script), (&group, &[]), home, &mut slot).await;
+            let fault = started.expect_err("a fault");
             let Fault::PortTaken(reason) = fault else { panic!("{fault:?}") };
             assert!(reason.starts_with(&format!("port {port} is served by another process; ")), "{reason}");
             slot.expect("a process").stop(std::time::Duration::ZERO, &group).await.expect("a stop");

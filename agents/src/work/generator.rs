@@ -30,7 +30,7 @@ impl Site {
         let opening = gates.pass(Gate::Load, None, WAIT_FOR_OTHERS).await?;
         bench.reach.admits(&opening.base_url).map_err(&broken)?;
         self.interface = interface::to(&opening.base_url);
-        let load = LoadOn { base_url: &opening.base_url, segment: Some(segment), cores: &cores };
+        let load = LoadOn { base_url: &opening.base_url, segment: Some(segment), cores: &cores, reach: bench.reach };
         let warm_up = Duration::from_millis(job.warm_up_ms);
         if !warm_up.is_zero() {
             record.enter(Phase::WarmingUp);

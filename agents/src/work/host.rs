@@ -36,7 +36,8 @@ impl Site {
         record.outcome.environment.insert("target.sha256".to_owned(), sha256.clone());
         record.outcome.target_sha256 = Some(sha256);
         let cores = record.outcome.cores.target.clone();
-        let mut serving = target::start(&manifest, address, &self.target_group, &cores, &mut self.target).await?;
+        let (place, home) = ((&self.target_group, cores.as_slice()), self.target_home());
+        let mut serving = target::start(&manifest, address, place, &home, &mut self.target).await?;
         record.outcome.conditions.ground = bench.quiet.wait(&[self.target_group.watch()]).await;
         let base_url = serving.base_url.clone();
         let warm_up = Duration::from_millis(job.warm_up_ms);

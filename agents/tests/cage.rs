@@ -1,0 +1,241 @@
+//! Attacks from inside the cage: by a target, by a script, and by a script that is only read.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use brewbench_agent::cage::Cage;
+use brewbench_agent::cage::support::Landlock;
+use brewbench_agent::inspection::inspect;
+use brewbench_agent::process::{Plan, Process, find_program};
+use brewbench_agent::sandbox::{CGROUP_ROOT, Group, Sandbox, Side};
+use brewbench_agent::wire::RunId;
+use brewbench_agent::wire::job::Job;
+use brewbench_agent::wire::load::Load;
+use brewbench_agent::wire::messages::Finding;
+use brewbench_agent::wire::outcome::{Ended, Outcome};
+use brewbench_agent::work;
+use support::{Bench, job, scenario};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// A folder with the agent's key beside what a target may use.
+struct Machine {
+    folder: tempfile::TempDir,
+    group: Group,
+}
+
+impl Machine {
+    fn new(name: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        for below in ["state", "targets", "home", "wide"] {
+            std::fs::create_dir(folder.path().join(below)).expect("a folder");
+        }
+        for file in ["state/key", "targets/data", "wide/data"] {
+            std::fs::write(folder.path().join(file), "hush\n").expect("a file");
+        }
+        let agent = format!("test cage {name} {}", std::process::id());
+        let group = Sandbox::detect(Path::new(CGROUP_ROOT), &agent).open(RunId::now(), Side::Target);
+        Self { folder, group: group.expect("a group") }
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.folder.path().join(below)
+    }
+
+    /// What a shell says that does this as a target. `$1` is the folder.
+    async fn does(&self, script: &str) -> String {
+        let program = find_program(Path::new("sh")).expect("a shell");
+        let cage = Cage::target(&program, &self.path("targets"), &self.path("home"));
+        let cage = cage.widened(&[], &[self.path("wide")]);
+        self.does_in(cage, script).await
+    }
+
+    async fn does_in(&self, cage: Cage, script: &str) -> String {
+        let plan = Plan {
+            program: find_program(Path::new("sh")).expect("a shell"),
+            arguments: vec!["-c".into(), script.into(), "sh".into(), self.folder.path().display().to_string()],
+            environment: BTreeMap::new(),
+            folder: self.path("targets"),
+            cores: Vec::new(),
+            cage,
+        };
+        let mut process = Process::start(&plan, &self.group).expect("a shell");
+        process.wait().await.expect("an end");
+        process.log().await
+    }
+
+    /// It must fail, and for this reason.
+    async fn is_refused(&self, script: &str, reason: &str) {
+        let said = self.does(&format!("{script} && echo DONE")).await;
+        assert!(said.contains(reason) && !said.contains("DONE"), "{script}: {said}");
+    }
+}
+
+/// Every kernel of the last years has it; without, these attacks succeed, and `doctor` says so.
+fn has_landlock() -> bool {
+    let has = Landlock::here() != Landlock::Absent;
+    if !has {
+        println!("skipped: this kernel has no Landlock");
+    }
+    has
+}
+
+#[tokio::test]
+async fn a_target_reads_and_writes_only_what_its_manifest_allows() {
+    if !has_landlock() {
+        return;
+    }
+    let machine = Machine::new("files");
+    for refused in ["cat $1/state/key", "cat ../state/key", "ls $1/state", "cat /etc/shadow", "ls /home"] {
+        machine.is_refused(refused, "ermission denied").await;
+    }
+    for refused in
+        ["echo x > $1/targets/evil.toml", "echo x > /tmp/brewbench-evil", "rm $1/targets/data", "mkdir /run/x"]
+    {
+        machine.is_refused(refused, "ermission denied").await;
+    }
+    machine.is_refused("ln $1/state/key $HOME/key", "failed to create hard link").await;
+    // A link may be made, and leads nowhere.
+    machine.is_refused("ln -s $1/state/key $HOME/link && cat $HOME/link", "ermission denied").await;
+    let allowed = "cat data && cat $1/wide/data && echo own > $HOME/x && cat $TMPDIR/x && echo y > $1/wide/y && \
+        echo > /dev/null && head -c 4 /dev/urandom > /dev/null && cat /proc/self/comm && echo DONE";
+    let said = machine.does(allowed).await;
+    assert!(said.ends_with("hush\nhush\nown\ncat\nDONE\n"), "{said}");
+}
+
+#[tokio::test]
+async fn a_target_can_t_leave_its_control_group() {
+    if !has_landlock() {
+        return;
+    }
+    let machine = Machine::new("groups");
+    let folders = "for f in $(find /sys/fs/cgroup -maxdepth 2 -name cgroup.procs 2>/dev/null); do";
+    let said = machine.does(&format!("{folders} (echo 0 > $f) && echo LEFT $f; done; echo END")).await;
+    assert!(!said.contains("LEFT") && said.ends_with("END\n"), "{said}");
+    machine.is_refused("mkdir /sys/fs/cgroup/brewbench-evil", "ermission denied").await;
+    // `clone3` could start a process elsewhere; a filter answers that there is no such call.
+    machine.is_refused("unshare --net true", "not implemented").await;
+}
+
+#[tokio::test]
+async fn a_target_has_no_capabilities_and_gains_none() {
+    let machine = Machine::new("privileges");
+    let said = machine.does("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status").await;
+    let value = |name: &str| said.lines().find_map(|line| line.strip_prefix(name)).expect(name).trim().to_owned();
+    for set in ["CapInh:", "CapAmb:"] {
+        assert_eq!(value(set), "0000000000000000", "{set} {said}");
+    }
+    // Reading what belongs to other users is left to root where Landlock says what is read.
+    for set in ["CapPrm:", "CapEff:"] {
+        let bits = u64::from_str_radix(&value(set), 16).expect("hex");
+        assert_eq!(bits & !0b100, 0, "{set} {said}");
+    }
+    assert_eq!((value("NoNewPrivs:"), value("Seccomp:")), ("1".to_owned(), "2".to_owned()));
+    assert_eq!(machine.does("ulimit -c").await, "0\n");
+}
+
+#[tokio::test]
+async fn a_target_sees_nothing_of_the_agent_and_can_t_signal_it() {
+    let machine = Machine::new("agent");
+    let said = machine.does("env").await;
+    for line in said.lines() {
+        let (name, _) = line.split_once('=').expect("a variable");
+        let expected =
+            ["PATH", "HOME", "TMPDIR", "PWD", "LANG", "LANGUAGE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "_"];
+        let is_ours = name.starts_with("BREWBENCH_") && !name.contains("KEY") && !name.contains("TOKEN");
+        assert!(is_ours || expected.contains(&name) || name.starts_with("LC_") || name == "SHLVL", "{line}");
+    }
+    if has_landlock() {
+        machine.is_refused("cat /proc/$PPID/environ", "ermission denied").await;
+        machine.is_refused("cat /proc/$PPID/mem", "ermission denied").await;
+    }
+    if matches!(Landlock::here(), Landlock::Whole(_)) {
+        machine.is_refused("kill -0 $PPID", "not permitted").await;
+    }
+}
+
+#[tokio::test]
+async fn a_program_without_a_network_gets_no_socket() {
+    let machine = Machine::new("network");
+    let program = find_program(Path::new("bash")).expect("bash");
+    let cage = || Cage::target(&program, &machine.path("targets"), &machine.path("home"));
+    let script = "exec bash -c ': < /dev/tcp/127.0.0.1/9'";
+    let online = machine.does_in(cage(), script).await;
+    assert!(online.contains("refused"), "{online}");
+    let offline = machine.does_in(cage().without_network(), script).await;
+    assert!(offline.contains("not implemented"), "{offline}");
+}
+
+/// Runs a script against a target that serves, with the script's own load.
+async fn run(bench: &Bench, script: &str) -> Outcome {
+    let job = Job { scenario: scenario(script), load: Load::Script, warm_up_ms: 0, ..job("good") };
+    work::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await
+}
+
+#[tokio::test]
+async fn a_script_writes_only_into_its_own_folder() {
+    if !has_landlock() {
+        return;
+    }
+    let Some(bench) = Bench::new("script files").await else { return };
+    bench.offer("good", "");
+    let outside = tempfile::tempdir().expect("a folder");
+    let targets = bench.work.targets.display().to_string();
+    for path in [
+        format!("{targets}/evil.toml"),
+        format!("{}/evil", outside.path().display()),
+        "../scenario/script.js".to_owned(),
+        "../../evil".to_owned(),
+        "../target/evil".to_owned(),
+    ] {
+        let script = format!(
+            "import http from 'k6/http'; export const options = {{ vus: 1, iterations: 1 }};
+             export default () => {{ http.get(__ENV.BASE_URL); }};
+             export const handleSummary = () => ({{ {path:?}: 'evil', 'fine.txt': 'fine' }});"
+        );
+        let outcome = run(&bench, &script).await;
+        assert!(outcome.k6_log.contains("permission denied"), "{path}: {:?} {}", outcome.ended, outcome.k6_log);
+        assert!(outcome.summary.is_some(), "{path}: its figures are there: {:?} {}", outcome.ended, outcome.k6_log);
+    }
+    assert!(!bench.work.targets.join("evil.toml").exists() && !outside.path().join("evil").exists());
+    assert_eq!(std::fs::read_dir(&bench.work.work_folder).expect("a folder").count(), 0);
+}
+
+#[tokio::test]
+async fn a_script_that_is_read_reads_no_file_but_its_own() {
+    if !has_landlock() {
+        return;
+    }
+    let Some(bench) = Bench::new("script reads").await else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = folder.path().join("key");
+    std::fs::write(&key, "hush-hush").expect("a file");
+    let looked =
+        async |script: &str| inspect(Uuid::now_v7(), &scenario(script), &bench.work, &CancellationToken::new()).await;
+    for path in [key.to_str().expect("a path"), "../../../key", "/etc/shadow", "/proc/self/environ", "/proc/1/cmdline"]
+    {
+        let finding = looked(&format!("export default open({path:?});")).await;
+        let Finding::Invalid { message } = finding else { panic!("{path}: {finding:?}") };
+        assert!(!message.contains("hush") && !message.contains("BREWBENCH"), "{path}: {message}");
+    }
+    assert_eq!(looked("export default () => {};").await, Finding::Valid);
+}
+
+#[tokio::test]
+async fn a_script_loads_no_public_address_and_follows_no_redirect_there() {
+    let Some(bench) = Bench::new("script reach").await else { return };
+    bench.offer("good", "");
+    let script = "import http from 'k6/http'; export const options = { vus: 1, iterations: 1 };
+         export default () => {
+           for (const url of ['http://192.0.2.7/', 'http://169.254.169.254/', 'http://[2001:db8::1]/']) {
+             const answer = http.get(url, { timeout: '30s', redirects: 10 });
+             console.log(url + ' ' + answer.error);
+           }
+         };";
+    let outcome = run(&bench, script).await;
+    assert!(matches!(outcome.ended, Ended::Finished), "{:?}", outcome.ended);
+    let answers = outcome.k6_log.lines().filter(|line| line.contains("source=console") && line.contains("blacklisted"));
+    assert_eq!(answers.count(), 3, "{}", outcome.k6_log);
+}
