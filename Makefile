@@ -50,7 +50,8 @@ soak: EXTRA = --package brewbench-bench
 soak: build k6 ## Do thousands of short runs, and see that nothing grows: make soak RUNS=3000
 	@$(TARGET)/release/brewbench-bench soak $(TARGET)/release/targets $(or $(RUNS),3000)
 
-fuzz: ## Try a million damaged pushes of k6's: takes some minutes
+fuzz: ## Fuzz every decoder of strangers' bytes, and damage pushes of k6's a million times: make fuzz EACH=300
+	@scripts/fuzz.sh $(or $(EACH),300)
 	@PROPTEST_CASES=250000 $(CARGO) test --release --locked --package brewbench-agent --test series hostile
 
 screenshots: assets chromium ## Picture every page, light and dark, wide and narrow: make screenshots TO=folder

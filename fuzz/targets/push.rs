@@ -1,0 +1,11 @@
+//! What k6 pushes during a run: a snappy block with a remote-write message.
+
+#![no_main]
+
+use brewbench_agent::series::push::Push;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    if let Ok(push) = Push::unpack(bytes) {
+        push.series().take(10_000).for_each(drop);
+    }
+});
