@@ -1,7 +1,7 @@
 //! A dashboard that benchmarks HTTP server implementations: the server, its pages, its API and its commands.
 //!
 //! In reading order, each on top of the ones before:
-//! - [`config`], [`networks`], [`error`], [`db`], [`limits`], [`meters`], [`notices`], [`together`], [`underway`],
+//! - [`config`], [`networks`], [`error`], [`data_folder`], [`db`], [`limits`], [`meters`], [`notices`], [`together`], [`underway`],
 //!   [`state`]: what everybody shares;
 //!   [`web`]: what every page shares.
 //! - [`auth`]: who may do what.
@@ -28,6 +28,7 @@ pub mod cli;
 pub mod compare;
 pub mod config;
 pub mod dashboard;
+pub mod data_folder;
 pub mod db;
 pub mod demo;
 pub mod differences;

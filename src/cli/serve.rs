@@ -4,6 +4,7 @@ use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, time::Duration};
 
 use brewbench_agent::daemon;
 use clap::Args;
+use nix::sys::stat::{Mode, umask};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -89,6 +90,8 @@ impl Serve {
         let tls = tls_cert.zip(tls_key).map(|(chain, key)| CertificateFiles { chain, key });
         let usual = Config::new(listen, data);
         let config = Config { public_url, max_summary_bytes, silence, lease, proxies, webhooks_to, tls, ..usual };
+        // What is written from now on is nobody else's to read.
+        umask(Mode::S_IRWXG | Mode::S_IRWXO);
         let end = signal::end();
         let server = Server::start(config, CancellationToken::new()).await?;
         eprintln!("brewbench listens on {}, open {}", server.address, server.state.public_url);

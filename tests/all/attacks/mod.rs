@@ -1,0 +1,3 @@
+//! What somebody who means harm tries, and what comes of it.
+
+mod data_folder;
