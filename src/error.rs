@@ -33,6 +33,12 @@ pub enum Error {
     /// More than the limit.
     #[error("{0}")]
     TooLarge(String),
+    /// Asked under a name that is not the server's.
+    #[error(
+        "this server is not known as {0:?}; if that is its name, start it with --public-url (BREWBENCH_PUBLIC_URL), and have \
+         a proxy before it pass the Host header on"
+    )]
+    Misdirected(String),
     /// Tried too often; the seconds after which to try again.
     #[error("too many tries; wait {0} s and try again")]
     TooMany(u64),
@@ -82,6 +88,7 @@ impl Error {
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Misdirected(_) => StatusCode::MISDIRECTED_REQUEST,
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
             Self::NotReady(_) => StatusCode::SERVICE_UNAVAILABLE,

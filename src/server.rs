@@ -5,13 +5,14 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use axum::{
     Extension, Json, Router,
     extract::{DefaultBodyLimit, connect_info::Connected},
+    http::header,
     routing::get,
     serve::{IncomingStream, Listener},
 };
 use brewbench_agent::{scenarios, wire::now_ms};
 use tokio::{net::TcpListener, sync::Notify, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tower_http::compression::CompressionLayer;
+use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLayer};
 use url::Url;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -264,12 +265,17 @@ pub fn router(state: &AppState, presence: Presence, meetings: Meetings, passkeys
         .merge(dispatch::channel(presence, meetings))
         .fallback(web::errors::not_found)
         .layer(DefaultBodyLimit::max(2 * 1024 * 1024))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.public_url), web::host::check))
         .layer(axum::middleware::from_fn(web::errors::error_pages))
         .layer(axum::middleware::from_fn(web::scheme::remember))
         .layer(CompressionLayer::new())
         // Compressed and hashed when it was built, so it stays outside the layer above.
         .merge(web::assets::router())
         .layer(axum::middleware::from_fn(web::headers::secure))
+        .layer(SetResponseHeaderLayer::overriding(
+            header::STRICT_TRANSPORT_SECURITY,
+            web::headers::strict_transport(&state.public_url),
+        ))
         .layer(axum::middleware::from_fn(web::request::name))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.meters), meters::count))
         .with_state(state.clone())
