@@ -42,6 +42,14 @@ pub enum Error {
     /// Tried too often; the seconds after which to try again.
     #[error("too many tries; wait {0} s and try again")]
     TooMany(u64),
+    /// Others have what this needs; with the seconds after which to try again.
+    #[error("{why}")]
+    Busy {
+        /// A sentence.
+        why: String,
+        /// Seconds.
+        wait_s: u64,
+    },
     /// The disk is full: nothing was stored.
     #[error("the server's disk is full: nothing was stored; make room in its data folder and try again")]
     DiskFull,
@@ -91,7 +99,7 @@ impl Error {
             Self::Misdirected(_) => StatusCode::MISDIRECTED_REQUEST,
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
-            Self::NotReady(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Busy { .. } | Self::NotReady(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -115,7 +123,7 @@ impl IntoResponse for Error {
             tracing::error!(%cause, "request failed");
         }
         let mut response = (self.status(), Json(ErrorBody::new(self.to_string()))).into_response();
-        if let Self::TooMany(seconds) = &self {
+        if let Self::TooMany(seconds) | Self::Busy { wait_s: seconds, .. } = &self {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(*seconds));
         }
         response.extensions_mut().insert(Told(self.to_string()));

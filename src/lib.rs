@@ -13,7 +13,7 @@
 //!   people elsewhere; [`dashboard`]: the pages that look at all of it.
 //! - [`alerts`]: what somebody should look at, on pages and by webhook.
 //! - [`keeping`]: backups, looking for damage, how the server does, how long series are kept.
-//! - [`server`] puts the slices together, [`tls`] is its door where it has a certificate; [`owner`] acts on a data folder
+//! - [`server`] puts the slices together, [`listener`] is its door, [`tls`] its certificate; [`owner`] acts on a data folder
 //!   without it.
 //! - [`cli`]: the commands; [`demo`]: all of it in one process; [`logs`]: what it says meanwhile; [`signal`]: how it ends.
 //!
@@ -39,6 +39,7 @@ pub mod fleet;
 pub mod gate;
 pub mod keeping;
 pub mod limits;
+pub mod listener;
 pub mod logs;
 pub mod meters;
 pub mod networks;

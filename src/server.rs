@@ -2,13 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{
-    Extension, Json, Router,
-    extract::{DefaultBodyLimit, connect_info::Connected},
-    http::header,
-    routing::get,
-    serve::{IncomingStream, Listener},
-};
+use axum::{Extension, Json, Router, extract::DefaultBodyLimit, http::header, routing::get};
 use brewbench_agent::{scenarios, wire::now_ms};
 use tokio::{net::TcpListener, sync::Notify, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -30,6 +24,7 @@ use crate::{
     fleet::{self, Presence},
     gate, keeping,
     limits::Limits,
+    listener::{Caps, Door, caps::Most, descriptors},
     meters::{self, Meters},
     notices::Notices,
     owner, reports, runs, shares,
@@ -37,7 +32,7 @@ use crate::{
     tls::{Certificate, CertificateError},
     trends,
     underway::Underway,
-    web::{self, request::Peer},
+    web,
 };
 
 /// How long requests and agents may take to end once the server is told to.
@@ -150,15 +145,17 @@ impl Server {
         state.tasks.spawn(alerts::watch::work(state.clone(), presence.clone()));
         state.tasks.spawn(alerts::finished::work(state.clone()));
         state.tasks.spawn(alerts::deliver::work(state.clone()));
-        let app = router(&state, presence, meetings, &passkeys);
-        match certificate {
-            None => serve_until(listener, app, &state.shutdown).await?,
-            Some(certificate) => {
-                let door = certificate.door(listener);
-                state.tasks.spawn(certificate.keep_fresh(state.shutdown.clone()));
-                serve_until(door, app, &state.shutdown).await?;
-            }
+        if let Some(certificate) = certificate {
+            state.tasks.spawn(certificate.keep_fresh(state.shutdown.clone()));
         }
+        let most = Most::of(state.config.connections.unwrap_or_else(descriptors::room));
+        let door = Door {
+            app: router(&state, presence, meetings, &passkeys),
+            caps: Caps::new(most, state.config.proxies.clone()),
+            patience: state.config.patience,
+            tls: state.certificate.clone(),
+        };
+        door.serve(listener, &state.shutdown).await;
         state.tasks.close();
         if timeout(GRACE, state.tasks.wait()).await.is_err() {
             tracing::warn!("some background work did not end in time");
@@ -166,23 +163,6 @@ impl Server {
         state.db.read.close().await;
         state.db.write.close().await;
         Ok(())
-    }
-}
-
-/// Serves until told to end, and a little longer those who are being served then.
-async fn serve_until<L>(listener: L, app: Router, end: &CancellationToken) -> std::io::Result<()>
-where
-    L: Listener<Addr = SocketAddr>,
-    Peer: for<'a> Connected<IncomingStream<'a, L>>,
-{
-    let app = app.into_make_service_with_connect_info::<Peer>();
-    let serving = axum::serve(listener, app).with_graceful_shutdown(end.clone().cancelled_owned());
-    tokio::select! {
-        done = serving.into_future() => done,
-        () = async { end.cancelled().await; tokio::time::sleep(GRACE).await } => {
-            tracing::warn!("some connections did not end in time");
-            Ok(())
-        }
     }
 }
 
