@@ -1,7 +1,7 @@
 //! A dashboard that benchmarks HTTP server implementations: the server, its pages, its API and its commands.
 //!
 //! In reading order, each on top of the ones before:
-//! - [`config`], [`networks`], [`error`], [`data_folder`], [`db`], [`limits`], [`meters`], [`notices`], [`together`], [`underway`],
+//! - [`config`], [`networks`], [`error`], [`input`], [`data_folder`], [`db`], [`limits`], [`meters`], [`notices`], [`together`], [`underway`],
 //!   [`state`]: what everybody shares;
 //!   [`web`]: what every page shares.
 //! - [`auth`]: who may do what.
@@ -37,6 +37,7 @@ pub mod error;
 pub mod experiments;
 pub mod fleet;
 pub mod gate;
+pub mod input;
 pub mod keeping;
 pub mod limits;
 pub mod listener;

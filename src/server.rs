@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     alerts,
-    auth::{self, Passkeys, Read},
+    auth::{self, Passkeys, Read, Refusals},
     baselines, catalog, compare,
     config::Config,
     dashboard,
@@ -77,6 +77,7 @@ pub struct Server {
     certificate: Option<Certificate>,
     presence: Presence,
     passkeys: Passkeys,
+    refusals: Refusals,
     _lock: db::Lock,
 }
 
@@ -98,7 +99,7 @@ impl Server {
         owner::leave_address(&config.data, &public_url).map_err(folder)?;
         let state = AppState {
             db,
-            limits: Arc::new(Limits::new(&config.rates)),
+            limits: Arc::new(Limits::new(&config)),
             config: Arc::new(config),
             public_url: Arc::new(public_url),
             meters: Arc::new(Meters::default()),
@@ -113,7 +114,9 @@ impl Server {
             shutdown,
             tasks: TaskTracker::new(),
         };
-        Ok(Self { state, address, listener, certificate, presence: Presence::default(), passkeys, _lock: lock })
+        auth::remember_places(&state).await?;
+        let (presence, refusals) = (Presence::default(), Refusals::default());
+        Ok(Self { state, address, listener, certificate, presence, passkeys, refusals, _lock: lock })
     }
 
     /// Whether nobody has registered yet.
@@ -134,9 +137,10 @@ impl Server {
 
     /// Serves until told to end; then lets requests finish, but not for ever.
     pub async fn serve(self) -> std::io::Result<()> {
-        let Self { state, listener, certificate, presence, passkeys, .. } = self;
+        let Self { state, listener, certificate, presence, passkeys, refusals, .. } = self;
         let meetings = Meetings::default();
         state.tasks.spawn(auth::audit::keep_short(state.db.clone(), state.shutdown.clone()));
+        state.tasks.spawn(refusals.clone().keep(state.db.clone(), state.shutdown.clone()));
         state.tasks.spawn(keeping::retention::work(state.clone()));
         state.tasks.spawn(dispatch::work(state.clone(), presence.clone(), meetings.clone()));
         state.tasks.spawn(experiments::conduct::work(state.clone()));
@@ -150,7 +154,7 @@ impl Server {
         }
         let most = Most::of(state.config.connections.unwrap_or_else(descriptors::room));
         let door = Door {
-            app: router(&state, presence, meetings, &passkeys),
+            app: router(&state, presence, meetings, &passkeys, &refusals),
             caps: Caps::new(most, state.config.proxies.clone()),
             patience: state.config.patience,
             tls: state.certificate.clone(),
@@ -160,6 +164,7 @@ impl Server {
         if timeout(GRACE, state.tasks.wait()).await.is_err() {
             tracing::warn!("some background work did not end in time");
         }
+        refusals.write_down(&state.db).await;
         state.db.read.close().await;
         state.db.write.close().await;
         Ok(())
@@ -201,9 +206,10 @@ fn api(
     presence: &Presence,
     meetings: Meetings,
     passkeys: &Passkeys,
+    refusals: &Refusals,
 ) -> (Router<AppState>, utoipa::openapi::OpenApi) {
     OpenApiRouter::with_openapi(Document::openapi())
-        .merge(auth::api(passkeys.clone()))
+        .merge(auth::api(passkeys.clone(), refusals.clone()))
         .merge(catalog::api())
         .merge(fleet::api().layer(Extension(presence.clone())))
         .merge(runs::api(state.config.max_summary_bytes))
@@ -217,13 +223,19 @@ fn api(
         .merge(trends::api())
         .merge(keeping::api())
         .merge(alerts::api())
-        .merge(dispatch::api(presence.clone(), meetings, state.config.max_summary_bytes))
+        .merge(dispatch::api(presence.clone(), meetings, state.config.largest_body()))
         .split_for_parts()
 }
 
 /// The whole site.
-pub fn router(state: &AppState, presence: Presence, meetings: Meetings, passkeys: &Passkeys) -> Router {
-    let (api, document) = api(state, &presence, meetings.clone(), passkeys);
+pub fn router(
+    state: &AppState,
+    presence: Presence,
+    meetings: Meetings,
+    passkeys: &Passkeys,
+    refusals: &Refusals,
+) -> Router {
+    let (api, document) = api(state, &presence, meetings.clone(), passkeys, refusals);
     let document = Arc::new(document);
     let openapi = move |_: Read| async move { Json(Arc::unwrap_or_clone(document)) };
     Router::new()

@@ -2,7 +2,8 @@
 
 use std::{fs, path::PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
+use brewbench_agent::encoding;
 use clap::Subcommand;
 
 use super::{
@@ -98,7 +99,8 @@ impl Scenario {
             Self::Add { common, script, name, files, defaults } => {
                 let stem = || script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 let read = |path: &PathBuf| {
-                    fs::read_to_string(path).with_context(|| format!("{} can't be read", path.display()))
+                    let bytes = fs::read(path).with_context(|| format!("{} can't be read", path.display()))?;
+                    encoding::text(bytes).map_err(|fault| anyhow!("{} {fault}", path.display()))
                 };
                 let named = |path: &PathBuf| -> anyhow::Result<_> {
                     Ok((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), read(path)?))

@@ -6,7 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
+use brewbench_agent::encoding;
 use clap::Args;
 use reqwest::Method;
 
@@ -153,7 +154,8 @@ impl Import {
 
 /// The files that an index names; none of one that can't be read, of which the server says what is wrong.
 fn named_files(index: &str) -> Vec<String> {
-    let entries: Vec<serde_json::Value> = serde_json::from_str(index).unwrap_or_default();
+    let entries: Vec<serde_json::Value> =
+        serde_json::from_str(index.trim_start_matches('\u{feff}')).unwrap_or_default();
     entries.iter().filter_map(|entry| entry["file"].as_str().map(str::to_owned)).collect()
 }
 
@@ -163,5 +165,6 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn read_text(path: &Path) -> anyhow::Result<String> {
-    fs::read_to_string(path).with_context(|| format!("{} can't be read", path.display()))
+    let bytes = fs::read(path).with_context(|| format!("{} can't be read", path.display()))?;
+    encoding::text(bytes).map_err(|fault| anyhow!("{} {fault}", path.display()))
 }
