@@ -4,7 +4,7 @@ use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use url::Url;
 
-use crate::{networks::Networks, tls::CertificateFiles};
+use crate::{listener::Patience, networks::Networks, tls::CertificateFiles};
 
 /// How a server listens, stores and decides; made by the commands, read by everybody.
 #[derive(Clone, Debug)]
@@ -29,9 +29,13 @@ pub struct Config {
     pub tls: Option<CertificateFiles>,
     /// How often an address may try.
     pub rates: Rates,
+    /// How long a connection may keep others from its place.
+    pub patience: Patience,
+    /// How many connections there may be; as many as there are file descriptors for unless said.
+    pub connections: Option<usize>,
 }
 
-/// How often an address may try; all together ten times as often.
+/// How often an address may try; all addresses together from which nobody is known to log in ten times as often.
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
     /// Steps of logins and registrations: a login takes two.
@@ -69,6 +73,11 @@ impl Default for Rates {
 }
 
 impl Config {
+    /// The largest body that is taken: a result carries a summary as a JSON string, and logs beside it.
+    pub fn largest_body(&self) -> usize {
+        2 * self.max_summary_bytes + 1024 * 1024
+    }
+
     /// Listens on loopback and stores in a folder; everything else by default.
     pub fn new(listen: SocketAddr, data: impl Into<PathBuf>) -> Self {
         Self {
@@ -82,6 +91,8 @@ impl Config {
             webhooks_to: Networks::default(),
             tls: None,
             rates: Rates::default(),
+            patience: Patience::default(),
+            connections: None,
         }
     }
 }

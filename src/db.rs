@@ -18,6 +18,8 @@ use sqlx::{
 };
 use tokio::task::spawn_blocking;
 
+use crate::data_folder;
+
 static MIGRATIONS: Migrator = sqlx::migrate!();
 
 const READERS: u32 = 4;
@@ -40,6 +42,14 @@ pub enum OpenError {
     /// The folder can't be made or written.
     #[error("the data folder {0} can't be written: {1}; choose another with --data or mend its permissions")]
     Folder(PathBuf, io::Error),
+    /// Everybody may write it.
+    #[error("{0} is for everybody's files; name a folder of its own with --data")]
+    Everybodys(PathBuf),
+    /// It lies elsewhere.
+    #[error(
+        "{0} is a symbolic link, and what it names may be anybody's; put the file itself there, or remove the link"
+    )]
+    Link(PathBuf),
     /// Somebody else has it open.
     #[error("the data folder {0} is in use by another brewbench server; stop that one or choose another with --data")]
     InUse(PathBuf),
@@ -65,21 +75,20 @@ pub struct Lock(#[expect(dead_code, reason = "held, never read: the lock ends wi
 
 /// Makes the folder if need be and takes its lock.
 pub async fn lock(folder: &Path) -> Result<Lock, OpenError> {
-    let fault = |fault| OpenError::Folder(folder.to_owned(), fault);
-    std::fs::create_dir_all(folder).map_err(fault)?;
-    let file = lock::take(folder).await.map_err(fault)?;
+    data_folder::make_private(folder)?;
+    let file = lock::take(folder).await.map_err(|fault| OpenError::Folder(folder.to_owned(), fault))?;
     file.map(Lock).ok_or_else(|| OpenError::InUse(folder.to_owned()))
 }
 
 /// Opens `brewbench.db` in a folder, makes it if need be and applies what migrations it lacks.
 pub async fn open(folder: &Path) -> Result<Db, OpenError> {
-    std::fs::create_dir_all(folder).map_err(|fault| OpenError::Folder(folder.to_owned(), fault))?;
+    data_folder::make_private(folder)?;
     let turn = turn(folder).await?;
     let file = folder.join(FILE);
+    data_folder::make_file(&file).map_err(|fault| OpenError::Folder(folder.to_owned(), fault))?;
     let sqlite = |fault| OpenError::Sqlite(file.clone(), fault);
     let options = SqliteConnectOptions::new()
         .filename(&file)
-        .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
@@ -126,6 +135,7 @@ async fn turn(folder: &Path) -> Result<File, OpenError> {
 
 /// Opens a database as it is, for one connection: nothing is made, and no migration applied.
 pub async fn as_it_is(file: &Path) -> Result<SqlitePool, OpenError> {
+    data_folder::refuse_link(file)?;
     if !file.is_file() {
         return Err(OpenError::Missing(file.to_owned()));
     }

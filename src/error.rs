@@ -2,7 +2,11 @@
 
 use axum::{
     Json,
-    extract::{FromRequest, FromRequestParts, rejection::JsonRejection},
+    extract::{
+        FromRequestParts,
+        multipart::MultipartError,
+        rejection::{BytesRejection, JsonRejection},
+    },
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -10,7 +14,8 @@ use axum_extra::extract::{Query, QueryRejection};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::web::request;
+pub use crate::input::{Input, SmallInput};
+use crate::{listener::is_stalled, web::request};
 
 /// Why a request was not done.
 #[derive(Debug, thiserror::Error)]
@@ -33,9 +38,26 @@ pub enum Error {
     /// More than the limit.
     #[error("{0}")]
     TooLarge(String),
+    /// Asked under a name that is not the server's.
+    #[error(
+        "this server is not known as {0:?}; if that is its name, start it with --public-url (BREWBENCH_PUBLIC_URL), and have \
+         a proxy before it pass the Host header on"
+    )]
+    Misdirected(String),
     /// Tried too often; the seconds after which to try again.
     #[error("too many tries; wait {0} s and try again")]
     TooMany(u64),
+    /// Others have what this needs; with the seconds after which to try again.
+    #[error("{why}")]
+    Busy {
+        /// A sentence.
+        why: String,
+        /// Seconds.
+        wait_s: u64,
+    },
+    /// The body of the request did not come.
+    #[error("the rest of the body did not come; send it again")]
+    Stalled,
     /// The disk is full: nothing was stored.
     #[error("the server's disk is full: nothing was stored; make room in its data folder and try again")]
     DiskFull,
@@ -82,9 +104,11 @@ impl Error {
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Misdirected(_) => StatusCode::MISDIRECTED_REQUEST,
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Stalled => StatusCode::REQUEST_TIMEOUT,
             Self::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
-            Self::NotReady(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Busy { .. } | Self::NotReady(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -108,7 +132,7 @@ impl IntoResponse for Error {
             tracing::error!(%cause, "request failed");
         }
         let mut response = (self.status(), Json(ErrorBody::new(self.to_string()))).into_response();
-        if let Self::TooMany(seconds) = &self {
+        if let Self::TooMany(seconds) | Self::Busy { wait_s: seconds, .. } = &self {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(*seconds));
         }
         response.extensions_mut().insert(Told(self.to_string()));
@@ -119,11 +143,6 @@ impl IntoResponse for Error {
 /// Rides on an error's response, so that a browser can be shown a page with the same sentence.
 #[derive(Clone, Debug)]
 pub struct Told(pub String);
-
-/// A JSON body; one that can't be read is answered with our own error, which names the place.
-#[derive(Debug, FromRequest)]
-#[from_request(via(Json), rejection(Error))]
-pub struct Input<T>(pub T);
 
 /// What the query of an address asks for; one that can't be read is answered as a body would be.
 #[derive(Debug, FromRequestParts)]
@@ -138,8 +157,28 @@ impl From<QueryRejection> for Error {
 
 impl From<JsonRejection> for Error {
     fn from(fault: JsonRejection) -> Self {
+        match fault {
+            JsonRejection::BytesRejection(fault) => fault.into(),
+            fault => Self::Invalid(fault.body_text()),
+        }
+    }
+}
+
+impl From<BytesRejection> for Error {
+    fn from(fault: BytesRejection) -> Self {
         match fault.status() {
             StatusCode::PAYLOAD_TOO_LARGE => Self::TooLarge("the body is larger than the limit".to_owned()),
+            _ if is_stalled(&fault) => Self::Stalled,
+            _ => Self::Invalid(fault.body_text()),
+        }
+    }
+}
+
+impl From<MultipartError> for Error {
+    fn from(fault: MultipartError) -> Self {
+        match fault.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => Self::TooLarge("the files are larger than the limit".to_owned()),
+            _ if is_stalled(&fault) => Self::Stalled,
             _ => Self::Invalid(fault.body_text()),
         }
     }

@@ -1,7 +1,7 @@
 //! A dashboard that benchmarks HTTP server implementations: the server, its pages, its API and its commands.
 //!
 //! In reading order, each on top of the ones before:
-//! - [`config`], [`networks`], [`error`], [`db`], [`limits`], [`meters`], [`notices`], [`together`], [`underway`],
+//! - [`config`], [`networks`], [`error`], [`input`], [`data_folder`], [`db`], [`limits`], [`meters`], [`notices`], [`together`], [`underway`],
 //!   [`state`]: what everybody shares;
 //!   [`web`]: what every page shares.
 //! - [`auth`]: who may do what.
@@ -13,7 +13,7 @@
 //!   people elsewhere; [`dashboard`]: the pages that look at all of it.
 //! - [`alerts`]: what somebody should look at, on pages and by webhook.
 //! - [`keeping`]: backups, looking for damage, how the server does, how long series are kept.
-//! - [`server`] puts the slices together, [`tls`] is its door where it has a certificate; [`owner`] acts on a data folder
+//! - [`server`] puts the slices together, [`listener`] is its door, [`tls`] its certificate; [`owner`] acts on a data folder
 //!   without it.
 //! - [`cli`]: the commands; [`demo`]: all of it in one process; [`logs`]: what it says meanwhile; [`signal`]: how it ends.
 //!
@@ -28,6 +28,7 @@ pub mod cli;
 pub mod compare;
 pub mod config;
 pub mod dashboard;
+pub mod data_folder;
 pub mod db;
 pub mod demo;
 pub mod differences;
@@ -36,8 +37,10 @@ pub mod error;
 pub mod experiments;
 pub mod fleet;
 pub mod gate;
+pub mod input;
 pub mod keeping;
 pub mod limits;
+pub mod listener;
 pub mod logs;
 pub mod meters;
 pub mod networks;

@@ -1,15 +1,35 @@
 //! Addresses and networks, as somebody names those that are trusted.
 
-use std::{fmt, net::IpAddr, str::FromStr};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    str::FromStr,
+};
 
 /// All addresses that begin with the same bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
     first: IpAddr,
     bits: u8,
 }
 
 impl Network {
+    /// The network of so many bits that an address lies in; the address alone where it has no more bits.
+    pub fn around(address: IpAddr, bits: u8) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(v4) => {
+                let bits = bits.min(32);
+                let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
+                Self { first: Ipv4Addr::from_bits(v4.to_bits() & mask).into(), bits }
+            }
+            IpAddr::V6(v6) => {
+                let bits = bits.min(128);
+                let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+                Self { first: Ipv6Addr::from_bits(v6.to_bits() & mask).into(), bits }
+            }
+        }
+    }
+
     /// Whether an address lies in it.
     pub fn has(&self, address: IpAddr) -> bool {
         match (self.first, address.to_canonical()) {
@@ -103,6 +123,16 @@ mod tests {
         assert!(have("192.0.2.7", "::ffff:192.0.2.7"), "an IPv4 address in IPv6 clothes");
         assert!(have("fd00::/8, 192.0.2.0/31", "fd12::1") && !have("fd00::/8", "fe80::1"));
         assert!(have("0.0.0.0/0", "203.0.113.9") && !have("0.0.0.0/0", "::1") && have("::/0", "::1"));
+    }
+
+    #[test]
+    fn the_network_around_an_address_begins_like_it() {
+        let around = |address: &str, bits| Network::around(address.parse().expect("an address"), bits).to_string();
+        assert_eq!(around("192.0.2.7", 24), "192.0.2.0/24");
+        assert_eq!(around("::ffff:192.0.2.7", 64), "192.0.2.7/32");
+        assert_eq!(around("2001:db8:1:2:3::4", 48), "2001:db8:1::/48");
+        assert_eq!(around("2001:db8:1:2ff:3::4", 56), "2001:db8:1:200::/56");
+        assert_eq!((around("::1", 0), around("::1", 128)), ("::/0".to_owned(), "::1/128".to_owned()));
     }
 
     #[test]

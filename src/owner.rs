@@ -11,6 +11,7 @@ use crate::{
         api::{make_invite, make_token},
         secret::{self, Kind},
     },
+    data_folder,
     db::{self, Db, OpenError},
     error::Error,
     fleet,
@@ -35,7 +36,7 @@ pub enum OwnerError {
 
 /// Leaves a server's public address in its data folder, for links that the owner makes.
 pub fn leave_address(data: &Path, public_url: &Url) -> io::Result<()> {
-    std::fs::write(data.join(ADDRESS_FILE), public_url.as_str())
+    data_folder::write(data, ADDRESS_FILE, public_url.as_str())
 }
 
 /// Makes a registration link.

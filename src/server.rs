@@ -2,23 +2,18 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{
-    Extension, Json, Router,
-    extract::{DefaultBodyLimit, connect_info::Connected},
-    routing::get,
-    serve::{IncomingStream, Listener},
-};
+use axum::{Extension, Json, Router, extract::DefaultBodyLimit, http::header, routing::get};
 use brewbench_agent::{scenarios, wire::now_ms};
 use tokio::{net::TcpListener, sync::Notify, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tower_http::compression::CompressionLayer;
+use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLayer};
 use url::Url;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     alerts,
-    auth::{self, Passkeys, Read},
+    auth::{self, Passkeys, Read, Refusals},
     baselines, catalog, compare,
     config::Config,
     dashboard,
@@ -29,6 +24,7 @@ use crate::{
     fleet::{self, Presence},
     gate, keeping,
     limits::Limits,
+    listener::{Caps, Door, caps::Most, descriptors},
     meters::{self, Meters},
     notices::Notices,
     owner, reports, runs, shares,
@@ -36,7 +32,7 @@ use crate::{
     tls::{Certificate, CertificateError},
     trends,
     underway::Underway,
-    web::{self, request::Peer},
+    web,
 };
 
 /// How long requests and agents may take to end once the server is told to.
@@ -81,6 +77,7 @@ pub struct Server {
     certificate: Option<Certificate>,
     presence: Presence,
     passkeys: Passkeys,
+    refusals: Refusals,
     _lock: db::Lock,
 }
 
@@ -102,7 +99,7 @@ impl Server {
         owner::leave_address(&config.data, &public_url).map_err(folder)?;
         let state = AppState {
             db,
-            limits: Arc::new(Limits::new(&config.rates)),
+            limits: Arc::new(Limits::new(&config)),
             config: Arc::new(config),
             public_url: Arc::new(public_url),
             meters: Arc::new(Meters::default()),
@@ -117,7 +114,9 @@ impl Server {
             shutdown,
             tasks: TaskTracker::new(),
         };
-        Ok(Self { state, address, listener, certificate, presence: Presence::default(), passkeys, _lock: lock })
+        auth::remember_places(&state).await?;
+        let (presence, refusals) = (Presence::default(), Refusals::default());
+        Ok(Self { state, address, listener, certificate, presence, passkeys, refusals, _lock: lock })
     }
 
     /// Whether nobody has registered yet.
@@ -138,9 +137,10 @@ impl Server {
 
     /// Serves until told to end; then lets requests finish, but not for ever.
     pub async fn serve(self) -> std::io::Result<()> {
-        let Self { state, listener, certificate, presence, passkeys, .. } = self;
+        let Self { state, listener, certificate, presence, passkeys, refusals, .. } = self;
         let meetings = Meetings::default();
         state.tasks.spawn(auth::audit::keep_short(state.db.clone(), state.shutdown.clone()));
+        state.tasks.spawn(refusals.clone().keep(state.db.clone(), state.shutdown.clone()));
         state.tasks.spawn(keeping::retention::work(state.clone()));
         state.tasks.spawn(dispatch::work(state.clone(), presence.clone(), meetings.clone()));
         state.tasks.spawn(experiments::conduct::work(state.clone()));
@@ -149,39 +149,25 @@ impl Server {
         state.tasks.spawn(alerts::watch::work(state.clone(), presence.clone()));
         state.tasks.spawn(alerts::finished::work(state.clone()));
         state.tasks.spawn(alerts::deliver::work(state.clone()));
-        let app = router(&state, presence, meetings, &passkeys);
-        match certificate {
-            None => serve_until(listener, app, &state.shutdown).await?,
-            Some(certificate) => {
-                let door = certificate.door(listener);
-                state.tasks.spawn(certificate.keep_fresh(state.shutdown.clone()));
-                serve_until(door, app, &state.shutdown).await?;
-            }
+        if let Some(certificate) = certificate {
+            state.tasks.spawn(certificate.keep_fresh(state.shutdown.clone()));
         }
+        let most = Most::of(state.config.connections.unwrap_or_else(descriptors::room));
+        let door = Door {
+            app: router(&state, presence, meetings, &passkeys, &refusals),
+            caps: Caps::new(most, state.config.proxies.clone()),
+            patience: state.config.patience,
+            tls: state.certificate.clone(),
+        };
+        door.serve(listener, &state.shutdown).await;
         state.tasks.close();
         if timeout(GRACE, state.tasks.wait()).await.is_err() {
             tracing::warn!("some background work did not end in time");
         }
+        refusals.write_down(&state.db).await;
         state.db.read.close().await;
         state.db.write.close().await;
         Ok(())
-    }
-}
-
-/// Serves until told to end, and a little longer those who are being served then.
-async fn serve_until<L>(listener: L, app: Router, end: &CancellationToken) -> std::io::Result<()>
-where
-    L: Listener<Addr = SocketAddr>,
-    Peer: for<'a> Connected<IncomingStream<'a, L>>,
-{
-    let app = app.into_make_service_with_connect_info::<Peer>();
-    let serving = axum::serve(listener, app).with_graceful_shutdown(end.clone().cancelled_owned());
-    tokio::select! {
-        done = serving.into_future() => done,
-        () = async { end.cancelled().await; tokio::time::sleep(GRACE).await } => {
-            tracing::warn!("some connections did not end in time");
-            Ok(())
-        }
     }
 }
 
@@ -220,9 +206,10 @@ fn api(
     presence: &Presence,
     meetings: Meetings,
     passkeys: &Passkeys,
+    refusals: &Refusals,
 ) -> (Router<AppState>, utoipa::openapi::OpenApi) {
     OpenApiRouter::with_openapi(Document::openapi())
-        .merge(auth::api(passkeys.clone()))
+        .merge(auth::api(passkeys.clone(), refusals.clone()))
         .merge(catalog::api())
         .merge(fleet::api().layer(Extension(presence.clone())))
         .merge(runs::api(state.config.max_summary_bytes))
@@ -236,13 +223,19 @@ fn api(
         .merge(trends::api())
         .merge(keeping::api())
         .merge(alerts::api())
-        .merge(dispatch::api(presence.clone(), meetings, state.config.max_summary_bytes))
+        .merge(dispatch::api(presence.clone(), meetings, state.config.largest_body()))
         .split_for_parts()
 }
 
 /// The whole site.
-pub fn router(state: &AppState, presence: Presence, meetings: Meetings, passkeys: &Passkeys) -> Router {
-    let (api, document) = api(state, &presence, meetings.clone(), passkeys);
+pub fn router(
+    state: &AppState,
+    presence: Presence,
+    meetings: Meetings,
+    passkeys: &Passkeys,
+    refusals: &Refusals,
+) -> Router {
+    let (api, document) = api(state, &presence, meetings.clone(), passkeys, refusals);
     let document = Arc::new(document);
     let openapi = move |_: Read| async move { Json(Arc::unwrap_or_clone(document)) };
     Router::new()
@@ -264,12 +257,17 @@ pub fn router(state: &AppState, presence: Presence, meetings: Meetings, passkeys
         .merge(dispatch::channel(presence, meetings))
         .fallback(web::errors::not_found)
         .layer(DefaultBodyLimit::max(2 * 1024 * 1024))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.public_url), web::host::check))
         .layer(axum::middleware::from_fn(web::errors::error_pages))
         .layer(axum::middleware::from_fn(web::scheme::remember))
         .layer(CompressionLayer::new())
         // Compressed and hashed when it was built, so it stays outside the layer above.
         .merge(web::assets::router())
         .layer(axum::middleware::from_fn(web::headers::secure))
+        .layer(SetResponseHeaderLayer::overriding(
+            header::STRICT_TRANSPORT_SECURITY,
+            web::headers::strict_transport(&state.public_url),
+        ))
         .layer(axum::middleware::from_fn(web::request::name))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.meters), meters::count))
         .with_state(state.clone())

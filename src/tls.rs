@@ -1,20 +1,15 @@
-//! The server's door where it has a certificate: handshakes beside each other, and a certificate that can be changed.
+//! The server's certificate, which can be changed while it serves.
 //!
 //! The files are read again and again. A new certificate holds for new connections; those that are there go on. Files that
 //! don't fit together, as while one of them is being replaced, leave the certificate that there was.
 
 use std::{
     fs, io,
-    net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use axum::{
-    extract::connect_info::Connected,
-    serve::{IncomingStream, Listener},
-};
 use brewbench_agent::{
     certificate::{Ending, Left},
     client::prepare_tls,
@@ -25,21 +20,14 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 use tokio::{
-    net::{TcpListener, TcpStream},
     sync::watch,
-    task::JoinSet,
-    time::{MissedTickBehavior, interval, timeout},
+    time::{MissedTickBehavior, interval},
 };
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
-
-use crate::web::request::Peer;
 
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// How long a handshake may take.
-const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Where the certificate lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +103,11 @@ impl InUse {
     pub fn ending(&self) -> Option<Ending> {
         self.0.borrow().ending
     }
+
+    /// Shakes hands with it.
+    pub fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.0.borrow().config))
+    }
 }
 
 /// A certificate that is read anew when its files change.
@@ -134,11 +127,6 @@ impl Certificate {
     /// For those who want to know of the one that is in use.
     pub fn in_use(&self) -> InUse {
         InUse(self.seen.subscribe())
-    }
-
-    /// A door that shows it.
-    pub fn door(&self, tcp: TcpListener) -> Door {
-        Door { tcp, certificate: self.seen.subscribe(), shaking: JoinSet::new() }
     }
 
     /// Looks at its files until told to end, and once a day says of one that is about to end that it is.
@@ -181,49 +169,6 @@ impl Certificate {
             tracing::warn!(%chain, "the server's certificate {}: renew it", ending.sentence(now_ms));
         }
         new
-    }
-}
-
-/// Accepts connections and shakes hands. Who is slow at that keeps nobody waiting.
-#[derive(Debug)]
-pub struct Door {
-    tcp: TcpListener,
-    certificate: watch::Receiver<Shown>,
-    shaking: JoinSet<Option<(TlsStream<TcpStream>, SocketAddr)>>,
-}
-
-impl Listener for Door {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        loop {
-            tokio::select! {
-                (stream, address) = Listener::accept(&mut self.tcp) => {
-                    let acceptor = TlsAcceptor::from(Arc::clone(&self.certificate.borrow().config));
-                    self.shaking.spawn(async move {
-                        let shaken = timeout(HANDSHAKE, acceptor.accept(stream)).await;
-                        // Who does not trust us, or speaks no TLS, is gone by now.
-                        shaken.ok()?.ok().map(|stream| (stream, address))
-                    });
-                }
-                Some(shaken) = self.shaking.join_next() => {
-                    if let Ok(Some(connection)) = shaken {
-                        return connection;
-                    }
-                }
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.tcp.local_addr()
-    }
-}
-
-impl Connected<IncomingStream<'_, Door>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, Door>) -> Self {
-        Self(*stream.remote_addr())
     }
 }
 

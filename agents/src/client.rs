@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, header};
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, pem::PemObject},
@@ -15,6 +15,12 @@ use rustls::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::text::plain;
+
+/// How often a request is sent to a server that has its hands full.
+const TRIES: u32 = 5;
+
+/// Nobody waits for longer than this by itself.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Speaks to one server with one secret, which its copies share.
 #[derive(Clone)]
@@ -174,9 +180,22 @@ impl Client {
         }
     }
 
-    /// Sends a request; an answer that is no success becomes the server's sentence.
-    pub async fn send(&self, request: RequestBuilder) -> Result<Response, Fault> {
-        let response = request.send().await.map_err(|fault| unreachable(&self.base, &fault))?;
+    /// Sends a request; an answer that is no success becomes the server's sentence. Where the server has its hands full and
+    /// says when to come again, it is sent again.
+    pub async fn send(&self, mut request: RequestBuilder) -> Result<Response, Fault> {
+        let mut tries = 1;
+        let response = loop {
+            let again = request.try_clone().filter(|_| tries < TRIES);
+            let response = request.send().await.map_err(|fault| unreachable(&self.base, &fault))?;
+            match (again, come_again(&response)) {
+                (Some(again), Some(wait)) => {
+                    tokio::time::sleep(wait).await;
+                    request = again;
+                    tries += 1;
+                }
+                _ => break response,
+            }
+        };
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -214,6 +233,15 @@ impl Client {
     pub async fn delete(&self, path: &str) -> Result<(), Fault> {
         self.send(self.request(Method::DELETE, path)).await.map(drop)
     }
+}
+
+/// When to ask again, where the server did nothing because others kept it busy.
+fn come_again(response: &Response) -> Option<Duration> {
+    if response.status() != StatusCode::SERVICE_UNAVAILABLE {
+        return None;
+    }
+    let wait = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(wait)).filter(|wait| *wait <= LONGEST_WAIT)
 }
 
 /// Whether an address is on this machine, by what it says.
@@ -272,6 +300,8 @@ fn innermost(fault: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
 
     fn refused(url: &str, trust: &Trust) -> Option<String> {
@@ -302,6 +332,49 @@ mod tests {
             assert!(told.starts_with(elsewhere) && told.contains("--insecure-http"), "{told}");
             assert_eq!(refused(elsewhere, &Trust { plain: Plain::Anywhere, ..Trust::default() }), None);
         }
+    }
+
+    /// A server that answers one request after the other like this; gives how many there were.
+    async fn serves(answers: Vec<String>) -> (reqwest::Url, tokio::task::JoinHandle<usize>) {
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let serving = tokio::spawn(async move {
+            for answer in &answers {
+                let (mut stream, _) = listener.accept().await.expect("a connection");
+                let mut read = [0; 4096];
+                let _ = stream.read(&mut read).await;
+                stream.write_all(answer.as_bytes()).await.expect("sent");
+            }
+            answers.len()
+        });
+        (format!("http://127.0.0.1:{port}/").parse().expect("an address"), serving)
+    }
+
+    fn answer(head: &str) -> String {
+        format!("HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{{}}")
+    }
+
+    #[tokio::test]
+    async fn a_server_that_has_its_hands_full_is_asked_again_when_it_says() {
+        let busy = || answer("503 Service Unavailable\r\nretry-after: 0");
+        let (url, serving) = serves(vec![busy(), busy(), answer("200 OK")]).await;
+        let client = Client::new(&url, None).expect("a client");
+        client.post::<serde_json::Value>("x", &1).await.expect("done in the end");
+        assert_eq!(serving.await.expect("no panic"), 3);
+
+        for refusal in
+            ["503 Service Unavailable", "503 Service Unavailable\r\nretry-after: 3600", "500 Oh\r\nretry-after: 0"]
+        {
+            let (url, serving) = serves(vec![answer(refusal)]).await;
+            let client = Client::new(&url, None).expect("a client");
+            client.post::<serde_json::Value>("x", &1).await.expect_err("refused at once");
+            assert_eq!(serving.await.expect("no panic"), 1, "{refusal}");
+        }
+
+        let (url, serving) = serves(std::iter::repeat_with(busy).take(5).collect()).await;
+        let client = Client::new(&url, None).expect("a client");
+        client.post::<serde_json::Value>("x", &1).await.expect_err("not for ever");
+        assert_eq!(serving.await.expect("no panic"), 5);
     }
 
     #[test]

@@ -18,7 +18,7 @@
 //! - [`doctor`]: whether this machine is fit for an agent, before there is one.
 //! - [`process`]: start a program in its group and on its cores, end it whole.
 //! - [`failure`]: why nothing came of a run.
-//! - [`text`]: what others wrote, made fit for sentences.
+//! - [`text`]: what others wrote, made fit for sentences; [`encoding`]: as it comes in files.
 //! - [`conditions`]: a quiet machine before the load, and what else only the agent can see of a run's circumstances.
 //! - [`machine`]: what this machine is; [`environment`]: all about it that may have an influence on a run.
 //! - [`steady`]: frequency and turbo of the processors, for the time of a run.
@@ -31,6 +31,7 @@ pub mod conditions;
 pub mod courier;
 pub mod daemon;
 pub mod doctor;
+pub mod encoding;
 pub mod environment;
 pub mod failure;
 pub mod feasible;

@@ -62,11 +62,29 @@ impl Caller {
 #[derive(Clone, Copy, Debug)]
 pub struct Public;
 
-/// Anybody may call, but not too often: a step of a login or registration.
+/// Anybody may call, but not too often: the first step of a login or registration.
 #[derive(Clone, Copy, Debug)]
 pub struct SignIn {
     /// Where the caller is.
     pub address: Option<IpAddr>,
+}
+
+/// Anybody may call: the last step of a login or registration, which was counted when it began. One that is not under way
+/// is counted by [`Finish::checked`].
+#[derive(Clone, Copy, Debug)]
+pub struct Finish {
+    /// Where the caller is.
+    pub address: Option<IpAddr>,
+}
+
+impl Finish {
+    /// Counts what is made up or too late as another try.
+    pub fn checked(self, is_under_way: bool, state: &AppState) -> Result<Self> {
+        if !is_under_way {
+            state.limits.tries.sign_in(self.address)?;
+        }
+        Ok(self)
+    }
 }
 
 /// A person who is logged in calls, of whatever role. A token does not do.
@@ -114,8 +132,17 @@ impl FromRequestParts<AppState> for SignIn {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
         Public::from_request_parts(parts, state).await?;
         let address = address(parts, state);
-        state.limits.sign_in(address)?;
+        state.limits.tries.sign_in(address)?;
         Ok(Self { address })
+    }
+}
+
+impl FromRequestParts<AppState> for Finish {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
+        Public::from_request_parts(parts, state).await?;
+        Ok(Self { address: address(parts, state) })
     }
 }
 
@@ -184,7 +211,7 @@ async fn caller(parts: &Parts, state: &AppState) -> Result<Caller> {
 async fn program(parts: &Parts, state: &AppState, token: &str) -> Result<Caller> {
     let address = address(parts, state);
     let Some(token) = good_token(&state.db, &secret::hash(token), now_ms()).await? else {
-        state.limits.wrong_secret(address)?;
+        state.limits.tries.wrong_secret(address)?;
         return Err(Error::Unauthenticated);
     };
     Ok(Caller { name: format!("token {}", token.name), scope: token.scope, user_id: token.user_id, address })
@@ -215,8 +242,9 @@ pub fn address(parts: &Parts, state: &AppState) -> Option<IpAddr> {
     }
     let lists: Vec<_> = parts.headers.get_all("x-forwarded-for").iter().collect();
     for list in lists.into_iter().rev() {
-        for entry in list.to_str().ok()?.rsplit(',') {
-            nearest = entry.trim().parse::<IpAddr>().ok()?.to_canonical();
+        // By bytes: whatever a caller writes before the proxy's entry, that is read.
+        for entry in list.as_bytes().rsplit(|byte| *byte == b',') {
+            nearest = std::str::from_utf8(entry.trim_ascii()).ok()?.parse::<IpAddr>().ok()?.to_canonical();
             if !proxies.have(nearest) {
                 return Some(nearest);
             }

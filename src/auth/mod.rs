@@ -1,6 +1,6 @@
 //! Who may do what: people by passkey and session, programs by token; everybody else gets next to nothing.
 //!
-//! A handler says who may call it by taking [`Public`], [`SignIn`], [`SignedIn`], [`Keeper`], [`Read`], [`Submit`] or
+//! A handler says who may call it by taking [`Public`], [`SignIn`], [`Finish`], [`SignedIn`], [`Keeper`], [`Read`], [`Submit`] or
 //! [`Admin`] (or the fleet's key of an agent), so none can forget to ask. A person's role is her scope: a viewer reads, a
 //! member submits, an administrator manages. Secrets are random, shown once and stored as SHA-256.
 
@@ -12,21 +12,26 @@ pub mod pages;
 pub mod passkeys;
 pub mod people;
 pub mod queries;
+pub mod refusals;
 pub mod secret;
 
+use std::time::Duration;
+
 use axum::{Extension, Router};
+use brewbench_agent::wire::now_ms;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub use caller::{Admin, Caller, Keeper, Public, Read, SignIn, SignedIn, Submit};
+pub use caller::{Admin, Caller, Finish, Keeper, Public, Read, SignIn, SignedIn, Submit};
 pub use passkeys::Passkeys;
 pub use people::{
     Account, Invite, InviteList, MadeSecret, NewInvite, NewRole, NewToken, OpenInvite, OwnPasskey, OwnSession, Person,
     PersonList, Renamed, Token, TokenList,
 };
+pub use refusals::Refusals;
 
-use crate::state::AppState;
+use crate::{limits::known, state::AppState};
 
 /// How far a caller may go; each includes the ones before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -127,7 +132,7 @@ pub fn pages() -> Router<AppState> {
 }
 
 /// JSON.
-pub fn api(passkeys: Passkeys) -> OpenApiRouter<AppState> {
+pub fn api(passkeys: Passkeys, refusals: Refusals) -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::ceremonies::register_start))
         .routes(routes!(api::ceremonies::register_finish))
@@ -148,4 +153,17 @@ pub fn api(passkeys: Passkeys) -> OpenApiRouter<AppState> {
         .routes(routes!(api::audit::list))
         .routes(routes!(api::audit::export))
         .layer(Extension(passkeys))
+        .layer(Extension(refusals))
+}
+
+/// How long ago somebody may have logged in from somewhere for that to count after a restart.
+const PLACES_KEPT: Duration = Duration::from_hours(90 * 24);
+
+/// Has the limits know from where people log in; the audit log does.
+pub async fn remember_places(state: &AppState) -> sqlx::Result<()> {
+    let kept = i64::try_from(PLACES_KEPT.as_millis()).unwrap_or(i64::MAX);
+    for place in queries::audit::places(&state.db.read, now_ms() - kept, known::MOST).await? {
+        state.limits.tries.signed_in(place.parse().ok());
+    }
+    Ok(())
 }

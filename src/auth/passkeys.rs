@@ -19,8 +19,9 @@ use crate::error::{Error, Result};
 
 /// How long a person may take over a ceremony.
 const LIFE: Duration = Duration::from_mins(5);
-/// Ceremonies under way at once; starting one needs no login, so they must be bounded.
-const MOST: usize = 1_000;
+/// Ceremonies under way at once; starting one needs no login, so they must be bounded. It is more than all addresses from
+/// which nobody is known to log in may start within the life of one, so that they can't end each other's.
+const MOST: usize = 4_000;
 
 /// One server's relying party and the ceremonies under way. Their state stays here and is used once.
 #[derive(Clone, Debug)]
@@ -125,6 +126,17 @@ impl Passkeys {
         self.webauthn
             .finish_discoverable_authentication_v2(credential, *state, passkey)
             .map_err(|fault| refused(&fault))
+    }
+
+    /// Whether a ceremony is under way.
+    pub fn is_open(&self, id: Uuid) -> bool {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(&id).is_some_and(|(since, _)| since.elapsed() < LIFE)
+    }
+
+    /// Ends a ceremony that came to nothing, wherever it stopped: it is for one try.
+    pub fn end(&self, id: Uuid) {
+        self.take(id);
     }
 
     fn keep(&self, ceremony: Ceremony) -> Uuid {

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 
 use super::{
-    Common, compare, duration, input, progress,
+    Common, compare, duration, files, progress,
     run::judge,
     scenario::encoded,
     table::{self, Align, cut, table},
@@ -88,7 +88,7 @@ pub enum Experiment {
         common: Common,
         /// The experiment's id
         id: String,
-        /// The note, as Markdown; `-` reads it from standard input, an empty one removes it [default: print the note]
+        /// The note, as Markdown; `-` reads it from standard files, an empty one removes it [default: print the note]
         text: Option<String>,
     },
 }
@@ -214,7 +214,7 @@ async fn note(common: &Common, id: &str, text: Option<String>) -> anyhow::Result
     let whole: ExperimentWithRuns = match text {
         None => client.get(&path).await?,
         Some(text) => {
-            let note = input::note(text)?;
+            let note = files::note(text)?;
             client.json(client.request(Method::PUT, &format!("{path}/note")).json(&Note { note })).await?
         }
     };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::input;
+use super::files;
 use crate::{
     keeping::restore::{Restored, restore},
     web::format::plural,
@@ -24,7 +24,7 @@ impl Restore {
     /// Does what was asked for.
     pub async fn run(self) -> anyhow::Result<()> {
         let Self { file, data } = self;
-        input::regular(&file)?;
+        files::regular(&file)?;
         let Restored { aside, runs, faults } = restore(&file, &data).await?;
         let runs = plural(usize::try_from(runs).unwrap_or_default(), "run");
         eprintln!("{} has the {runs} of {} now", data.display(), file.display());

@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::Subcommand;
 
 use super::{
-    Common, input,
+    Common, files,
     limits::LimitsOf,
     table::{Align, cut, plain, table},
 };
@@ -98,11 +98,11 @@ impl Scenario {
             Self::Add { common, script, name, files, defaults } => {
                 let stem = || script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 let named = |path: &PathBuf| -> anyhow::Result<_> {
-                    Ok((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), input::text(path)?))
+                    Ok((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), files::text(path)?))
                 };
                 let text = ScenarioText {
                     name: name.unwrap_or_else(stem),
-                    script: input::text(&script)?,
+                    script: files::text(&script)?,
                     files: files.iter().map(named).collect::<anyhow::Result<_>>()?,
                     defaults: defaults.into_iter().collect(),
                 };

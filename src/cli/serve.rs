@@ -4,11 +4,15 @@ use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, time::Duration};
 
 use brewbench_agent::daemon;
 use clap::Args;
+use nix::sys::stat::{Mode, umask};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{agent::Tools, duration};
-use crate::{config::Config, logs::Log, networks::Networks, owner, server::Server, signal, tls::CertificateFiles};
+use crate::{
+    config::Config, listener::descriptors, logs::Log, networks::Networks, owner, server::Server, signal,
+    tls::CertificateFiles,
+};
 
 /// Starts the server.
 #[derive(Debug, Args)]
@@ -89,6 +93,12 @@ impl Serve {
         let tls = tls_cert.zip(tls_key).map(|(chain, key)| CertificateFiles { chain, key });
         let usual = Config::new(listen, data);
         let config = Config { public_url, max_summary_bytes, silence, lease, proxies, webhooks_to, tls, ..usual };
+        // What is written from now on is nobody else's to read.
+        umask(Mode::S_IRWXG | Mode::S_IRWXO);
+        if !local_agent {
+            // Targets would inherit it and find another machine than those of an agent by itself.
+            descriptors::raise();
+        }
         let end = signal::end();
         let server = Server::start(config, CancellationToken::new()).await?;
         eprintln!("brewbench listens on {}, open {}", server.address, server.state.public_url);

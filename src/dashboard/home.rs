@@ -212,14 +212,14 @@ pub struct Since {
 
 /// The page as it changes.
 pub async fn live(
-    _: Read,
+    Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     Asked(Since { since }): Asked<Since>,
-) -> impl IntoResponse {
+) -> Result<impl IntoResponse> {
     let notices = state.notices.listen();
     let view = LiveHome { state: state.clone(), presence, since, notices, home: None };
-    live::follow(&state, Concerns::Everything, view)
+    live::follow(&state, &caller.name, Concerns::Everything, view)
 }
 
 struct LiveHome {

@@ -23,6 +23,7 @@ use crate::{
     catalog::{self, Check, Revision, ScenarioInfo},
     error::{Asked, Error, Result},
     fleet::{Presence, inspection},
+    limits::uploads::Room,
     runs::{pages::line::Line, queries::judgements},
     state::AppState,
     web::{
@@ -199,6 +200,7 @@ pub async fn add(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
+    _room: Room,
     form: Multipart,
 ) -> Result<Response> {
     let upload = Upload::read(form).await?;

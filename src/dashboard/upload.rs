@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::{Multipart, multipart::MultipartError};
-use brewbench_agent::wire::job::Scenario;
+use axum::extract::Multipart;
+use brewbench_agent::{encoding, wire::job::Scenario};
 
 use crate::{
     catalog::ScenarioText,
@@ -41,17 +41,16 @@ impl Upload {
     /// Reads a form. One that is larger than the server takes is refused whole.
     pub async fn read(mut form: Multipart) -> Result<Self> {
         let mut upload = Self::default();
-        while let Some(part) = form.next_field().await.map_err(|fault| refused(&fault))? {
+        while let Some(part) = form.next_field().await? {
             let field = part.name().unwrap_or_default().to_owned();
             let file = part.file_name().map(str::to_owned).filter(|name| !name.is_empty());
-            let bytes = part.bytes().await.map_err(|fault| refused(&fault))?;
+            let bytes = part.bytes().await?;
             // A field of files that nobody filled in comes along empty and without a name.
             if matches!(field.as_str(), "script_file" | "files") && file.is_none() {
                 continue;
             }
             let what = file.clone().unwrap_or_else(|| field.clone());
-            let text = String::from_utf8(bytes.to_vec());
-            let text = text.map_err(|_| Error::Invalid(format!("{what:?} is no text in UTF-8")))?;
+            let text = encoding::text(bytes.into()).map_err(|fault| Error::Invalid(format!("{what:?} {fault}")))?;
             match field.as_str() {
                 "name" => text.trim().clone_into(&mut upload.name),
                 // Browsers send the ends of lines as the standard of forms has them.
@@ -91,14 +90,6 @@ impl Upload {
 /// Parameters, one `NAME=VALUE` a line.
 pub fn lines(parameters: &BTreeMap<String, String>) -> String {
     parameters.iter().fold(String::new(), |text, (name, value)| text + name + "=" + value + "\n")
-}
-
-fn refused(fault: &MultipartError) -> Error {
-    if fault.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE {
-        Error::TooLarge("the files are larger than the limit".to_owned())
-    } else {
-        Error::Invalid(fault.body_text())
-    }
 }
 
 #[cfg(test)]

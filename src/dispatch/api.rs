@@ -11,6 +11,7 @@ use super::together::{Meetings, Together};
 use crate::{
     error::{Error, ErrorBody, Input, Result},
     fleet::{Presence, api::AgentCaller},
+    limits::uploads::Room,
     runs::{
         self,
         ingest::{self, Settled},
@@ -21,13 +22,15 @@ use crate::{
 /// An agent sends the result of a run, as often as it takes; the answer comes once it is committed.
 #[utoipa::path(put, path = "/api/v1/agent/runs/{id}/result", tag = "agents", params(("id" = String, Path)),
     request_body(content_type = "application/json", description = "the outcome, see the crate brewbench-agent"),
-    responses((status = 200, body = Settled), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
+    responses((status = 200, body = Settled), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody),
+        (status = 503, body = ErrorBody)))]
 pub async fn result(
     caller: AgentCaller,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     Extension(meetings): Extension<Meetings>,
     Path(id): Path<String>,
+    _room: Room,
     Input(outcome): Input<Outcome>,
 ) -> Result<Json<Settled>> {
     if outcome.run.to_string() != id {

@@ -37,8 +37,9 @@ use super::{
 };
 use crate::{
     catalog,
-    error::Result,
+    error::{Error, Result},
     fleet::{self, Connected, Presence, Standing, api::AgentCaller},
+    listener::Place,
     runs::queries::{
         crew::{self, HeldPart},
         leases::{self, Advance, HeldRun},
@@ -62,16 +63,23 @@ pub async fn open(
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     Extension(meetings): Extension<Meetings>,
+    place: Option<Extension<Arc<Place>>>,
     upgrade: WebSocketUpgrade,
-) -> Response {
-    upgrade.max_message_size(LARGEST_MESSAGE).read_buffer_size(BUFFER).on_upgrade(move |socket| {
+) -> Result<Response> {
+    if place.is_some_and(|Extension(place)| !place.becomes_agents(&caller.name)) {
+        let why =
+            "this agent is connected several times already; they are ended when nothing is heard of them".to_owned();
+        return Err(Error::Busy { why, wait_s: state.config.silence.as_secs().max(1) });
+    }
+    let channel = upgrade.max_message_size(LARGEST_MESSAGE).read_buffer_size(BUFFER).on_upgrade(move |socket| {
         let tasks = state.tasks.clone();
         tasks.track_future(async move {
             if let Err(fault) = converse(socket, &caller.name, &state, &presence, &meetings).await {
                 tracing::error!(agent = caller.name, %fault, "channel");
             }
         })
-    })
+    });
+    Ok(channel)
 }
 
 async fn converse(

@@ -40,9 +40,8 @@ use crate::{
 };
 
 /// The agents' channel and the way home of results.
-pub fn api(presence: Presence, meetings: Meetings, max_summary_bytes: usize) -> OpenApiRouter<AppState> {
-    // A result carries a summary as a JSON string, and logs beside it.
-    let limit = DefaultBodyLimit::max(2 * max_summary_bytes + 1024 * 1024);
+pub fn api(presence: Presence, meetings: Meetings, largest_body: usize) -> OpenApiRouter<AppState> {
+    let limit = DefaultBodyLimit::max(largest_body);
     OpenApiRouter::new()
         .routes(routes!(api::result))
         .layer(limit)

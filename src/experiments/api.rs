@@ -12,7 +12,7 @@ use axum::{
     },
 };
 use brewbench_agent::wire::now_ms;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
@@ -118,12 +118,17 @@ pub async fn whole(state: &AppState, id: &str) -> Result<ExperimentWithRuns> {
 #[utoipa::path(get, path = "/api/v1/experiments/{id}/events", tag = "experiments", params(("id" = String, Path)),
     responses((status = 200, content_type = "text/event-stream"), (status = 404, body = ErrorBody)))]
 pub async fn watch(
-    _: Read,
+    Read(caller): Read,
     State(state): State<AppState>,
     Path(id): Path<String>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
     found(&state, &id).await?;
-    Ok(Sse::new(changes(state, id)).keep_alive(KeepAlive::default()))
+    let place = state.limits.streams.open(&caller.name)?;
+    // Until the stream ends.
+    let changes = changes(state, id).inspect(move |_| {
+        let _ = &place;
+    });
+    Ok(Sse::new(changes).keep_alive(KeepAlive::default()))
 }
 
 fn changes(state: AppState, id: String) -> impl Stream<Item = Result<Event, Infallible>> {

@@ -199,9 +199,14 @@ pub async fn index(Read(caller): Read, State(state): State<AppState>, Asked(plac
 }
 
 /// The newest page as it changes.
-pub async fn live(_: Read, State(state): State<AppState>, Asked(place): Asked<Place>) -> impl IntoResponse {
+pub async fn live(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Asked(place): Asked<Place>,
+) -> Result<impl IntoResponse> {
     let place = Place { before: None, ..place };
-    live::follow(&state, Concerns::Everything, LiveList { state: state.clone(), place, lines: Vec::new() })
+    let view = LiveList { state: state.clone(), place, lines: Vec::new() };
+    live::follow(&state, &caller.name, Concerns::Everything, view)
 }
 
 struct LiveList {

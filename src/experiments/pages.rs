@@ -286,7 +286,7 @@ async fn follow(
     let concerns = Concerns::Experiment(whole.experiment.id.parse().map_err(Error::internal)?);
     let shown = Shown { marks: marks(&state, &whole).await?, whole, baseline: wish.baseline(), scope: caller.scope };
     let view = LiveExperiment { state: state.clone(), compared: usize::MAX, shown };
-    Ok(live::follow(&state, concerns, view))
+    live::follow(&state, &caller.name, concerns, view)
 }
 
 struct LiveExperiment {

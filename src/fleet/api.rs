@@ -40,7 +40,7 @@ impl FromRequestParts<AppState> for AgentCaller {
         let address = address(parts, state);
         let Some(Known { name, standing, standing_by, is_next }) = queries::agent_by_key(&state.db.read, &hash).await?
         else {
-            state.limits.wrong_secret(address)?;
+            state.limits.tries.wrong_secret(address)?;
             return Err(Error::Unauthenticated);
         };
         if is_next {

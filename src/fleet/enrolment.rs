@@ -46,7 +46,7 @@ impl FromRequestParts<AppState> for Newcomer {
         let one_time_hash = secret::hash(bearer(&parts.headers).ok_or(Error::Unauthenticated)?);
         let address = address(parts, state);
         let Some(name) = queries::agent_by_one_time_key(&state.db.read, &one_time_hash, now_ms()).await? else {
-            state.limits.wrong_secret(address)?;
+            state.limits.tries.wrong_secret(address)?;
             return Err(Error::Unauthenticated);
         };
         Ok(Self { name, one_time_hash, address })

@@ -84,7 +84,8 @@ pub struct Found {
 /// Reads a whole folder, or says what is wrong with it and where: the index, or one of its files. Files that the index
 /// does not name are not looked at.
 pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Vec<Found>, String> {
-    let entries: Vec<Entry> = serde_json::from_str(index).map_err(|fault| format!("{INDEX}: {fault}"))?;
+    let entries: Vec<Entry> =
+        serde_json::from_str(index.trim_start_matches('\u{feff}')).map_err(|fault| format!("{INDEX}: {fault}"))?;
     if entries.is_empty() || entries.len() > MOST_FILES {
         return Err(format!("{INDEX}: names {} files; 1 to {MOST_FILES} are imported at once", entries.len()));
     }

@@ -6,6 +6,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
+use url::Url;
 
 /// `NONCE` stands for what each answer draws anew: scripts and style elements run only if the page names it, so that not
 /// even a file of this server becomes a script unless a template says so. Datastar evaluates the expressions in
@@ -22,6 +23,17 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
     (HeaderName::from_static("permissions-policy"), HeaderValue::from_static(PERMISSIONS)),
 ];
+
+/// How long browsers come by TLS alone once they have: a year.
+const STRICT: HeaderValue = HeaderValue::from_static("max-age=31536000");
+
+/// `Strict-Transport-Security` for a site under this address; none without TLS, and none for `localhost`, where it would
+/// hold for every other server on that machine.
+pub fn strict_transport(public_url: &Url) -> Option<HeaderValue> {
+    let host = public_url.host_str().unwrap_or_default();
+    let is_here = host == "localhost" || host.ends_with(".localhost");
+    (public_url.scheme() == "https" && !is_here).then_some(STRICT)
+}
 
 /// The one referrer policy that a handler may have instead.
 pub const NO_REFERRER: &str = "no-referrer";
@@ -100,6 +112,13 @@ mod tests {
         for (path, policy) in [("/text", "same-origin"), ("/secret", "no-referrer"), ("/lax", "same-origin")] {
             assert_eq!(answers(path).await.0.headers()[header::REFERRER_POLICY], policy, "{path}");
         }
+    }
+
+    #[test]
+    fn browsers_come_by_tls_alone_where_there_is_tls() {
+        let strict = |url: &str| strict_transport(&url.parse().expect("an address")).is_some();
+        assert!(strict("https://bench.example.com/"));
+        assert!(!strict("http://bench.example.com/") && !strict("https://localhost:8377/"));
     }
 
     #[tokio::test]

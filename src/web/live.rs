@@ -98,12 +98,14 @@ pub fn patch(fragment: &impl Template) -> Result<PatchElements> {
     Ok(PatchElements::new(fragment.render().map_err(Error::internal)?))
 }
 
-/// The stream of a page. An error ends it; the page asks again and then is told.
+/// The stream of a page for a caller. An error ends it; the page asks again and then is told.
 pub fn follow<V: View>(
     state: &AppState,
+    caller: &str,
     concerns: Concerns,
     view: V,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<V>> {
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<V>>> {
+    let place = state.limits.streams.open(caller)?;
     let pulse = Pulse {
         changes: state.events.listen(),
         concerns,
@@ -112,7 +114,7 @@ pub fn follow<V: View>(
         next: None,
         looked_at: Instant::now(),
     };
-    let frames = stream::unfold((pulse, view), |(mut pulse, mut view)| async move {
+    let frames = stream::unfold((pulse, view, place), |(mut pulse, mut view, place)| async move {
         let beat = pulse.next(&mut view).await?;
         let frame =
             view.frame(beat).await.inspect_err(|fault| tracing::debug!(%fault, "a page stopped following")).ok()?;
@@ -120,10 +122,10 @@ pub fn follow<V: View>(
         if beat != Beat::News {
             pulse.looked_at = Instant::now();
         }
-        Some((frame.patches, (pulse, view)))
+        Some((frame.patches, (pulse, view, place)))
     });
     let events = frames.flat_map(|patches| stream::iter(patches.into_iter().map(|patch| Ok(patch.into()))));
-    Sse::new(events).keep_alive(KeepAlive::default())
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()))
 }
 
 /// Says when to look.

@@ -10,6 +10,7 @@ pub mod form;
 pub mod format;
 pub mod headers;
 pub mod highlight;
+pub mod host;
 pub mod live;
 pub mod mark;
 pub mod markdown;

@@ -3,13 +3,11 @@
 use std::net::SocketAddr;
 
 use axum::{
-    extract::{Request, connect_info::Connected},
+    extract::Request,
     http::{HeaderName, HeaderValue},
     middleware::Next,
     response::Response,
-    serve::IncomingStream,
 };
-use tokio::net::TcpListener;
 use tracing::Instrument;
 
 /// The header that carries the name.
@@ -18,12 +16,6 @@ pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// The other end of a connection, whoever stands there.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub SocketAddr);
-
-impl Connected<IncomingStream<'_, TcpListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Self {
-        Self(*stream.remote_addr())
-    }
-}
 
 tokio::task_local! {
     static ID: String;

@@ -259,7 +259,9 @@ async fn a_refused_login_is_in_the_log_without_a_name() {
         "type": "public-key", "extensions": {}, "response": {"authenticatorData": "AAAA", "clientDataJSON": "AAAA",
         "signature": "AAAA", "userHandle": "AAAAAAAAAAAAAAAAAAAAAA"}}});
     nobody.post("/api/v1/auth/login/finish", &made_up).await.refused(403);
-    assert_eq!(log(&app, "what=login+refused").await, [entry("somebody", "login refused", "")]);
+    let logged = app
+        .until("the entry", async || Some(log(&app, "what=login+refused").await).filter(|entries| !entries.is_empty()));
+    assert_eq!(logged.await, [entry("somebody", "login refused", "")]);
 }
 
 #[tokio::test]

@@ -21,8 +21,8 @@ use webauthn_rs::prelude::{Passkey, PublicKeyCredential, RegisterPublicKeyCreden
 use super::{DAY_MS, checked_name};
 use crate::{
     auth::{
-        Passkeys, SignIn,
-        audit::{Act, Deed, SOMEBODY, is_name_of_a_person, note},
+        Finish, Passkeys, Refusals, SignIn,
+        audit::{Act, Deed, is_name_of_a_person, note},
         caller::session_cookie,
         passkeys::{By, gone},
         queries::{
@@ -35,7 +35,7 @@ use crate::{
         },
         secret,
     },
-    error::{Error, ErrorBody, Input, Result},
+    error::{Error, ErrorBody, Result, SmallInput},
     state::AppState,
 };
 
@@ -89,7 +89,7 @@ pub async fn register_start(
     _: SignIn,
     State(state): State<AppState>,
     Extension(passkeys): Extension<Passkeys>,
-    Input(asked): Input<RegisterStart>,
+    SmallInput(asked): SmallInput<RegisterStart>,
 ) -> Result<Json<Started>> {
     let hash = secret::hash(&asked.token);
     let invite = usable_invite(&state.db.read, &hash, now_ms()).await?;
@@ -119,13 +119,14 @@ fn person_name(name: &str) -> Result<&str> {
 #[utoipa::path(post, path = "/api/v1/auth/register/finish", tag = "auth", responses((status = 204),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody)))]
 pub async fn register_finish(
-    SignIn { address }: SignIn,
+    finish: Finish,
     State(state): State<AppState>,
     Extension(passkeys): Extension<Passkeys>,
     headers: HeaderMap,
     jar: CookieJar,
-    Input(asked): Input<RegisterFinish>,
+    SmallInput(asked): SmallInput<RegisterFinish>,
 ) -> Result<(StatusCode, CookieJar)> {
+    let Finish { address } = finish.checked(passkeys.is_open(asked.ceremony), &state)?;
     let (registration, passkey) = passkeys.finish_registration(asked.ceremony, &asked.credential)?;
     let By::Invite(hash) = &registration.by else { return Err(gone()) };
     let invite = usable_invite(&state.db.read, hash, now_ms()).await?;
@@ -149,6 +150,7 @@ pub async fn register_finish(
     note(&mut transaction, &act).await?;
     let session = begin_session(&mut transaction, &user.id, &headers, now).await?;
     transaction.commit().await?;
+    state.limits.tries.signed_in(address);
     tracing::info!(user = user.name, role = user.role.as_str(), "{}", act.what.as_str());
     Ok((StatusCode::NO_CONTENT, jar.add(cookie(&state.public_url, session))))
 }
@@ -170,20 +172,20 @@ pub async fn login_start(_: SignIn, Extension(passkeys): Extension<Passkeys>) ->
 #[utoipa::path(post, path = "/api/v1/auth/login/finish", tag = "auth", responses((status = 204),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody)))]
 pub async fn login_finish(
-    SignIn { address }: SignIn,
+    finish: Finish,
     State(state): State<AppState>,
     Extension(passkeys): Extension<Passkeys>,
+    Extension(refusals): Extension<Refusals>,
     headers: HeaderMap,
     jar: CookieJar,
-    Input(asked): Input<LoginFinish>,
+    SmallInput(asked): SmallInput<LoginFinish>,
 ) -> Result<(StatusCode, CookieJar)> {
+    let Finish { address } = finish.checked(passkeys.is_open(asked.ceremony), &state)?;
     let (user, id, credential) = match proven(&state, &passkeys, &asked).await {
         Ok(proven) => proven,
         Err(fault) => {
-            // Whose passkey it claimed to be stays out of the log: anybody can claim anything.
-            let refused = Act::new(SOMEBODY, address, Deed::LoginRefused, "").with(json!({"told": fault.to_string()}));
-            let mut connection = state.db.write.acquire().await?;
-            note(&mut connection, &refused).await?;
+            passkeys.end(asked.ceremony);
+            refusals.add(address, &fault.to_string());
             return Err(fault);
         }
     };
@@ -192,6 +194,7 @@ pub async fn login_finish(
     note(&mut transaction, &Act::new(&user.name, address, Deed::LoggedIn, "")).await?;
     let session = begin_session(&mut transaction, &user.id, &headers, now).await?;
     transaction.commit().await?;
+    state.limits.tries.signed_in(address);
     Ok((StatusCode::NO_CONTENT, jar.add(cookie(&state.public_url, session))))
 }
 

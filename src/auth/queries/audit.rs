@@ -24,6 +24,29 @@ pub async fn note(connection: &mut SqliteConnection, act: &Act) -> sqlx::Result<
     Ok(())
 }
 
+/// Writes several acts down that change nothing else, at once.
+pub async fn note_all(pool: &SqlitePool, acts: &[Act]) -> sqlx::Result<()> {
+    let mut transaction = pool.begin().await?;
+    for act in acts {
+        note(&mut transaction, act).await?;
+    }
+    transaction.commit().await
+}
+
+/// From where people got in since a time, unix ms; so many places, those of the latest last.
+pub async fn places(pool: &SqlitePool, since_ms: i64, most: usize) -> sqlx::Result<Vec<String>> {
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let rows = sqlx::query!(
+        r#"select address as "address!" from audit
+           where what in ('logged in', 'registered', 'access recovered') and at >= ? and address is not null
+           group by address order by max(at) desc limit ?"#,
+        since_ms,
+        most
+    );
+    let rows = rows.fetch_all(pool).await?;
+    Ok(rows.into_iter().rev().map(|row| row.address).collect())
+}
+
 /// Commits a change that was guarded by what it changes, with its act; false, and nothing is written, if it found nothing
 /// to change.
 pub async fn commit(

@@ -11,7 +11,7 @@ use reqwest::Method;
 
 use super::new::pair;
 use crate::{
-    cli::{Common, Connection, input, table},
+    cli::{Common, Connection, files, table},
     experiments::{ExperimentWithRuns, gather::Gathering},
     runs::{
         api::import::FolderBody,
@@ -100,7 +100,7 @@ impl Import {
         let Self { target, target_version, size, scenario, parameters, .. } = self;
         let mut all = Imported::default();
         for (index, file) in files.iter().enumerate() {
-            let bytes = input::bytes(file)?;
+            let bytes = files::bytes(file)?;
             let stem = || file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             // Several files for one named target are its repetitions.
             let repetition = if target.is_some() { index + 1 } else { 1 };
@@ -135,13 +135,13 @@ impl Import {
                 folder.display()
             );
         }
-        let index = input::text(&index)?;
+        let index = files::text(&index)?;
         let mut files = BTreeMap::new();
         for name in named_files(&index) {
             let path = folder.join(&name);
             // What is not there is told by the server, with the place in the index.
             if is_plain(&name) && path.is_file() {
-                files.insert(name, input::text(&path)?);
+                files.insert(name, files::text(&path)?);
             }
         }
         let body = FolderBody { index, files };
@@ -152,7 +152,8 @@ impl Import {
 
 /// The files that an index names; none of one that can't be read, of which the server says what is wrong.
 fn named_files(index: &str) -> Vec<String> {
-    let entries: Vec<serde_json::Value> = serde_json::from_str(index).unwrap_or_default();
+    let entries: Vec<serde_json::Value> =
+        serde_json::from_str(index.trim_start_matches('\u{feff}')).unwrap_or_default();
     entries.iter().filter_map(|entry| entry["file"].as_str().map(str::to_owned)).collect()
 }
 

@@ -5,7 +5,7 @@ use reqwest::Method;
 
 use super::{Many, One, full_id};
 use crate::{
-    cli::{input, scenario::encoded, table},
+    cli::{files, scenario::encoded, table},
     runs::{Note, RunList},
 };
 
@@ -32,7 +32,7 @@ pub struct Labelled {
 pub struct NoteOf {
     #[command(flatten)]
     one: One,
-    /// The note, as Markdown; `-` reads it from standard input, an empty one removes it [default: print the note]
+    /// The note, as Markdown; `-` reads it from standard files, an empty one removes it [default: print the note]
     text: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl NoteOf {
         let list: RunList = match text {
             None => connection.client.get(&path).await?,
             Some(text) => {
-                let note = input::note(text)?;
+                let note = files::note(text)?;
                 let request = connection.client.request(Method::PUT, &format!("{path}/note"));
                 connection.client.json(request.json(&Note { note })).await?
             }

@@ -213,11 +213,11 @@ async fn follow(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
-) -> impl IntoResponse {
+) -> Result<impl IntoResponse> {
     let agents = state.events.agents();
     let notices = state.notices.listen();
     let view = LiveQueue { state: state.clone(), presence, scope: caller.scope, agents, notices, queue: None };
-    live::follow(&state, Concerns::Everything, view)
+    live::follow(&state, &caller.name, Concerns::Everything, view)
 }
 
 struct LiveQueue {

@@ -8,6 +8,7 @@ use axum::{
     extract::{State, rejection::BytesRejection},
     http::StatusCode,
 };
+use brewbench_agent::encoding::without_mark;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -15,6 +16,7 @@ use crate::{
     auth::Submit,
     catalog::{self, find_size},
     error::{Asked, Error, ErrorBody, Result},
+    limits::uploads::Room,
     runs::{
         RunSize,
         import::{self, About, Imported},
@@ -55,11 +57,13 @@ pub struct FolderBody {
 /// wrk's output. The answer says what it was taken for and which figures it does not have.
 #[utoipa::path(post, path = "/api/v1/runs/import", tag = "runs", params(ImportQuery), operation_id = "import",
     request_body(content_type = "application/json", description = "the file, verbatim; its content says what it is"),
-    responses((status = 201, body = Imported), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody)))]
+    responses((status = 201, body = Imported), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
+        (status = 503, body = ErrorBody)))]
 pub async fn one(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Asked(query): Asked<ImportQuery>,
+    _room: Room,
     bytes: Result<Bytes, BytesRejection>,
 ) -> Result<(StatusCode, Json<Imported>)> {
     let bytes = small_enough(&state, bytes)?;
@@ -80,22 +84,28 @@ pub async fn one(
 /// Import a folder with an index: all of its files, or none where one is at fault.
 #[utoipa::path(post, path = "/api/v1/runs/import/folder", tag = "runs", request_body = FolderBody,
     operation_id = "import_folder",
-    responses((status = 201, body = Imported), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody)))]
+    responses((status = 201, body = Imported), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
+        (status = 503, body = ErrorBody)))]
 pub async fn folder(
     Submit(caller): Submit,
     State(state): State<AppState>,
+    _room: Room,
     bytes: Result<Bytes, BytesRejection>,
 ) -> Result<(StatusCode, Json<Imported>)> {
     let bytes = small_enough(&state, bytes)?;
+    let text = without_mark(&bytes).map_err(|fault| Error::Invalid(format!("the body {fault}")))?;
     let FolderBody { index, files } =
-        serde_json::from_slice(&bytes).map_err(|fault| Error::Invalid(format!("the body: {fault}")))?;
+        serde_json::from_slice(text).map_err(|fault| Error::Invalid(format!("the body: {fault}")))?;
     let imported = import::whole_folder(&state, &index, &files, &caller.name).await?;
     Ok((StatusCode::CREATED, Json(imported)))
 }
 
 fn small_enough(state: &AppState, bytes: Result<Bytes, BytesRejection>) -> Result<Bytes> {
     let limit = state.config.max_summary_bytes;
-    bytes.map_err(|_| Error::TooLarge(format!("the file is larger than the limit of {limit} bytes")))
+    bytes.map_err(|fault| match fault.into() {
+        Error::TooLarge(_) => Error::TooLarge(format!("the file is larger than the limit of {limit} bytes")),
+        other => other,
+    })
 }
 
 /// The machine size that somebody means; fails if there is none.

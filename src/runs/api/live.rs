@@ -25,6 +25,7 @@ use super::{found, series::stored};
 use crate::{
     auth::Read,
     error::{Error, ErrorBody, Result},
+    limits::streams,
     runs::{
         Run,
         now::{Now, PointsBody, RunNow, written},
@@ -68,7 +69,7 @@ fn run_now(state: &AppState, run: &Run, others: &[&Run]) -> RunNow {
     responses((status = 200, content_type = "text/event-stream", body = PointsBody), (status = 204, description = "all was told"),
         (status = 404, body = ErrorBody)))]
 pub async fn follow(
-    _: Read,
+    Read(caller): Read,
     State(state): State<AppState>,
     Path(id): Path<String>,
     headers: HeaderMap,
@@ -79,6 +80,7 @@ pub async fn follow(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let follower = Follower {
+        _place: state.limits.streams.open(&caller.name)?,
         changes: state.events.listen(),
         opened: state.underway.opened(),
         news: None,
@@ -101,6 +103,7 @@ fn events(follower: Follower) -> impl Stream<Item = Result<Event, Infallible>> {
 /// Somebody who follows a run.
 struct Follower {
     state: AppState,
+    _place: streams::Stream,
     id: String,
     run: RunId,
     cores: SideCores,

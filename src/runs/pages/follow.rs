@@ -119,7 +119,7 @@ pub async fn live(
         missed: false,
         state: state.clone(),
     };
-    Ok(live::follow(&state, Concerns::Run(id.0), view))
+    live::follow(&state, &caller.name, Concerns::Run(id.0), view)
 }
 
 struct LiveRun {

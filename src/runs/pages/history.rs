@@ -287,10 +287,10 @@ pub async fn live(
     State(state): State<AppState>,
     Asked(wanted): Asked<Wanted>,
     Asked(place): Asked<Place>,
-) -> impl IntoResponse {
+) -> Result<impl IntoResponse> {
     let wanted = Wanted { before: None, ..wanted };
     let view = LiveHistory { state: state.clone(), wanted, place, scope: caller.scope, history: None };
-    live::follow(&state, Concerns::Everything, view)
+    live::follow(&state, &caller.name, Concerns::Everything, view)
 }
 
 struct LiveHistory {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
-    extract::{Multipart, State, multipart::MultipartError},
+    extract::{Multipart, State},
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
-use brewbench_agent::wire::summary;
+use brewbench_agent::{encoding, wire::summary};
 use serde::Deserialize;
 
 use super::line::Line;
@@ -17,6 +17,7 @@ use crate::{
     auth::{Caller, Read, Scope, Submit},
     catalog,
     error::{Asked, Error, Result},
+    limits::uploads::Room,
     runs::{
         Origin, Run,
         api::import::{meant_size, pair},
@@ -77,7 +78,12 @@ pub async fn form(Submit(caller): Submit, State(state): State<AppState>) -> Resu
 }
 
 /// `POST /runs/import`
-pub async fn import(Submit(caller): Submit, State(state): State<AppState>, parts: Multipart) -> Result<Response> {
+pub async fn import(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    _room: Room,
+    parts: Multipart,
+) -> Result<Response> {
     let form = Form::read(parts).await?;
     match form.store(&state, &caller.name).await {
         Ok(imported) => {
@@ -133,10 +139,10 @@ pub async fn imported(
 impl Form {
     async fn read(mut parts: Multipart) -> Result<Self> {
         let mut form = Self::default();
-        while let Some(part) = parts.next_field().await.map_err(|fault| refused(&fault))? {
+        while let Some(part) = parts.next_field().await? {
             let field = part.name().unwrap_or_default().to_owned();
             let file = part.file_name().map(str::to_owned);
-            let bytes = part.bytes().await.map_err(|fault| refused(&fault))?.to_vec();
+            let bytes = part.bytes().await?.to_vec();
             if field == "files" {
                 // A field of files that nobody filled in comes along empty and without a name; a folder's files come
                 // with its name before theirs.
@@ -147,7 +153,7 @@ impl Form {
                 }
                 continue;
             }
-            let text = String::from_utf8(bytes).map_err(|_| Error::Invalid(format!("{field}: is no text in UTF-8")))?;
+            let text = encoding::text(bytes).map_err(|fault| Error::Invalid(format!("{field}: {fault}")))?;
             let text = text.trim().to_owned();
             match field.as_str() {
                 "target" => form.target = text,
@@ -173,8 +179,7 @@ impl Form {
 
     async fn store_folder(&self, state: &AppState, index: &[u8], by: &str) -> Result<Imported> {
         let text = |name: &str, bytes: &[u8]| {
-            let text = String::from_utf8(bytes.to_vec());
-            text.map_err(|_| Error::Invalid(format!("{name:?} is no text in UTF-8")))
+            encoding::text(bytes.to_vec()).map_err(|fault| Error::Invalid(format!("{name:?} {fault}")))
         };
         let index = text(INDEX, index)?;
         let files = self.files.iter().map(|(name, bytes)| Ok((name.clone(), text(name, bytes)?)));
@@ -202,13 +207,5 @@ impl Form {
             files.push((name.clone(), about, bytes.clone()));
         }
         import::several(state, files, by).await
-    }
-}
-
-fn refused(fault: &MultipartError) -> Error {
-    if fault.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        Error::TooLarge("the files are larger than the limit".to_owned())
-    } else {
-        Error::Invalid(fault.body_text())
     }
 }

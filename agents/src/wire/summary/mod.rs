@@ -33,6 +33,8 @@ pub use figures::{Between, Figures, Latency};
 use fault::Place;
 use json::Node;
 
+use crate::encoding::without_mark;
+
 /// More metrics than this are refused: no script has them, and pages could not show them.
 const METRICS_MAX: usize = 5_000;
 
@@ -168,6 +170,7 @@ pub struct Check {
 /// Fails with the first fault found; a summary that is read has HTTP requests in it and a time in which they were made,
 /// and none of its figures contradicts what k6 can measure.
 pub fn parse(bytes: &[u8]) -> Result<Summary, Fault> {
+    let bytes = without_mark(bytes).map_err(|fault| Place::root("the document").fault(fault))?;
     let summary = if is_json(bytes) { read_json(bytes)? } else { text::read(bytes)? };
     values::judge(&summary)?;
     Ok(summary)

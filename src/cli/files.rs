@@ -7,7 +7,8 @@ use std::{
     path::Path,
 };
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
+use brewbench_agent::encoding;
 use nix::libc::O_NONBLOCK;
 
 /// Larger than all that a server takes.
@@ -31,7 +32,7 @@ pub fn bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
 
 /// The text of a file.
 pub fn text(path: &Path) -> anyhow::Result<String> {
-    String::from_utf8(bytes(path)?).with_context(|| format!("{} is not UTF-8 text", path.display()))
+    encoding::text(bytes(path)?).map_err(|fault| anyhow!("{} {fault}", path.display()))
 }
 
 /// A note as it was typed, or what is piped in where that is `-`.
@@ -73,7 +74,7 @@ mod tests {
         assert!(format!("{:#}", bytes(&large).expect_err("large")).contains("larger than 64 MiB"));
         let binary = folder.path().join("binary");
         std::fs::write(&binary, [0xff]).expect("a file");
-        assert!(format!("{:#}", text(&binary).expect_err("binary")).contains("is not UTF-8 text"));
+        assert!(text(&binary).expect_err("binary").to_string().contains("UTF-8"));
     }
 
     #[test]
