@@ -52,10 +52,12 @@ function sentence(fault) {
   }
 }
 
-// A path on this server and nothing else: a link in a mail must not lead elsewhere after the login.
+// An address on this server and nothing else: a link in a mail must not lead elsewhere after the login. It is given whole:
+// the path alone may name a host, as that of /.//evil.example does once its dot is gone.
 function destination(next) {
-  const url = new URL(next || "/", location.origin);
-  return url.origin === location.origin ? url.pathname + url.search + url.hash : "/";
+  const home = new URL("/", location.origin);
+  const url = URL.canParse(next, home) ? new URL(next, home) : home;
+  return (url.origin === home.origin && !url.pathname.startsWith("//") ? url : home).href;
 }
 
 async function ceremony(element, steps) {
@@ -72,7 +74,7 @@ async function ceremony(element, steps) {
       );
     }
     await steps();
-    location.assign(destination(element.dataset.next));
+    location.assign(destination(element.dataset.next ?? "/"));
   } catch (fault) {
     alert.textContent = sentence(fault);
     alert.hidden = false;

@@ -2,6 +2,7 @@
 
 mod against;
 mod alerts;
+mod attacks;
 mod auth;
 mod baselines;
 mod browser;
