@@ -6,6 +6,7 @@
 
 pub mod api;
 pub mod audit;
+pub mod authority;
 pub mod caller;
 pub mod device;
 pub mod pages;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub use authority::{Ending, EndingList};
 pub use caller::{Admin, Caller, Keeper, Public, Read, SignIn, SignedIn, Submit};
 pub use passkeys::Passkeys;
 pub use people::{
@@ -141,6 +143,7 @@ pub fn api(passkeys: Passkeys) -> OpenApiRouter<AppState> {
         .routes(routes!(api::account::end_other_sessions))
         .routes(routes!(api::people::list))
         .routes(routes!(api::people::change_role, api::people::remove))
+        .routes(routes!(api::people::ends))
         .routes(routes!(api::people::list_invites, api::people::invite))
         .routes(routes!(api::people::withdraw_invite))
         .routes(routes!(api::tokens::list, api::tokens::new))

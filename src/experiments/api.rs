@@ -12,7 +12,7 @@ use axum::{
     },
 };
 use brewbench_agent::wire::now_ms;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
@@ -123,7 +123,9 @@ pub async fn watch(
     Path(id): Path<String>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
     found(&state, &id).await?;
-    Ok(Sse::new(changes(state, id)).keep_alive(KeepAlive::default()))
+    // Clients ask again, and are refused if they may not any more.
+    let until = state.events.people_change();
+    Ok(Sse::new(changes(state, id).take_until(until)).keep_alive(KeepAlive::default()))
 }
 
 fn changes(state: AppState, id: String) -> impl Stream<Item = Result<Event, Infallible>> {

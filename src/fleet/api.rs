@@ -94,7 +94,8 @@ pub async fn make_key(db: &Db, name: &str, by: &Caller) -> Result<MadeSecret> {
     let made = secret::make(Kind::OneTimeKey);
     let act = by.does(Deed::AgentKeyMade, name);
     let now = now_ms();
-    queries::insert_agent(&db.write, name, &secret::hash(&made), (now, now + ONE_TIME_LIFE_MS), &act).await?;
+    let (hash, life) = (secret::hash(&made), (now, now + ONE_TIME_LIFE_MS));
+    queries::insert_agent(&db.write, name, &hash, life, by.user_id.as_deref(), &act).await?;
     Ok(MadeSecret { name: name.to_owned(), secret: made })
 }
 

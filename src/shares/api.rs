@@ -66,7 +66,7 @@ pub async fn make(state: &AppState, caller: &Caller, asked: &NewShare) -> Result
         revoked_at_ms: None,
     };
     let act = caller.does(Deed::ShareMade, &share.title);
-    let id = queries::insert(&state.db.write, &share, &secret::hash(&secret), act).await?;
+    let id = queries::insert(&state.db.write, &share, &secret::hash(&secret), caller.user_id.as_deref(), act).await?;
     Ok(MadeShare { id, url: format!("{}shared/{secret}", state.public_url) })
 }
 

@@ -175,6 +175,7 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/api/v1/people", Admin),
     ("PUT", "/api/v1/people/{name}", Admin),
     ("DELETE", "/api/v1/people/{name}", Admin),
+    ("GET", "/api/v1/people/{name}/ends", Admin),
     ("GET", "/api/v1/invites", Admin),
     ("POST", "/api/v1/invites", Admin),
     ("DELETE", "/api/v1/invites/{id}", Admin),

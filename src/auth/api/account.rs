@@ -112,6 +112,7 @@ pub async fn end_session(person: SignedIn, State(state): State<AppState>, Path(i
     let device = sessions::end_session(&mut transaction, &person.user_id, id).await?;
     note(&mut transaction, &person.caller.does(Deed::SessionEnded, &device)).await?;
     transaction.commit().await?;
+    state.events.people_changed();
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -123,5 +124,6 @@ pub async fn end_other_sessions(person: SignedIn, State(state): State<AppState>)
     let count = sessions::end_other_sessions(&mut transaction, &person.user_id, &person.session).await?;
     note(&mut transaction, &person.caller.does(Deed::SessionsEnded, "").with(json!({"sessions": count}))).await?;
     transaction.commit().await?;
+    state.events.people_changed();
     Ok(StatusCode::NO_CONTENT)
 }

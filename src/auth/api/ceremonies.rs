@@ -149,6 +149,9 @@ pub async fn register_finish(
     note(&mut transaction, &act).await?;
     let session = begin_session(&mut transaction, &user.id, &headers, now).await?;
     transaction.commit().await?;
+    if invite.ends_passkeys {
+        state.events.people_changed();
+    }
     tracing::info!(user = user.name, role = user.role.as_str(), "{}", act.what.as_str());
     Ok((StatusCode::NO_CONTENT, jar.add(cookie(&state.public_url, session))))
 }

@@ -79,5 +79,6 @@ pub async fn revoke(
     }
     note(&mut transaction, &caller.does(Deed::TokenRevoked, &name)).await?;
     transaction.commit().await?;
+    state.events.people_changed();
     Ok(StatusCode::NO_CONTENT)
 }

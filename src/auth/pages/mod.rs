@@ -148,5 +148,6 @@ async fn logout(person: SignedIn, State(state): State<AppState>, jar: CookieJar)
     end_session_by_hash(&mut transaction, &person.session).await?;
     note(&mut transaction, &person.caller.does(Deed::LoggedOut, "")).await?;
     transaction.commit().await?;
+    state.events.people_changed();
     Ok((without_cookie(&state.public_url, jar), Redirect::to("/login")))
 }
