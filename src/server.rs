@@ -245,7 +245,7 @@ pub fn router(state: &AppState, presence: Presence, meetings: Meetings, passkeys
     let (api, document) = api(state, &presence, meetings.clone(), passkeys);
     let document = Arc::new(document);
     let openapi = move |_: Read| async move { Json(Arc::unwrap_or_clone(document)) };
-    Router::new()
+    let site = Router::new()
         .route("/api/v1/openapi.json", get(openapi))
         .merge(api)
         .merge(keeping::probes(presence.clone()))
@@ -272,5 +272,7 @@ pub fn router(state: &AppState, presence: Presence, meetings: Meetings, passkeys
         .layer(axum::middleware::from_fn(web::headers::secure))
         .layer(axum::middleware::from_fn(web::request::name))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.meters), meters::count))
-        .with_state(state.clone())
+        .with_state(state.clone());
+    // Around it, as routes are chosen by the path that this gives.
+    Router::new().fallback_service(site).layer(axum::middleware::map_request(web::request::names_of_dots))
 }

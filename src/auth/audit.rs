@@ -3,7 +3,7 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use brewbench_agent::wire::now_ms;
+use brewbench_agent::wire::{name::looks, now_ms};
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -111,6 +111,8 @@ pub enum Deed {
     SizeAdded,
     /// One that no run has had.
     SizeRemoved,
+    /// One that nobody offers and no run uses.
+    TargetRemoved,
     /// A scenario or another revision of one.
     ScenarioAdded,
     /// From where on figures speak against runs of a scenario.
@@ -155,7 +157,7 @@ pub enum Deed {
 
 impl Deed {
     /// All of them, for lists.
-    pub const ALL: [Self; 53] = [
+    pub const ALL: [Self; 54] = [
         Self::LoggedIn,
         Self::LoginRefused,
         Self::LoggedOut,
@@ -189,6 +191,7 @@ impl Deed {
         Self::ViewRemoved,
         Self::SizeAdded,
         Self::SizeRemoved,
+        Self::TargetRemoved,
         Self::ScenarioAdded,
         Self::LimitsChanged,
         Self::RunsRejudged,
@@ -247,6 +250,7 @@ impl Deed {
             Self::ViewRemoved => "view removed",
             Self::SizeAdded => "size added",
             Self::SizeRemoved => "size removed",
+            Self::TargetRemoved => "target removed",
             Self::ScenarioAdded => "scenario added",
             Self::LimitsChanged => "limits changed",
             Self::RunsRejudged => "runs judged anew",
@@ -315,10 +319,11 @@ pub const SERIES_RULE: &str = "rule for series";
 
 /// Whether a person may have this name: none that the log has for somebody else.
 pub fn is_name_of_a_person(name: &str) -> bool {
-    let name = name.to_lowercase();
-    ![OWNER, SOMEBODY, SERIES_RULE].contains(&name.as_str())
-        && !name.starts_with("token ")
-        && !name.starts_with("agent ")
+    // Neither may it only look like one.
+    let shape = |text: &str| looks(&text.to_lowercase()).to_lowercase();
+    let name = shape(name);
+    ![OWNER, SOMEBODY, SERIES_RULE].map(shape).contains(&name)
+        && !["token ", "agent "].map(shape).iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// One entry of the log.

@@ -91,6 +91,7 @@ pub async fn new_key(
 /// Makes and stores the one-time key of a new agent.
 pub async fn make_key(db: &Db, name: &str, by: &Caller) -> Result<MadeSecret> {
     let name = checked_name(name)?;
+    let name = name.as_str();
     let made = secret::make(Kind::OneTimeKey);
     let act = by.does(Deed::AgentKeyMade, name);
     let now = now_ms();

@@ -2,15 +2,32 @@
 
 use url::{Position, Url};
 
+/// What stands in a path before a name of dots alone, which clients take for a way up even where it is escaped. There are no
+/// new names like that; old ones must be reached to be removed.
+const BEFORE_DOTS: char = '~';
+
 /// A name as one segment of a path, whatever is in it.
 pub fn segment(name: &str) -> String {
+    if matches!(name, "." | "..") {
+        return format!("{BEFORE_DOTS}{name}");
+    }
     name.bytes()
         .map(|byte| match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => char::from(byte).to_string(),
-            // Dots as well: a segment of one or two of them would lead elsewhere.
             other => format!("%{other:02X}"),
         })
         .collect()
+}
+
+/// A path of a request with names of dots alone as routes know them; none where it has no such name.
+pub fn with_dots(path: &str) -> Option<String> {
+    let dots = |segment: &str| match segment.strip_prefix(BEFORE_DOTS) {
+        Some(".") => Some("%2E"),
+        Some("..") => Some("%2E%2E"),
+        _ => None,
+    };
+    let has_dots = path.split('/').any(|segment| dots(segment).is_some());
+    has_dots.then(|| path.split('/').map(|segment| dots(segment).unwrap_or(segment)).collect::<Vec<_>>().join("/"))
 }
 
 /// Where on this site an address leads, or `/` if it leads elsewhere.
@@ -37,6 +54,16 @@ mod tests {
         assert_eq!(segment("go-nethttp"), "go-nethttp");
         assert_eq!(segment("2 vCPU / 4 GiB"), "2%20vCPU%20%2F%204%20GiB");
         assert_eq!(segment("a?b#c\"<é>'"), "a%3Fb%23c%22%3C%C3%A9%3E%27");
+    }
+
+    #[test]
+    fn a_name_of_dots_keeps_its_segment() {
+        for name in [".", ".."] {
+            let url = site().join(&format!("/tokens/{}/revoke", segment(name))).expect("an address");
+            let path = with_dots(url.path()).expect("a name of dots");
+            assert_eq!(path, format!("/tokens/{}/revoke", name.replace('.', "%2E")));
+        }
+        assert_eq!(with_dots("/tokens/~x/~/..."), None);
     }
 
     fn site() -> Url {

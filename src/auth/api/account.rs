@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{
     ceremonies::{RegisterFinish, Started, passkey_name},
-    checked_name,
+    checked_line,
 };
 use crate::{
     auth::{
@@ -80,7 +80,7 @@ pub async fn rename_passkey(
     Path(id): Path<i64>,
     Input(asked): Input<Renamed>,
 ) -> Result<StatusCode> {
-    let name = checked_name(&asked.name)?;
+    let name = checked_line(&asked.name)?;
     let mut transaction = state.db.write.begin().await?;
     let before = sessions::rename_passkey(&mut transaction, &person.user_id, id, name).await?;
     note(&mut transaction, &person.caller.does(Deed::PasskeyRenamed, name).with(json!({"before": before}))).await?;

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use webauthn_rs::prelude::{Passkey, PublicKeyCredential, RegisterPublicKeyCredential};
 
-use super::{DAY_MS, checked_name};
+use super::{DAY_MS, checked_line, checked_name};
 use crate::{
     auth::{
         Passkeys, SignIn,
@@ -99,15 +99,15 @@ pub async fn register_start(
             let there = if invite.ends_passkeys { Vec::new() } else { credential_ids(&state.db.read, &id).await? };
             (Uuid::parse_str(&id).map_err(Error::internal)?, name, there)
         }
-        None => (Uuid::new_v4(), person_name(asked.name.as_deref().unwrap_or_default())?.to_owned(), Vec::new()),
+        None => (Uuid::new_v4(), person_name(asked.name.as_deref().unwrap_or_default())?, Vec::new()),
     };
     let (ceremony, options) = passkeys.start_registration(By::Invite(hash), id, &name, there)?;
     Ok(Json(Started { ceremony, options: serde_json::to_value(options).map_err(Error::internal)? }))
 }
 
-fn person_name(name: &str) -> Result<&str> {
-    let name = checked_name(name)?;
-    if !is_name_of_a_person(name) {
+fn person_name(text: &str) -> Result<String> {
+    let name = checked_name(text)?.into_string();
+    if !is_name_of_a_person(&name) {
         return Err(Error::Invalid(format!(
             "name: {name:?} is what the audit log calls somebody else; choose another"
         )));
@@ -158,7 +158,7 @@ pub async fn register_finish(
 
 /// What to call a passkey, if its owner does not say.
 pub fn passkey_name(asked: Option<&str>) -> Result<&str> {
-    checked_name(asked.map(str::trim).filter(|name| !name.is_empty()).unwrap_or("Passkey"))
+    checked_line(asked.map(str::trim).filter(|name| !name.is_empty()).unwrap_or("Passkey"))
 }
 
 /// Start to log in with a passkey.

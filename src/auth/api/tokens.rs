@@ -49,6 +49,7 @@ pub async fn new(
 pub async fn make_token(db: &Db, asked: &NewToken, by: &Caller) -> Result<MadeSecret> {
     let NewToken { name, scope, expires_in_days } = asked;
     let name = checked_name(name)?;
+    let name = name.as_str();
     if *scope > by.scope {
         return Err(Error::Forbidden(format!("a token of yours reaches at most as far as you: {}", by.scope.as_str())));
     }

@@ -6,6 +6,7 @@ pub mod invites;
 pub mod sessions;
 pub mod tokens;
 
+use brewbench_agent::wire::name::lookalike;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use super::{EndingList, Person, Role};
@@ -53,9 +54,13 @@ fn nobody(name: &str) -> Error {
     Error::NotFound(format!("person {name:?}"))
 }
 
-/// Stores a person.
+/// Stores a person. A name that could be taken for somebody else's is refused.
 pub async fn insert_user(connection: &mut SqliteConnection, user: &User, now: i64) -> Result<()> {
     let User { id, name, role } = user;
+    let names = sqlx::query_scalar!("select name from user").fetch_all(&mut *connection).await?;
+    if let Some(other) = lookalike(name, names.iter().map(String::as_str)) {
+        return Err(Error::Conflict(format!("the name {name:?} looks like {other:?}, who is here; choose another")));
+    }
     let role = role.as_str();
     sqlx::query!("insert into user (id, name, role, created_at) values (?, ?, ?, ?)", id, name, role, now)
         .execute(connection)

@@ -53,7 +53,7 @@ pub async fn remove(
 
 /// Saves a view; a name that another view has is refused.
 pub async fn save_as(state: &AppState, caller: &Caller, name: &str, query: &str) -> Result<SavedView> {
-    let name = checked_name(name)?.to_owned();
+    let name = checked_name(name)?.into_string();
     let query = canonical(query).map_err(Error::Invalid)?;
     if views::views(&state.db.read).await?.len() >= MOST_VIEWS {
         return Err(Error::Conflict(format!("there are {MOST_VIEWS} saved views already: remove one first")));

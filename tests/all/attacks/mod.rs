@@ -1,4 +1,6 @@
 //! What an attacker would try, one file a topic. Each of these got through once, or is a neighbour of one that did.
 
 mod authority;
+mod catalog;
+mod names;
 mod redirects;
