@@ -2,5 +2,6 @@
 
 mod authority;
 mod catalog;
+mod markup;
 mod names;
 mod redirects;
