@@ -19,7 +19,9 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::{
     alerts,
     auth::{self, Passkeys, Read},
-    baselines, catalog, compare,
+    baselines, catalog,
+    clock::Clock,
+    compare,
     config::Config,
     dashboard,
     db::{self, OpenError},
@@ -92,6 +94,8 @@ impl Server {
         let folder = |fault| OpenError::Folder(config.data.clone(), fault);
         keeping::backup::sweep(&config.data).map_err(folder)?;
         let db = db::open(&config.data).await?;
+        // Before anything of now is stored.
+        let clock = Clock::start(keeping::queries::newest(&db.read).await?);
         catalog::queries::first_sizes(&db.write, now_ms()).await?;
         catalog::queries::first_scenarios(&db.write, &scenarios::bundled(), now_ms()).await?;
         let unbound = |fault| StartError::Listen(config.listen, fault);
@@ -102,6 +106,7 @@ impl Server {
         owner::leave_address(&config.data, &public_url).map_err(folder)?;
         let state = AppState {
             db,
+            clock,
             limits: Arc::new(Limits::new(&config.rates)),
             config: Arc::new(config),
             public_url: Arc::new(public_url),
@@ -140,7 +145,7 @@ impl Server {
     pub async fn serve(self) -> std::io::Result<()> {
         let Self { state, listener, certificate, presence, passkeys, .. } = self;
         let meetings = Meetings::default();
-        state.tasks.spawn(auth::audit::keep_short(state.db.clone(), state.shutdown.clone()));
+        state.tasks.spawn(auth::housekeeping::work(state.clone()));
         state.tasks.spawn(keeping::retention::work(state.clone()));
         state.tasks.spawn(dispatch::work(state.clone(), presence.clone(), meetings.clone()));
         state.tasks.spawn(experiments::conduct::work(state.clone()));

@@ -7,13 +7,18 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 use uuid::Uuid;
 
-use crate::{config::Config, db::Db, limits::Limits, meters::Meters, notices::Notices, tls::InUse, underway::Underway};
+use crate::{
+    clock::Clock, config::Config, db::Db, limits::Limits, meters::Meters, notices::Notices, tls::InUse,
+    underway::Underway,
+};
 
 /// Cheap to clone: the pools and handles of one server.
 #[derive(Clone, Debug)]
 pub struct AppState {
     /// The database.
     pub db: Db,
+    /// Whether what is old may be deleted.
+    pub clock: Clock,
     /// What the server was told at its start.
     pub config: Arc<Config>,
     /// How browsers reach it, known once the port is bound.

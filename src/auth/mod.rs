@@ -9,6 +9,7 @@ pub mod audit;
 pub mod authority;
 pub mod caller;
 pub mod device;
+pub mod housekeeping;
 pub mod pages;
 pub mod passkeys;
 pub mod people;
@@ -135,6 +136,8 @@ pub fn api(passkeys: Passkeys) -> OpenApiRouter<AppState> {
         .routes(routes!(api::ceremonies::register_finish))
         .routes(routes!(api::ceremonies::login_start))
         .routes(routes!(api::ceremonies::login_finish))
+        .routes(routes!(api::ceremonies::confirm_start))
+        .routes(routes!(api::ceremonies::confirm_finish))
         .routes(routes!(api::account::account))
         .routes(routes!(api::account::passkey_start))
         .routes(routes!(api::account::passkey_finish))

@@ -42,6 +42,7 @@ pub async fn passkey_start(
     State(state): State<AppState>,
     Extension(passkeys): Extension<Passkeys>,
 ) -> Result<Json<Started>> {
+    person.caller.proven()?;
     let there = sessions::credential_ids(&state.db.read, &person.user_id).await?;
     let id = Uuid::parse_str(&person.user_id).map_err(Error::internal)?;
     let (ceremony, options) = passkeys.start_registration(By::Session, id, &person.caller.name, there)?;
@@ -49,7 +50,8 @@ pub async fn passkey_start(
 }
 
 /// End the ceremony: the person has another passkey.
-#[utoipa::path(post, path = "/api/v1/account/passkeys/finish", tag = "account", responses((status = 204),
+#[utoipa::path(post, path = "/api/v1/account/passkeys/finish", tag = "account",
+    responses((status = 204),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn passkey_finish(
     person: SignedIn,
@@ -57,6 +59,7 @@ pub async fn passkey_finish(
     Extension(passkeys): Extension<Passkeys>,
     Input(asked): Input<RegisterFinish>,
 ) -> Result<StatusCode> {
+    person.caller.proven()?;
     let (registration, passkey) = passkeys.finish_registration(asked.ceremony, &asked.credential)?;
     if registration.by != By::Session || registration.user_id.to_string() != person.user_id {
         return Err(gone());

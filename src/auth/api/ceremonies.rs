@@ -4,6 +4,7 @@ use axum::{
     Extension, Json,
     extract::State,
     http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
 };
 use axum_extra::extract::{
     CookieJar,
@@ -21,7 +22,7 @@ use webauthn_rs::prelude::{Passkey, PublicKeyCredential, RegisterPublicKeyCreden
 use super::{DAY_MS, checked_line, checked_name};
 use crate::{
     auth::{
-        Passkeys, SignIn,
+        Passkeys, SignIn, SignedIn,
         audit::{Act, Deed, SOMEBODY, is_name_of_a_person, note},
         caller::session_cookie,
         passkeys::{By, gone},
@@ -29,8 +30,8 @@ use crate::{
             User, insert_user,
             invites::{spend_invite, usable_invite},
             sessions::{
-                NewPasskey, NewSession, credential_ids, end_everything, insert_passkey, insert_session, passkey,
-                passkey_used,
+                NewPasskey, NewSession, credential_ids, end_everything, end_session_by_hash, insert_passkey,
+                insert_session, passkey, passkey_used, prove,
             },
         },
         secret,
@@ -83,7 +84,8 @@ pub struct LoginFinish {
 }
 
 /// Start to register a passkey by a one-time link: of somebody new, or of the person whom the link is for.
-#[utoipa::path(post, path = "/api/v1/auth/register/start", tag = "auth", responses((status = 200, body = Started),
+#[utoipa::path(post, path = "/api/v1/auth/register/start", tag = "auth",
+    responses((status = 200, body = Started),
     (status = 403, body = ErrorBody), (status = 429, body = ErrorBody)))]
 pub async fn register_start(
     _: SignIn,
@@ -116,7 +118,8 @@ fn person_name(text: &str) -> Result<String> {
 }
 
 /// End the registration: the person is there, has the passkey and is logged in.
-#[utoipa::path(post, path = "/api/v1/auth/register/finish", tag = "auth", responses((status = 204),
+#[utoipa::path(post, path = "/api/v1/auth/register/finish", tag = "auth",
+    responses((status = 204),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody)))]
 pub async fn register_finish(
     SignIn { address }: SignIn,
@@ -147,6 +150,7 @@ pub async fn register_finish(
     }
     insert_passkey(&mut transaction, &user.id, &stored, now).await?;
     note(&mut transaction, &act).await?;
+    end_session_before(&mut transaction, &state.public_url, &jar).await?;
     let session = begin_session(&mut transaction, &user.id, &headers, now).await?;
     transaction.commit().await?;
     if invite.ends_passkeys {
@@ -170,7 +174,8 @@ pub async fn login_start(_: SignIn, Extension(passkeys): Extension<Passkeys>) ->
 }
 
 /// End the login.
-#[utoipa::path(post, path = "/api/v1/auth/login/finish", tag = "auth", responses((status = 204),
+#[utoipa::path(post, path = "/api/v1/auth/login/finish", tag = "auth", request_body = LoginFinish,
+    responses((status = 204),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody)))]
 pub async fn login_finish(
     SignIn { address }: SignIn,
@@ -193,9 +198,53 @@ pub async fn login_finish(
     let (now, mut transaction) = (now_ms(), state.db.write.begin().await?);
     passkey_used(&mut transaction, &id, &credential, now).await?;
     note(&mut transaction, &Act::new(&user.name, address, Deed::LoggedIn, "")).await?;
+    end_session_before(&mut transaction, &state.public_url, &jar).await?;
     let session = begin_session(&mut transaction, &user.id, &headers, now).await?;
     transaction.commit().await?;
     Ok((StatusCode::NO_CONTENT, jar.add(cookie(&state.public_url, session))))
+}
+
+/// Start to confirm with a passkey who it is, for what takes a recent proof; 204 where there is one.
+#[utoipa::path(post, path = "/api/v1/auth/confirm/start", tag = "auth", responses((status = 200, body = Started),
+    (status = 204, description = "it is confirmed already"), (status = 429, body = ErrorBody)))]
+pub async fn confirm_start(_: SignIn, person: SignedIn, Extension(passkeys): Extension<Passkeys>) -> Result<Response> {
+    if person.caller.proven().is_ok() {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let (ceremony, options) = passkeys.start_login()?;
+    let options = serde_json::to_value(options).map_err(Error::internal)?;
+    Ok(Json(Started { ceremony, options }).into_response())
+}
+
+/// End the confirmation: for a quarter of an hour this session may do what takes a recent proof.
+#[utoipa::path(post, path = "/api/v1/auth/confirm/finish", tag = "auth", request_body = LoginFinish,
+    responses((status = 204), (status = 403, body = ErrorBody), (status = 409, body = ErrorBody),
+    (status = 429, body = ErrorBody)))]
+pub async fn confirm_finish(
+    _: SignIn,
+    person: SignedIn,
+    State(state): State<AppState>,
+    Extension(passkeys): Extension<Passkeys>,
+    Input(asked): Input<LoginFinish>,
+) -> Result<StatusCode> {
+    let (user, id, credential) = proven(&state, &passkeys, &asked).await?;
+    if user.id != person.user_id {
+        return Err(Error::Forbidden(format!("this passkey is {}'s; use one of yours", user.name)));
+    }
+    let (now, mut transaction) = (now_ms(), state.db.write.begin().await?);
+    passkey_used(&mut transaction, &id, &credential, now).await?;
+    prove(&mut transaction, &person.session, now).await?;
+    note(&mut transaction, &person.caller.does(Deed::Confirmed, "")).await?;
+    transaction.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Whoever logs in has another session from then on: one that somebody else may know of ends.
+async fn end_session_before(connection: &mut SqliteConnection, site: &Url, jar: &CookieJar) -> sqlx::Result<()> {
+    match jar.get(session_cookie(site)) {
+        Some(before) => end_session_by_hash(connection, &secret::hash(before.value())).await,
+        None => Ok(()),
+    }
 }
 
 /// Whose passkey it is, its id and how it is to be stored from now on.

@@ -46,6 +46,9 @@ pub async fn change_role(
     Path(name): Path<String>,
     Input(NewRole { role }): Input<NewRole>,
 ) -> Result<Json<EndingList>> {
+    if role == Role::Admin {
+        caller.proven()?;
+    }
     let mut transaction = state.db.write.begin().await?;
     let (before, ended) = queries::change_role(&mut transaction, &name, role, now_ms()).await?;
     if before != role {
@@ -129,6 +132,10 @@ pub async fn make_invite(db: &Db, site: &Url, asked: &NewInvite, by: &Caller) ->
         None => None,
     };
     let role = user.as_ref().map_or(asked.role, |user| user.role);
+    // A recovery link is a way into the account of somebody else.
+    if role == Role::Admin || user.is_some() {
+        by.proven()?;
+    }
     let (made, now) = (secret::make(secret::Kind::Invite), now_ms());
     let hash = secret::hash(&made);
     let row = InviteRow {

@@ -38,6 +38,7 @@ pub fn router() -> Router<AppState> {
     Router::new()
         .route("/login", get(login))
         .route("/register", get(register))
+        .route("/confirm", get(confirm))
         .route("/logout", post(logout))
         .route("/account", get(account::show))
         .route("/account/passkeys/{id}/rename", post(account::rename))
@@ -113,6 +114,19 @@ struct LoginQuery {
 async fn login(_: Public, State(state): State<AppState>, Asked(query): Asked<LoginQuery>) -> Login {
     let next = query.next.map_or_else(|| "/".to_owned(), |next| own_path(&state.public_url, &next));
     Login { shell: Shell::anonymous("Log in"), next }
+}
+
+/// The question who it is, before what takes a recent proof.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "auth/confirm.html")]
+struct ConfirmPage {
+    shell: Shell,
+    next: String,
+}
+
+async fn confirm(person: SignedIn, State(state): State<AppState>, Asked(query): Asked<LoginQuery>) -> ConfirmPage {
+    let next = query.next.map_or_else(|| "/".to_owned(), |next| own_path(&state.public_url, &next));
+    ConfirmPage { shell: shell("Confirm that it is you", &person.caller), next }
 }
 
 /// The registration by a one-time link: of somebody new, or of another passkey for a person.

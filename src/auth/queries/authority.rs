@@ -2,7 +2,7 @@
 
 use sqlx::SqliteConnection;
 
-use super::parsed;
+use super::{parsed, sessions::IDLE_MS};
 use crate::auth::{
     Role,
     authority::{Ending, EndingList, Kind, suffices},
@@ -39,13 +39,16 @@ pub async fn endings(
 
 /// The user's own ways in.
 async fn own(connection: &mut SqliteConnection, user_id: &str, now: i64) -> sqlx::Result<Vec<Ending>> {
+    let idle = now - IDLE_MS;
     let rows = sqlx::query!(
         r#"select 'passkey' as "kind!: String", name as "name!: String" from passkey where user_id = ?1
-           union all select 'session', device from session where user_id = ?1 and expires_at > ?2
+           union all select 'session', device from session
+               where user_id = ?1 and expires_at > ?2 and last_used_at > ?3
            union all select 'token', name from token
                where user_id = ?1 and revoked_at is null and (expires_at is null or expires_at > ?2)"#,
         user_id,
-        now
+        now,
+        idle
     )
     .fetch_all(connection)
     .await?;

@@ -4,4 +4,5 @@ mod authority;
 mod catalog;
 mod markup;
 mod names;
+mod proof;
 mod redirects;
