@@ -41,6 +41,7 @@ pub async fn show(_: Read, State(state): State<AppState>, Path(name): Path<Strin
 
 /// Keep runs under a name, in place of those that it had.
 #[utoipa::path(put, path = "/api/v1/baselines/{name}", tag = "baselines", params(("name" = String, Path)),
+    request_body = BaselineRuns,
     responses((status = 200, body = Baseline), (status = 404, body = ErrorBody, description = "a run is not there"),
         (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn set(

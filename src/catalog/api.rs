@@ -54,6 +54,7 @@ pub async fn sizes(_: Read, State(state): State<AppState>) -> Result<Json<SizeLi
 
 /// Add a machine size.
 #[utoipa::path(post, path = "/api/v1/sizes", tag = "catalog",
+    request_body = MachineSize,
     responses((status = 201, body = MachineSize), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn add_size(
     Admin(caller): Admin,

@@ -30,6 +30,7 @@ pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<Differe
 
 /// Accepts a difference in the work of two targets: comparisons between them are judged in spite of it.
 #[utoipa::path(post, path = "/api/v1/differences", tag = "compare",
+    request_body = NewDifference,
     responses((status = 201, body = AcceptedDifference), (status = 409, body = ErrorBody),
         (status = 422, body = ErrorBody)))]
 pub async fn accept(

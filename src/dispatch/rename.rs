@@ -30,6 +30,7 @@ pub fn pages() -> Router<AppState> {
 
 /// Give an agent another name, in all its runs as well. It must not be at work.
 #[utoipa::path(put, path = "/api/v1/agents/{name}/name", tag = "fleet", params(("name" = String, Path)),
+    request_body = NewName,
     responses((status = 200, body = Agent), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
         (status = 422, body = ErrorBody)))]
 pub async fn rename(

@@ -71,6 +71,7 @@ pub async fn list(
 
 /// Submit an experiment: its runs are queued.
 #[utoipa::path(post, path = "/api/v1/experiments", tag = "experiments",
+    request_body = Plan,
     responses((status = 201, body = ExperimentWithRuns), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn submit(
     Submit(caller): Submit,

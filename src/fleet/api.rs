@@ -79,6 +79,7 @@ pub async fn all(db: &Db, presence: &Presence) -> Result<Vec<Agent>> {
 
 /// Make a one-time key for a new agent, which exchanges it for a key of its own. It is in the answer and nowhere else.
 #[utoipa::path(post, path = "/api/v1/agent-keys", tag = "fleet",
+    request_body = NewAgentKey,
     responses((status = 201, body = MadeSecret), (status = 409, body = ErrorBody)))]
 pub async fn new_key(
     Admin(caller): Admin,

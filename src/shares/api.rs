@@ -27,7 +27,7 @@ pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<ShareLi
 
 /// Make a link to a comparison that needs no login. It shows the runs that the comparison has now and nothing else. Its
 /// secret is in the answer and nowhere else.
-#[utoipa::path(post, path = "/api/v1/shares", tag = "shares",
+#[utoipa::path(post, path = "/api/v1/shares", tag = "shares", request_body = NewShare,
     responses((status = 201, body = MadeShare),
     (status = 404, body = ErrorBody, description = "none of the runs is here"), (status = 422, body = ErrorBody)))]
 pub async fn create(

@@ -50,7 +50,7 @@ pub async fn passkey_start(
 }
 
 /// End the ceremony: the person has another passkey.
-#[utoipa::path(post, path = "/api/v1/account/passkeys/finish", tag = "account",
+#[utoipa::path(post, path = "/api/v1/account/passkeys/finish", tag = "account", request_body = RegisterFinish,
     responses((status = 204),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn passkey_finish(
@@ -76,6 +76,7 @@ pub async fn passkey_finish(
 
 /// Give one's passkey another name.
 #[utoipa::path(put, path = "/api/v1/account/passkeys/{id}", tag = "account", params(("id" = i64, Path)),
+    request_body = Renamed,
     responses((status = 204), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub async fn rename_passkey(
     person: SignedIn,

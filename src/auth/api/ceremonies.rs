@@ -84,7 +84,7 @@ pub struct LoginFinish {
 }
 
 /// Start to register a passkey by a one-time link: of somebody new, or of the person whom the link is for.
-#[utoipa::path(post, path = "/api/v1/auth/register/start", tag = "auth",
+#[utoipa::path(post, path = "/api/v1/auth/register/start", tag = "auth", request_body = RegisterStart,
     responses((status = 200, body = Started),
     (status = 403, body = ErrorBody), (status = 429, body = ErrorBody)))]
 pub async fn register_start(
@@ -118,7 +118,7 @@ fn person_name(text: &str) -> Result<String> {
 }
 
 /// End the registration: the person is there, has the passkey and is logged in.
-#[utoipa::path(post, path = "/api/v1/auth/register/finish", tag = "auth",
+#[utoipa::path(post, path = "/api/v1/auth/register/finish", tag = "auth", request_body = RegisterFinish,
     responses((status = 204),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody)))]
 pub async fn register_finish(

@@ -113,6 +113,7 @@ pub async fn list_invites(_: Admin, State(state): State<AppState>) -> Result<Jso
 
 /// Make a one-time registration link: for somebody new, or for a person who lost her passkey.
 #[utoipa::path(post, path = "/api/v1/invites", tag = "people",
+    request_body = NewInvite,
     responses((status = 201, body = Invite), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn invite(
     Admin(caller): Admin,

@@ -35,7 +35,7 @@ pub fn whose(caller: &Caller) -> Option<&str> {
 
 /// Make a token; it reaches no farther than its maker and ends with her. Its secret is in the answer and nowhere else.
 /// Needs a person who is logged in, or a token of the scope admin.
-#[utoipa::path(post, path = "/api/v1/tokens", tag = "tokens",
+#[utoipa::path(post, path = "/api/v1/tokens", tag = "tokens", request_body = NewToken,
     responses((status = 201, body = MadeSecret),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn new(

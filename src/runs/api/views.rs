@@ -28,6 +28,7 @@ pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<ViewLis
 
 /// Save a view of the history under a name, for everybody.
 #[utoipa::path(put, path = "/api/v1/views/{name}", tag = "runs", params(("name" = String, Path)),
+    request_body = ViewQuery,
     responses((status = 200, body = ViewList), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn save(
     Submit(caller): Submit,
