@@ -20,7 +20,16 @@ const DATASTAR: &str = ".tools/assets/datastar.js";
 fn main() {
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
     tell(check_queries(&out), "migrations");
+    println!("cargo::rustc-env=BREWBENCH_BUILT_AT_MS={}", built_at_ms());
     tell(gather_assets(&out.join("assets")), "static files");
+}
+
+/// A clock that is before this is wrong. Whoever builds the same twice says when: `SOURCE_DATE_EPOCH`, in seconds.
+fn built_at_ms() -> u64 {
+    println!("cargo::rerun-if-env-changed=SOURCE_DATE_EPOCH");
+    let said = env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse::<u64>().ok());
+    let now = || UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs());
+    said.unwrap_or_else(now) * 1_000
 }
 
 fn tell<T, E: std::fmt::Display>(result: Result<T, E>, of: &str) {

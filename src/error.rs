@@ -29,6 +29,9 @@ pub enum Error {
     /// Known, but not allowed.
     #[error("{0}")]
     Forbidden(String),
+    /// Allowed, but it takes a recent proof of who asks.
+    #[error("this takes your passkey: confirm that it is you, and do it again")]
+    Unproven,
     /// There is no such thing.
     #[error("there is no {0}")]
     NotFound(String),
@@ -77,12 +80,15 @@ pub struct ErrorBody {
     /// The request by the name that it has in the server's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// Whether it is done once a passkey has confirmed who asks: `POST /api/v1/auth/confirm/start`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirm: bool,
 }
 
 impl ErrorBody {
     /// About the request that is answered.
     pub fn new(error: String) -> Self {
-        Self { error, request_id: request::id() }
+        Self { error, request_id: request::id(), confirm: false }
     }
 }
 
@@ -100,7 +106,7 @@ impl Error {
         match self {
             Self::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
-            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::Forbidden(_) | Self::Unproven => StatusCode::FORBIDDEN,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -131,7 +137,12 @@ impl IntoResponse for Error {
         if let Self::Internal(cause) = &self {
             tracing::error!(%cause, "request failed");
         }
-        let mut response = (self.status(), Json(ErrorBody::new(self.to_string()))).into_response();
+        let confirm = matches!(self, Self::Unproven);
+        let body = ErrorBody { confirm, ..ErrorBody::new(self.to_string()) };
+        let mut response = (self.status(), Json(body)).into_response();
+        if confirm {
+            response.extensions_mut().insert(Unproven);
+        }
         if let Self::TooMany(seconds) | Self::Busy { wait_s: seconds, .. } = &self {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(*seconds));
         }
@@ -139,6 +150,10 @@ impl IntoResponse for Error {
         response
     }
 }
+
+/// Rides on the response to what takes a recent proof: a browser is led to where it can give one.
+#[derive(Clone, Copy, Debug)]
+pub struct Unproven;
 
 /// Rides on an error's response, so that a browser can be shown a page with the same sentence.
 #[derive(Clone, Debug)]

@@ -25,6 +25,7 @@ pub mod auth;
 pub mod baselines;
 pub mod catalog;
 pub mod cli;
+pub mod clock;
 pub mod compare;
 pub mod config;
 pub mod dashboard;

@@ -14,7 +14,9 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::{
     alerts,
     auth::{self, Passkeys, Read, Refusals},
-    baselines, catalog, compare,
+    baselines, catalog,
+    clock::Clock,
+    compare,
     config::Config,
     dashboard,
     db::{self, OpenError},
@@ -89,6 +91,8 @@ impl Server {
         let folder = |fault| OpenError::Folder(config.data.clone(), fault);
         keeping::backup::sweep(&config.data).map_err(folder)?;
         let db = db::open(&config.data).await?;
+        // Before anything of now is stored.
+        let clock = Clock::start(keeping::queries::newest(&db.read).await?);
         catalog::queries::first_sizes(&db.write, now_ms()).await?;
         catalog::queries::first_scenarios(&db.write, &scenarios::bundled(), now_ms()).await?;
         let unbound = |fault| StartError::Listen(config.listen, fault);
@@ -99,6 +103,7 @@ impl Server {
         owner::leave_address(&config.data, &public_url).map_err(folder)?;
         let state = AppState {
             db,
+            clock,
             limits: Arc::new(Limits::new(&config)),
             config: Arc::new(config),
             public_url: Arc::new(public_url),
@@ -139,7 +144,7 @@ impl Server {
     pub async fn serve(self) -> std::io::Result<()> {
         let Self { state, listener, certificate, presence, passkeys, refusals, .. } = self;
         let meetings = Meetings::default();
-        state.tasks.spawn(auth::audit::keep_short(state.db.clone(), state.shutdown.clone()));
+        state.tasks.spawn(auth::housekeeping::work(state.clone()));
         state.tasks.spawn(refusals.clone().keep(state.db.clone(), state.shutdown.clone()));
         state.tasks.spawn(keeping::retention::work(state.clone()));
         state.tasks.spawn(dispatch::work(state.clone(), presence.clone(), meetings.clone()));
@@ -238,7 +243,7 @@ pub fn router(
     let (api, document) = api(state, &presence, meetings.clone(), passkeys, refusals);
     let document = Arc::new(document);
     let openapi = move |_: Read| async move { Json(Arc::unwrap_or_clone(document)) };
-    Router::new()
+    let site = Router::new()
         .route("/api/v1/openapi.json", get(openapi))
         .merge(api)
         .merge(keeping::probes(presence.clone()))
@@ -270,5 +275,7 @@ pub fn router(
         ))
         .layer(axum::middleware::from_fn(web::request::name))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.meters), meters::count))
-        .with_state(state.clone())
+        .with_state(state.clone());
+    // Around it, as routes are chosen by the path that this gives.
+    Router::new().fallback_service(site).layer(axum::middleware::map_request(web::request::names_of_dots))
 }

@@ -7,13 +7,18 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 use uuid::Uuid;
 
-use crate::{config::Config, db::Db, limits::Limits, meters::Meters, notices::Notices, tls::InUse, underway::Underway};
+use crate::{
+    clock::Clock, config::Config, db::Db, limits::Limits, meters::Meters, notices::Notices, tls::InUse,
+    underway::Underway,
+};
 
 /// Cheap to clone: the pools and handles of one server.
 #[derive(Clone, Debug)]
 pub struct AppState {
     /// The database.
     pub db: Db,
+    /// Whether what is old may be deleted.
+    pub clock: Clock,
     /// What the server was told at its start.
     pub config: Arc<Config>,
     /// How browsers reach it, known once the port is bound.
@@ -58,11 +63,12 @@ pub struct RunChanged {
 pub struct Events {
     runs: broadcast::Sender<RunChanged>,
     agents: watch::Sender<u64>,
+    people: watch::Sender<u64>,
 }
 
 impl Default for Events {
     fn default() -> Self {
-        Self { runs: broadcast::channel(256).0, agents: watch::Sender::new(0) }
+        Self { runs: broadcast::channel(256).0, agents: watch::Sender::new(0), people: watch::Sender::new(0) }
     }
 }
 
@@ -80,6 +86,26 @@ impl Events {
     /// Tells everybody that an agent came or went.
     pub fn agents_changed(&self) {
         self.agents.send_modify(|count| *count += 1);
+    }
+
+    /// Tells every stream that somebody may do less than before.
+    pub fn people_changed(&self) {
+        self.people.send_modify(|count| *count += 1);
+    }
+
+    /// Changes whenever somebody may do less than before: whoever follows something must prove anew that she may.
+    pub fn people(&self) -> watch::Receiver<u64> {
+        self.people.subscribe()
+    }
+
+    /// Ends when somebody may do less than before.
+    pub fn people_change(&self) -> impl Future<Output = ()> + use<> {
+        let mut people = self.people();
+        async move {
+            if people.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// Changes whenever an agent comes or goes.

@@ -31,7 +31,17 @@ async function register(form) {
   await post("auth/register/finish", { ceremony, credential: await create(options), passkey_name });
 }
 
+// For what takes a recent proof; a server that has one asks for nothing.
+async function confirm() {
+  const started = await post("auth/confirm/start", {});
+  if (!started) return;
+  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(started.options.publicKey);
+  const credential = await navigator.credentials.get({ publicKey });
+  await post("auth/confirm/finish", { ceremony: started.ceremony, credential: credential.toJSON() });
+}
+
 async function add(form) {
+  await confirm();
   const { ceremony, options } = await post("account/passkeys/start", {});
   const passkey_name = new FormData(form).get("passkey_name");
   await post("account/passkeys/finish", { ceremony, credential: await create(options), passkey_name });
@@ -52,15 +62,17 @@ function sentence(fault) {
   }
 }
 
-// A path on this server and nothing else: a link in a mail must not lead elsewhere after the login.
+// An address on this server and nothing else: a link in a mail must not lead elsewhere after the login. It is given whole:
+// the path alone may name a host, as that of /.//evil.example does once its dot is gone.
 function destination(next) {
-  const url = new URL(next || "/", location.origin);
-  return url.origin === location.origin ? url.pathname + url.search + url.hash : "/";
+  const home = new URL("/", location.origin);
+  const url = URL.canParse(next, home) ? new URL(next, home) : home;
+  return (url.origin === home.origin && !url.pathname.startsWith("//") ? url : home).href;
 }
 
-async function ceremony(element, steps) {
+async function ceremony(element, steps, then = () => location.assign(destination(element.dataset.next ?? "/"))) {
   const alert = document.querySelector("[data-passkey-alert]");
-  const button = element.matches("button") ? element : element.querySelector("button");
+  const button = element.matches("button, a") ? element : element.querySelector("button");
   alert.hidden = true;
   button.disabled = true;
   try {
@@ -72,7 +84,7 @@ async function ceremony(element, steps) {
       );
     }
     await steps();
-    location.assign(destination(element.dataset.next));
+    then();
   } catch (fault) {
     alert.textContent = sentence(fault);
     alert.hidden = false;
@@ -80,8 +92,25 @@ async function ceremony(element, steps) {
   }
 }
 
-for (const button of document.querySelectorAll("[data-passkey=login]")) {
-  button.addEventListener("click", () => ceremony(button, login));
+for (const [kind, steps] of Object.entries({ login, confirm })) {
+  for (const button of document.querySelectorAll(`button[data-passkey=${kind}]`)) {
+    button.addEventListener("click", () => ceremony(button, steps));
+  }
+}
+// What takes a proof goes on by itself once it is given.
+for (const link of document.querySelectorAll("a[data-passkey=confirm]")) {
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    ceremony(link, confirm, () => location.assign(link.href));
+  });
+}
+for (const form of document.querySelectorAll("form[data-passkey=confirm]")) {
+  form.addEventListener("submit", (event) => {
+    const [name, value] = form.dataset.onlyFor?.split("=") ?? [];
+    if (name && new FormData(form).get(name) !== value) return;
+    event.preventDefault();
+    ceremony(form, confirm, () => form.submit());
+  });
 }
 for (const [kind, steps] of Object.entries({ register, add })) {
   for (const form of document.querySelectorAll(`form[data-passkey=${kind}]`)) {

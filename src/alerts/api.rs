@@ -72,7 +72,8 @@ pub async fn webhooks(_: Admin, State(state): State<AppState>) -> Result<Json<We
 }
 
 /// Have events sent somewhere, signed after Standard Webhooks. The secret is in the answer and nowhere else.
-#[utoipa::path(post, path = "/api/v1/webhooks", tag = "alerts", responses((status = 201, body = MadeWebhook),
+#[utoipa::path(post, path = "/api/v1/webhooks", tag = "alerts", request_body = NewWebhook,
+    responses((status = 201, body = MadeWebhook),
     (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn add_webhook(
     Admin(caller): Admin,

@@ -91,8 +91,10 @@ async fn round(state: &AppState) -> Result<Duration> {
             return Ok(IDLE);
         }
     }
-    webhooks::prune(write, now_ms() - KEPT_MS).await?;
-    queries::prune(write, now_ms() - KEPT_MS).await?;
+    if state.clock.may_delete() {
+        webhooks::prune(write, now_ms() - KEPT_MS).await?;
+        queries::prune(write, now_ms() - KEPT_MS).await?;
+    }
     let next = webhooks::next_due(read).await?;
     Ok(next.map_or(IDLE, |at| Duration::from_millis(u64::try_from(at - now_ms()).unwrap_or(0))))
 }

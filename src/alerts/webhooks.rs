@@ -30,8 +30,16 @@ pub struct Webhook {
     pub created_by: String,
     /// When, unix ms.
     pub created_at_ms: i64,
+    /// False where it is sent nothing: whoever added it is no administrator any more.
+    #[serde(default = "yes")]
+    pub is_active: bool,
     /// What was sent last, or is to be; null where there was nothing within a week.
     pub last: Option<Delivery>,
+}
+
+/// Older servers do not say it.
+fn yes() -> bool {
+    true
 }
 
 /// All webhooks, without their secrets.
@@ -158,10 +166,10 @@ pub async fn add(state: &AppState, caller: &Caller, asked: NewWebhook) -> Result
     }
     let secret = sign::new_secret();
     let (url, created_by, created_at_ms) = (url.to_string(), caller.name.clone(), now_ms());
-    let webhook = Webhook { id: 0, url, events, created_by, created_at_ms, last: None };
+    let webhook = Webhook { id: 0, url, events, created_by, created_at_ms, is_active: true, last: None };
     let words: Vec<_> = webhook.events.iter().map(|event| event.as_str()).collect();
     let act = caller.does(Deed::WebhookAdded, &origin(&webhook)).with(json!({"events": words.join(", ")}));
-    let id = queries::insert(&state.db.write, &webhook, &secret, &act).await?;
+    let id = queries::insert(&state.db.write, &webhook, &secret, caller.user_id.as_deref(), &act).await?;
     Ok(MadeWebhook { webhook: Webhook { id, ..webhook }, secret })
 }
 
@@ -185,6 +193,12 @@ pub async fn remove(state: &AppState, caller: &Caller, webhook: &Webhook) -> Res
 
 /// Sends a test event now, once, and says what came of it.
 pub async fn try_out(state: &AppState, caller: &Caller, webhook: &Webhook) -> Result<Delivery> {
+    if !webhook.is_active {
+        return Err(Error::Conflict(format!(
+            "{} added this webhook and is no administrator any more: it is sent nothing; remove it and add it again",
+            webhook.created_by
+        )));
+    }
     let told = Told::new(Event::Test, now_ms(), &json!({"by": caller.name, "url": state.public_url.as_str()}));
     let due = queries::insert_one(&state.db.write, webhook.id, &told).await?;
     deliver::once(state, &due).await?;

@@ -3,44 +3,17 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use brewbench_agent::wire::now_ms;
+use brewbench_agent::wire::name::looks;
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::time::MissedTickBehavior;
-use tokio_util::sync::CancellationToken;
 use utoipa::{IntoParams, ToSchema};
 
-use super::queries::audit::prune;
 pub use super::queries::audit::{commit, note};
-use crate::{
-    db::Db,
-    error::{Error, Result},
-};
+use crate::error::{Error, Result};
 
 /// How long entries are kept.
 pub const KEPT: Duration = Duration::from_hours(366 * 24);
-
-/// How often old ones are looked for.
-const PRUNED_EVERY: Duration = Duration::from_hours(24);
-
-/// Removes what is older than [`KEPT`], at once and once a day, until the server ends.
-pub async fn keep_short(db: Db, shutdown: CancellationToken) {
-    let mut clock = tokio::time::interval(PRUNED_EVERY);
-    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            _ = clock.tick() => {}
-        }
-        let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
-        match prune(&db.write, now_ms() - kept).await {
-            Ok(0) => {}
-            Ok(entries) => tracing::info!(entries, "the audit log was pruned"),
-            Err(fault) => tracing::error!(%fault, "the audit log could not be pruned"),
-        }
-    }
-}
 
 /// What can be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +22,8 @@ pub enum Deed {
     LoggedIn,
     /// A passkey that was not accepted. Nobody is named: nothing was proven.
     LoginRefused,
+    /// With a passkey, by somebody who was logged in.
+    Confirmed,
     /// A person ended her own session.
     LoggedOut,
     /// A new person, by invitation.
@@ -111,6 +86,8 @@ pub enum Deed {
     SizeAdded,
     /// One that no run has had.
     SizeRemoved,
+    /// One that nobody offers and no run uses.
+    TargetRemoved,
     /// A scenario or another revision of one.
     ScenarioAdded,
     /// From where on figures speak against runs of a scenario.
@@ -155,9 +132,10 @@ pub enum Deed {
 
 impl Deed {
     /// All of them, for lists.
-    pub const ALL: [Self; 53] = [
+    pub const ALL: [Self; 55] = [
         Self::LoggedIn,
         Self::LoginRefused,
+        Self::Confirmed,
         Self::LoggedOut,
         Self::Registered,
         Self::Recovered,
@@ -189,6 +167,7 @@ impl Deed {
         Self::ViewRemoved,
         Self::SizeAdded,
         Self::SizeRemoved,
+        Self::TargetRemoved,
         Self::ScenarioAdded,
         Self::LimitsChanged,
         Self::RunsRejudged,
@@ -216,6 +195,7 @@ impl Deed {
         match self {
             Self::LoggedIn => "logged in",
             Self::LoginRefused => "login refused",
+            Self::Confirmed => "identity confirmed",
             Self::LoggedOut => "logged out",
             Self::Registered => "registered",
             Self::Recovered => "access recovered",
@@ -247,6 +227,7 @@ impl Deed {
             Self::ViewRemoved => "view removed",
             Self::SizeAdded => "size added",
             Self::SizeRemoved => "size removed",
+            Self::TargetRemoved => "target removed",
             Self::ScenarioAdded => "scenario added",
             Self::LimitsChanged => "limits changed",
             Self::RunsRejudged => "runs judged anew",
@@ -315,10 +296,11 @@ pub const SERIES_RULE: &str = "rule for series";
 
 /// Whether a person may have this name: none that the log has for somebody else.
 pub fn is_name_of_a_person(name: &str) -> bool {
-    let name = name.to_lowercase();
-    ![OWNER, SOMEBODY, SERIES_RULE].contains(&name.as_str())
-        && !name.starts_with("token ")
-        && !name.starts_with("agent ")
+    // Neither may it only look like one.
+    let shape = |text: &str| looks(&text.to_lowercase()).to_lowercase();
+    let name = shape(name);
+    ![OWNER, SOMEBODY, SERIES_RULE].map(shape).contains(&name)
+        && !["token ", "agent "].map(shape).iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// One entry of the log.

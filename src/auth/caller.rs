@@ -44,12 +44,26 @@ pub struct Caller {
     pub user_id: Option<String>,
     /// Where it is.
     pub address: Option<IpAddr>,
+    /// When a person proved last by a passkey who it is, unix ms; none for programs, which have none.
+    pub proved_at_ms: Option<i64>,
 }
+
+/// A proof is good for so long, ms.
+pub const PROOF_MS: i64 = 15 * 60 * 1_000;
 
 impl Caller {
     /// Who can write the data folder: whoever can could do anything anyway.
     pub fn owner() -> Self {
-        Self { name: OWNER.to_owned(), scope: Scope::Admin, user_id: None, address: None }
+        Self { name: OWNER.to_owned(), scope: Scope::Admin, user_id: None, address: None, proved_at_ms: None }
+    }
+
+    /// Fails if it is a session that has not proven within a quarter of an hour whose it is: for what somebody who sits
+    /// down at an open browser must not do.
+    pub fn proven(&self) -> Result<()> {
+        match self.proved_at_ms {
+            Some(proved_at_ms) if proved_at_ms <= now_ms() - PROOF_MS => Err(Error::Unproven),
+            _ => Ok(()),
+        }
     }
 
     /// For the audit log.
@@ -214,7 +228,13 @@ async fn program(parts: &Parts, state: &AppState, token: &str) -> Result<Caller>
         state.limits.tries.wrong_secret(address)?;
         return Err(Error::Unauthenticated);
     };
-    Ok(Caller { name: format!("token {}", token.name), scope: token.scope, user_id: token.user_id, address })
+    Ok(Caller {
+        name: format!("token {}", token.name),
+        scope: token.scope,
+        user_id: token.user_id,
+        address,
+        proved_at_ms: None,
+    })
 }
 
 async fn person(parts: &Parts, state: &AppState) -> Result<SignedIn> {
@@ -224,9 +244,10 @@ async fn person(parts: &Parts, state: &AppState) -> Result<SignedIn> {
         return Err(from_elsewhere());
     }
     let session = secret::hash(cookie.value());
-    let user = session_user(&state.db, &session, now_ms()).await?.ok_or(Error::Unauthenticated)?;
+    let (user, proved_at) = session_user(&state.db, &session, now_ms()).await?.ok_or(Error::Unauthenticated)?;
     let (scope, address) = (user.role.scope(), address(parts, state));
-    let caller = Caller { name: user.name, scope, user_id: Some(user.id.clone()), address };
+    let (user_id, proved_at_ms) = (Some(user.id.clone()), Some(proved_at));
+    let caller = Caller { name: user.name, scope, user_id, address, proved_at_ms };
     Ok(SignedIn { caller, user_id: user.id, session })
 }
 

@@ -6,8 +6,10 @@
 
 pub mod api;
 pub mod audit;
+pub mod authority;
 pub mod caller;
 pub mod device;
+pub mod housekeeping;
 pub mod pages;
 pub mod passkeys;
 pub mod people;
@@ -23,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub use authority::{Ending, EndingList};
 pub use caller::{Admin, Caller, Finish, Keeper, Public, Read, SignIn, SignedIn, Submit};
 pub use passkeys::Passkeys;
 pub use people::{
@@ -138,6 +141,8 @@ pub fn api(passkeys: Passkeys, refusals: Refusals) -> OpenApiRouter<AppState> {
         .routes(routes!(api::ceremonies::register_finish))
         .routes(routes!(api::ceremonies::login_start))
         .routes(routes!(api::ceremonies::login_finish))
+        .routes(routes!(api::ceremonies::confirm_start))
+        .routes(routes!(api::ceremonies::confirm_finish))
         .routes(routes!(api::account::account))
         .routes(routes!(api::account::passkey_start))
         .routes(routes!(api::account::passkey_finish))
@@ -146,6 +151,7 @@ pub fn api(passkeys: Passkeys, refusals: Refusals) -> OpenApiRouter<AppState> {
         .routes(routes!(api::account::end_other_sessions))
         .routes(routes!(api::people::list))
         .routes(routes!(api::people::change_role, api::people::remove))
+        .routes(routes!(api::people::ends))
         .routes(routes!(api::people::list_invites, api::people::invite))
         .routes(routes!(api::people::withdraw_invite))
         .routes(routes!(api::tokens::list, api::tokens::new))

@@ -71,7 +71,7 @@ pub struct OwnSession {
     pub created_at_ms: i64,
     /// Unix ms, to the minute.
     pub last_used_at_ms: i64,
-    /// Unix ms.
+    /// Unix ms: earlier if it is not used for seven days.
     pub expires_at_ms: i64,
     /// Whether it is the one that asks.
     pub this: bool,

@@ -5,7 +5,7 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_agent::wire::{name::Name, now_ms};
 
 use super::{
     Baseline, BaselineList, BaselineRuns, BaselineWithRuns,
@@ -41,6 +41,7 @@ pub async fn show(_: Read, State(state): State<AppState>, Path(name): Path<Strin
 
 /// Keep runs under a name, in place of those that it had.
 #[utoipa::path(put, path = "/api/v1/baselines/{name}", tag = "baselines", params(("name" = String, Path)),
+    request_body = BaselineRuns,
     responses((status = 200, body = Baseline), (status = 404, body = ErrorBody, description = "a run is not there"),
         (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn set(
@@ -72,6 +73,7 @@ pub async fn found(state: &AppState, name: &str) -> Result<Baseline> {
 /// Sets a baseline; figures that don't count are refused, as nothing can be held against them.
 pub async fn set_as(state: &AppState, caller: &Caller, name: &str, asked: &BaselineRuns) -> Result<Baseline> {
     let name = checked(name)?;
+    let name = name.as_str();
     let runs = read(state, asked).await?;
     let there = queries::all(&state.db.read).await?;
     if there.len() >= MOST_BASELINES && !there.iter().any(|known| known.name == name) {
@@ -83,9 +85,9 @@ pub async fn set_as(state: &AppState, caller: &Caller, name: &str, asked: &Basel
 }
 
 /// A name that can't be taken for an id or a list.
-fn checked(name: &str) -> Result<&str> {
+fn checked(name: &str) -> Result<Name> {
     let name = checked_name(name)?;
-    if name.contains(',') || is_id(name) {
+    if name.as_str().contains(',') || is_id(name.as_str()) {
         return Err(Error::Invalid("name: a baseline is called neither like an id nor with a comma".to_owned()));
     }
     Ok(name)

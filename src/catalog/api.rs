@@ -19,10 +19,31 @@ use crate::{
     state::AppState,
 };
 
-/// All targets that an agent ever offered.
-#[utoipa::path(get, path = "/api/v1/targets", tag = "catalog", responses((status = 200, body = TargetList)))]
-pub async fn targets(_: Read, State(state): State<AppState>) -> Result<Json<TargetList>> {
-    Ok(Json(TargetList { targets: queries::targets(&state.db.read).await? }))
+/// So many names stand on a page of targets unless told.
+const NAMES: u32 = 200;
+
+/// Which targets.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct TargetQuery {
+    /// Only those whose names come after this one: `next` of the page before.
+    #[serde(default)]
+    after: String,
+    /// At most so many names, each with all its versions; 200 unless told, 1000 at most.
+    limit: Option<u32>,
+}
+
+/// A page of the targets that agents offered.
+#[utoipa::path(get, path = "/api/v1/targets", tag = "catalog", params(TargetQuery),
+    responses((status = 200, body = TargetList), (status = 422, body = ErrorBody)))]
+pub async fn targets(
+    _: Read,
+    State(state): State<AppState>,
+    Asked(TargetQuery { after, limit }): Asked<TargetQuery>,
+) -> Result<Json<TargetList>> {
+    let limit = limit.unwrap_or(NAMES).clamp(1, 1_000);
+    let (targets, next) = queries::page(&state.db.read, &after, i64::from(limit)).await?;
+    Ok(Json(TargetList { targets, next }))
 }
 
 /// All machine sizes.
@@ -33,6 +54,7 @@ pub async fn sizes(_: Read, State(state): State<AppState>) -> Result<Json<SizeLi
 
 /// Add a machine size.
 #[utoipa::path(post, path = "/api/v1/sizes", tag = "catalog",
+    request_body = MachineSize,
     responses((status = 201, body = MachineSize), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn add_size(
     Admin(caller): Admin,
@@ -44,7 +66,7 @@ pub async fn add_size(
 
 /// Stores a size that makes sense. A refusal names its field before a colon.
 pub async fn store_size(db: &Db, mut size: MachineSize, by: &Caller) -> Result<MachineSize> {
-    size.name = checked_name(&size.name)?.to_owned();
+    size.name = checked_name(&size.name)?.into_string();
     if !(0.01..=4096.0).contains(&size.vcpus) {
         return Err(Error::Invalid(format!("vcpus: {} is not between 0.01 and 4096", size.vcpus)));
     }
@@ -128,7 +150,7 @@ pub async fn revisions(_: Read, State(state): State<AppState>, Path(name): Path<
 /// A scenario that makes sense as far as can be told without k6. A refusal names its field before a colon.
 pub fn checked_scenario(text: ScenarioText) -> Result<Scenario> {
     let ScenarioText { name, script, files, defaults } = text;
-    let name = checked_name(&name)?.to_owned();
+    let name = checked_name(&name)?.into_string();
     if script.trim().is_empty() {
         return Err(Error::Invalid("script: it is empty".to_owned()));
     }

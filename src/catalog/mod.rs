@@ -28,11 +28,14 @@ pub struct Target {
     pub last_seen_at_ms: i64,
 }
 
-/// All targets.
+/// A page of targets.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TargetList {
     /// By name, newest version first.
     pub targets: Vec<Target>,
+    /// What `after` must be for the next page; null where there is none.
+    #[serde(default)]
+    pub next: Option<String>,
 }
 
 /// What a target may use.

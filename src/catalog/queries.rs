@@ -1,4 +1,6 @@
-//! SQL of targets, machine sizes and scenarios.
+//! SQL of targets, machine sizes and scenarios; of the names of targets in the file beside this one.
+
+pub mod names;
 
 use std::collections::BTreeMap;
 
@@ -16,23 +18,77 @@ use crate::{
     web::mark::{Mark, Marks},
 };
 
-/// Remembers what an agent offers.
-pub async fn keep_targets(connection: &mut SqliteConnection, offers: &[TargetOffer], now: i64) -> sqlx::Result<()> {
+/// So many executables that no run has used and that an agent does not offer any more stay known of each agent.
+const MOST_UNUSED: i64 = 200;
+
+/// Remembers what an agent offers; of what it offered before and no run uses, only the newest: an agent that offers
+/// something else each time it connects must not fill the catalog.
+pub async fn keep_targets(
+    connection: &mut SqliteConnection,
+    agent: &str,
+    offers: &[TargetOffer],
+    now: i64,
+) -> sqlx::Result<()> {
     for TargetOffer { name, version, description, sha256, anywhere: _ } in offers {
         sqlx::query!(
-            "insert into target (name, version, sha256, description, first_seen_at, last_seen_at)
-             values (?1, ?2, ?3, ?4, ?5, ?5)
-             on conflict do update set description = excluded.description, last_seen_at = excluded.last_seen_at",
+            "insert into target (name, version, sha256, description, first_seen_at, last_seen_at, agent_id)
+             values (?1, ?2, ?3, ?4, ?5, ?5, (select id from agent where name = ?6))
+             on conflict do update set description = excluded.description, last_seen_at = excluded.last_seen_at,
+                 agent_id = excluded.agent_id",
             name,
             version,
             sha256,
             description,
-            now
+            now,
+            agent
         )
         .execute(&mut *connection)
         .await?;
     }
-    Ok(())
+    let forgotten = sqlx::query!(
+        "delete from target where rowid in (
+             select target.rowid from target join agent on agent.id = target.agent_id
+             where agent.name = ?1 and target.last_seen_at < ?2
+                 and not exists (
+                     select 1 from run where run.target = target.name and run.target_sha256 = target.sha256
+                 )
+             order by target.last_seen_at desc, target.rowid desc limit -1 offset ?3
+         )",
+        agent,
+        now,
+        MOST_UNUSED
+    )
+    .execute(&mut *connection)
+    .await?;
+    if forgotten.rows_affected() > 0 { names::forget_colours(connection).await } else { Ok(()) }
+}
+
+/// Targets by name, what was seen last first: those of at most `limit` names, after a name. Gives the last name where there
+/// are more.
+pub async fn page(pool: &SqlitePool, after: &str, limit: i64) -> sqlx::Result<(Vec<Target>, Option<String>)> {
+    let more = limit + 1;
+    let mut names =
+        sqlx::query_scalar!("select distinct name from target where name > ? order by name limit ?", after, more)
+            .fetch_all(pool)
+            .await?;
+    let is_whole = i64::try_from(names.len()).is_ok_and(|count| count <= limit);
+    names.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    let next = names.last().filter(|_| !is_whole).cloned();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Ok((of_names(pool, &names).await?, next))
+}
+
+/// Targets of some names, by name, what was seen last first.
+pub async fn of_names(pool: &SqlitePool, names: &[&str]) -> sqlx::Result<Vec<Target>> {
+    let names = serde_json::to_string(names).map_err(|fault| sqlx::Error::Encode(fault.into()))?;
+    sqlx::query_as!(
+        Target,
+        "select name, version, sha256, description, first_seen_at as first_seen_at_ms, last_seen_at as last_seen_at_ms
+         from target where name in (select value from json_each(?)) order by name, last_seen_at desc",
+        names
+    )
+    .fetch_all(pool)
+    .await
 }
 
 /// All targets, by name, what was seen last first.

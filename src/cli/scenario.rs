@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     catalog::{Check, Revision, RevisionList, ScenarioInfo, ScenarioList, ScenarioText},
-    web::moment::exact,
+    web::{address::segment, moment::exact},
 };
 
 /// Commands about scenarios.
@@ -128,12 +128,7 @@ impl Scenario {
 
 /// A name as one segment of a path.
 pub fn encoded(name: &str) -> String {
-    name.bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
-            other => format!("%{other:02X}"),
-        })
-        .collect()
+    segment(name)
 }
 
 fn rows(scenarios: &[ScenarioInfo]) -> String {

@@ -1,5 +1,6 @@
 //! `brewbench user …`
 
+use anyhow::bail;
 use brewbench_agent::wire::now_ms;
 use clap::Subcommand;
 use reqwest::Method;
@@ -7,9 +8,9 @@ use reqwest::Method;
 use super::{
     Common,
     scenario::encoded,
-    table::{Align, cut, left, table},
+    table::{Align, cut, left, plain, table},
 };
-use crate::auth::{NewRole, Person, PersonList, Role};
+use crate::auth::{EndingList, NewRole, Person, PersonList, Role};
 
 /// Commands about people.
 #[derive(Debug, Subcommand)]
@@ -29,14 +30,20 @@ pub enum User {
         name: String,
         /// viewer, member or admin
         role: Role,
+        /// Do not ask, whatever ends with the role of before
+        #[arg(long)]
+        yes: bool,
     },
-    /// Remove a person: passkeys, sessions and tokens end at once, runs stay
+    /// Remove a person with passkeys, sessions, tokens and what was made for others; runs stay
     Remove {
         /// Which server, and how to print
         #[command(flatten)]
         common: Common,
         /// The person's name
         name: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
     },
 }
 
@@ -48,20 +55,48 @@ impl User {
                 let list: PersonList = common.connect()?.client.get("api/v1/people").await?;
                 common.print(&list, |list| rows(&list.people))
             }
-            Self::Role { common, name, role } => {
+            Self::Role { common, name, role, yes } => {
                 let client = common.connect()?.client;
                 let path = format!("api/v1/people/{}", encoded(&name));
-                client.send(client.request(Method::PUT, &path).json(&NewRole { role })).await?;
+                if !yes {
+                    let request = client.request(Method::GET, &format!("{path}/ends"));
+                    let ends: EndingList = client.json(request.query(&[("role", role.as_str())])).await?;
+                    if !ends.ends.is_empty() {
+                        ask(&format!("Make {name} {}", role.as_str()), &ends)?;
+                    }
+                }
+                let ended: EndingList = client.json(client.request(Method::PUT, &path).json(&NewRole { role })).await?;
                 eprintln!("{name}: {} from now on", role.as_str());
-                Ok(())
+                common.print(&ended, told)
             }
-            Self::Remove { common, name } => {
-                common.connect()?.client.delete(&format!("api/v1/people/{}", encoded(&name))).await?;
+            Self::Remove { common, name, yes } => {
+                let client = common.connect()?.client;
+                let path = format!("api/v1/people/{}", encoded(&name));
+                if !yes {
+                    ask(&format!("Remove {name}"), &client.get(&format!("{path}/ends")).await?)?;
+                }
+                let ended: EndingList = client.json(client.request(Method::DELETE, &path)).await?;
                 eprintln!("{name} is removed");
-                Ok(())
+                common.print(&ended, told)
             }
         }
     }
+}
+
+/// What ended, a line for each kind.
+fn told(ended: &EndingList) -> String {
+    ended.sentences().iter().flat_map(|sentence| [plain(sentence), "\n".to_owned()]).collect()
+}
+
+/// Shows what ends and goes on only with a yes.
+fn ask(deed: &str, ends: &EndingList) -> anyhow::Result<()> {
+    eprint!("{}{}? [y/N] ", told(ends), plain(deed));
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    if !matches!(answer.trim(), "y" | "Y" | "yes") {
+        bail!("nothing was changed");
+    }
+    Ok(())
 }
 
 fn rows(people: &[Person]) -> String {

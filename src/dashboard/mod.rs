@@ -40,6 +40,8 @@ pub fn pages(presence: Presence) -> Router<AppState> {
         .route("/sizes/{name}/remove", get(sizes::ask_remove).post(sizes::remove))
         .route("/targets", get(targets::index))
         .route("/targets/{name}", get(targets::show))
+        .route("/targets/{name}/remove", get(targets::ask_remove).post(targets::remove))
+        .route("/unneeded-targets/remove", get(targets::ask_remove_unneeded).post(targets::remove_unneeded))
         .route("/scenarios", get(scenarios::index).post(scenarios::add))
         .route("/scenarios/{name}", get(scenarios::show))
         .route("/scenarios/{name}/check", post(scenarios::check))

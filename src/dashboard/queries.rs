@@ -91,12 +91,6 @@ impl Measured {
     }
 }
 
-/// Names of all targets, offered, submitted or imported.
-pub async fn target_names(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
-    let rows = sqlx::query!("select name from target_colour order by name").fetch_all(pool).await?;
-    Ok(rows.into_iter().map(|row| row.name).collect())
-}
-
 /// The newest results of a target that count, newest first.
 pub async fn results(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Result<Vec<Measured>> {
     sqlx::query_as!(

@@ -5,22 +5,24 @@ use askama_web::WebTemplate;
 use axum::{
     Extension,
     extract::{Path, State},
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Redirect, Response},
 };
+use serde::Deserialize;
 
 use super::{
     agents,
     queries::{self, Measured},
 };
 use crate::{
-    auth::Read,
+    auth::{Admin, Read, Scope},
     catalog::{self, Target},
-    error::{Error, Result},
-    fleet::{Connected, Presence},
+    error::{Asked, Error, Result},
+    fleet::{self, Connected, Presence},
     runs::pages::line::Line,
     state::AppState,
     web::{
         address,
+        confirm::Confirm,
         format::{self, Figure},
         mark::Mark,
         moment::{self, Moment},
@@ -35,6 +37,8 @@ const LATEST: i64 = 60;
 const LONGEST: i64 = 600;
 /// So many runs of a target are listed.
 const LAST_RUNS: usize = 10;
+/// So many stand on one page of the list.
+const PAGE: i64 = 100;
 /// More lines than this are no overview.
 const MOST_TRENDS: usize = 24;
 
@@ -44,6 +48,12 @@ const MOST_TRENDS: usize = 24;
 struct TargetsPage {
     shell: Shell,
     lines: Vec<Summary>,
+    /// Whether it is the first page of them.
+    is_first: bool,
+    /// Where the next page begins.
+    next: Option<String>,
+    /// How many nobody needs, for those who may remove them.
+    unneeded: usize,
 }
 
 /// One line of the list.
@@ -113,6 +123,14 @@ struct TargetPage {
     /// Settings without a line of their own.
     more: usize,
     lines: Vec<Line>,
+    /// Whether nobody needs it and the reader may remove it.
+    may_remove: bool,
+}
+
+impl TargetPage {
+    fn address(&self) -> String {
+        address::segment(&self.name)
+    }
 }
 
 /// One executable of a target.
@@ -163,17 +181,30 @@ fn trend(group: Vec<Measured>) -> Option<Trend> {
     Some(Trend { setting: last.words(), spark: Spark::new(values, "requests/s"), last, suspect })
 }
 
+/// Where a page of the list begins.
+#[derive(Debug, Deserialize)]
+pub struct Paging {
+    #[serde(default)]
+    after: String,
+}
+
 /// `GET /targets`
 pub async fn index(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
+    Asked(Paging { after }): Asked<Paging>,
 ) -> Result<Response> {
     let pool = &state.db.read;
-    let (names, known, connected) =
-        (queries::target_names(pool).await?, catalog::queries::targets(pool).await?, presence.list());
+    let mut names = catalog::queries::names::after(pool, &after, PAGE + 1).await?;
+    let is_last = i64::try_from(names.len()).is_ok_and(|count| count <= PAGE);
+    names.truncate(usize::try_from(PAGE).unwrap_or(usize::MAX));
+    let next = names.last().filter(|_| !is_last).map(|name| address::segment(name));
     let every: Vec<&str> = names.iter().map(String::as_str).collect();
     let marks = catalog::queries::marks(pool, &every).await?;
+    let (known, connected) = (catalog::queries::of_names(pool, &every).await?, presence.list());
+    let unneeded =
+        if caller.scope == Scope::Admin { fleet::targets::unneeded(&state, &presence).await?.len() } else { 0 };
     let mut lines = Vec::new();
     for name in names {
         let of_it: Vec<&Target> = known.iter().filter(|target| target.name == name).collect();
@@ -187,7 +218,8 @@ pub async fn index(
             name,
         });
     }
-    Ok(TargetsPage { shell: Shell::signed_in("Targets", Section::Targets, &caller.name), lines }.into_response())
+    let shell = Shell::signed_in("Targets", Section::Targets, &caller.name);
+    Ok(TargetsPage { shell, lines, is_first: after.is_empty(), next, unneeded }.into_response())
 }
 
 /// `GET /targets/{name}`
@@ -198,11 +230,10 @@ pub async fn show(
     Path(name): Path<String>,
 ) -> Result<Response> {
     let pool = &state.db.read;
-    if !queries::target_names(pool).await?.contains(&name) {
+    if !catalog::queries::names::is_known(pool, &name).await? {
         return Err(Error::NotFound(format!("target {name:?}")));
     }
     let connected = presence.list();
-    let of_it = |target: &Target| target.name == name;
     let version =
         |target: Target| Version { offered_by: offered_by(&connected, &target.name, Some(&target.sha256)), target };
     let mut trends = trends(queries::results(pool, &name, LONGEST).await?);
@@ -212,13 +243,77 @@ pub async fn show(
     let page = TargetPage {
         shell: Shell::signed_in(name.clone(), Section::Targets, &caller.name),
         mark: catalog::queries::marks(pool, &[&name]).await?.of(&name),
-        versions: catalog::queries::targets(pool).await?.into_iter().filter(of_it).map(version).collect(),
+        versions: catalog::queries::of_names(pool, &[&name]).await?.into_iter().map(version).collect(),
+        may_remove: caller.scope == Scope::Admin && fleet::targets::removable(&state, &presence, &name).await.is_ok(),
         trends,
         more,
         lines: agents::lines(&state, &ids).await?,
         name,
     };
     Ok(page.into_response())
+}
+
+/// `GET /targets/{name}/remove`
+pub async fn ask_remove(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(name): Path<String>,
+) -> Result<Confirm> {
+    fleet::targets::removable(&state, &presence, &name).await?;
+    let deed = "Remove this target";
+    Ok(Confirm {
+        shell: Shell::signed_in(deed, Section::Targets, &caller.name),
+        deed,
+        back: format!("/targets/{}", address::segment(&name)),
+        what: name,
+        consequences: vec![
+            "All its versions go; no run has used one, so nothing else changes.".to_owned(),
+            "It comes back as soon as an agent offers it again.".to_owned(),
+        ],
+    })
+}
+
+/// `POST /targets/{name}/remove`
+pub async fn remove(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(name): Path<String>,
+) -> Result<Redirect> {
+    fleet::targets::remove_one(&state, &presence, &name, &caller).await?;
+    Ok(Redirect::to("/targets"))
+}
+
+/// `GET /unneeded-targets/remove`: all that nobody needs
+pub async fn ask_remove_unneeded(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+) -> Result<Confirm> {
+    let unneeded = fleet::targets::unneeded(&state, &presence).await?;
+    let deed = "Remove these targets";
+    let (shown, count) = (unneeded.iter().take(20).cloned().collect::<Vec<_>>().join(", "), unneeded.len());
+    Ok(Confirm {
+        shell: Shell::signed_in(deed, Section::Targets, &caller.name),
+        deed,
+        what: if count > 20 { format!("{shown} and {} more", count - 20) } else { shown },
+        consequences: vec![
+            format!("No connected agent offers them, and no run uses them: {}.", format::plural(count, "target")),
+            "Each comes back as soon as an agent offers it again.".to_owned(),
+        ],
+        back: "/targets".to_owned(),
+    })
+}
+
+/// `POST /unneeded-targets/remove`
+pub async fn remove_unneeded(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+) -> Result<Redirect> {
+    fleet::targets::remove_all(&state, &presence, &caller).await?;
+    Ok(Redirect::to("/targets"))
 }
 
 #[cfg(test)]

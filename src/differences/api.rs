@@ -13,7 +13,7 @@ use super::{
     queries,
 };
 use crate::{
-    auth::{Caller, Read, Submit, api::checked_name, audit::Deed},
+    auth::{Caller, Read, Submit, api::checked_line, audit::Deed},
     error::{Error, ErrorBody, Input, Result},
     runs::api::remarks::checked_note,
     state::AppState,
@@ -30,6 +30,7 @@ pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<Differe
 
 /// Accepts a difference in the work of two targets: comparisons between them are judged in spite of it.
 #[utoipa::path(post, path = "/api/v1/differences", tag = "compare",
+    request_body = NewDifference,
     responses((status = 201, body = AcceptedDifference), (status = 409, body = ErrorBody),
         (status = 422, body = ErrorBody)))]
 pub async fn accept(
@@ -81,15 +82,20 @@ pub async fn revoke_as(state: &AppState, caller: &Caller, id: &str) -> Result<()
     }
 }
 
+/// The name of something that may have been stored before there was a rule for names.
+fn known(name: &str) -> Result<String> {
+    checked_line(name).map(str::to_owned)
+}
+
 fn checked(new: NewDifference) -> Result<NewDifference> {
     let NewDifference { targets: [one, other], scenario, facts, note } = new;
-    let [one, other] = [checked_name(&one)?.to_owned(), checked_name(&other)?.to_owned()];
+    let [one, other] = [known(&one)?, known(&other)?];
     if facts.is_empty() {
         return Err(Error::Invalid("facts: name at least one thing that may differ".to_owned()));
     }
     let note = checked_note(&note)?.ok_or_else(|| Error::Invalid("note: say why the difference is fine".to_owned()))?;
     let scenario = scenario.filter(|name| !name.is_empty());
-    let scenario = scenario.as_deref().map(checked_name).transpose()?.map(str::to_owned);
+    let scenario = scenario.as_deref().map(known).transpose()?;
     let targets = if one <= other { [one, other] } else { [other, one] };
     Ok(NewDifference { targets, scenario, facts, note })
 }

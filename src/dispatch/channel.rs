@@ -22,6 +22,7 @@ use brewbench_agent::wire::{
     PROTOCOL, Phase, RunId, apart,
     messages::{AgentMessage, Hello, ServerMessage},
     now_ms,
+    offer::hello_fault,
 };
 use tokio::{
     sync::{mpsc, watch as signs},
@@ -90,18 +91,7 @@ async fn converse(
     meetings: &Meetings,
 ) -> Result<()> {
     let Ok(Some(AgentMessage::Hello(hello))) = timeout(INTRODUCTION, hear(&mut socket)).await else { return Ok(()) };
-    if let Some(reason) = apart(hello.protocol, PROTOCOL) {
-        say(&mut socket, &ServerMessage::Refused { reason }).await;
-        return Ok(());
-    }
-    if let Some(other) = presence.rival(name, hello.life)
-        && is_alive(&other, state.config.silence).await
-    {
-        let reason = format!(
-            "another process is connected with this agent's key, on {}: end one of them, or give this one a key of its \
-             own by `brewbench agent-key new NAME`",
-            other.hello.machine.hostname
-        );
+    if let Some(reason) = refusal(name, &hello, state, presence).await? {
         tracing::warn!(agent = name, reason, "refused");
         say(&mut socket, &ServerMessage::Refused { reason }).await;
         return Ok(());
@@ -117,6 +107,26 @@ async fn converse(
     let done = visit.stay(socket, inbox, close).await;
     visit.leave().await?;
     done
+}
+
+/// Why an agent can't stay, whatever it could do: a sentence for its owner.
+async fn refusal(name: &str, hello: &Hello, state: &AppState, presence: &Presence) -> Result<Option<String>> {
+    if let Some(reason) = apart(hello.protocol, PROTOCOL).or_else(|| hello_fault(hello)) {
+        return Ok(Some(reason));
+    }
+    let offered = hello.targets.iter().map(|offer| offer.name.as_str());
+    let fault = catalog::queries::names::target_fault(&mut *state.db.read.acquire().await?, offered).await?;
+    if let Some(fault) = fault {
+        return Ok(Some(format!("this agent offers a target that can be taken for another: {fault}")));
+    }
+    match presence.rival(name, hello.life) {
+        Some(other) if is_alive(&other, state.config.silence).await => Ok(Some(format!(
+            "another process is connected with this agent's key, on {}: end one of them, or give this one a key of its \
+             own by `brewbench agent-key new NAME`",
+            other.hello.machine.hostname
+        ))),
+        _ => Ok(None),
+    }
 }
 
 /// Whether a connection's other side says something before it counts as silent.
@@ -206,7 +216,7 @@ impl<'a> Visit<'a> {
         // At once: many come together after the server was away, and each waits for the disk.
         let mut transaction = state.db.write.begin().await?;
         fleet::queries::keep_hello(&mut transaction, name, &hello, now).await?;
-        catalog::queries::keep_targets(&mut transaction, &hello.targets, now).await?;
+        catalog::queries::keep_targets(&mut transaction, name, &hello.targets, now).await?;
         transaction.commit().await?;
         let (outbox, inbox) = mpsc::unbounded_channel();
         let (connection, close) = (Uuid::new_v4(), state.shutdown.child_token());

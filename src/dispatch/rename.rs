@@ -30,6 +30,7 @@ pub fn pages() -> Router<AppState> {
 
 /// Give an agent another name, in all its runs as well. It must not be at work.
 #[utoipa::path(put, path = "/api/v1/agents/{name}/name", tag = "fleet", params(("name" = String, Path)),
+    request_body = NewName,
     responses((status = 200, body = Agent), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
         (status = 422, body = ErrorBody)))]
 pub async fn rename(
@@ -58,21 +59,21 @@ pub async fn post_rename(
 
 /// Renames; gives the name as it is kept.
 async fn call_it(state: &AppState, presence: &Presence, name: &str, new: &str, by: &Caller) -> Result<String> {
-    let new = checked_name(new)?;
+    let new = checked_name(new)?.into_string();
     let mut transaction = state.db.write.begin().await?;
     if leases::holds_any(&mut transaction, name).await? {
         return Err(Error::Conflict(format!("{name} is at work: drain it, and rename it when it has finished")));
     }
-    if !fleet::queries::rename(&mut transaction, name, new).await? {
+    if !fleet::queries::rename(&mut transaction, name, &new).await? {
         return Err(Error::NotFound(format!("agent {name:?}")));
     }
-    leases::rename_agent(&mut transaction, name, new).await?;
-    experiments::queries::rename_agent(&mut transaction, name, new).await?;
+    leases::rename_agent(&mut transaction, name, &new).await?;
+    experiments::queries::rename_agent(&mut transaction, name, &new).await?;
     audit::note(&mut transaction, &by.does(Deed::AgentRenamed, name).with(json!({"to": new}))).await?;
     transaction.commit().await?;
     // It connects anew, and is then known by its new name.
     presence.hang_up(name);
     state.events.agents_changed();
     state.work.notify_one();
-    Ok(new.to_owned())
+    Ok(new)
 }

@@ -78,6 +78,7 @@ async fn resume_it(state: &AppState, id: &str, caller: &Caller) -> Result<()> {
 /// Add repetitions to an experiment, also to one that is over: each cell once for each of them, in the order that its
 /// seed gives.
 #[utoipa::path(post, path = "/api/v1/experiments/{id}/repetitions", tag = "experiments", params(("id" = String, Path)),
+    request_body = More,
     responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn add(

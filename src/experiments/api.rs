@@ -71,6 +71,7 @@ pub async fn list(
 
 /// Submit an experiment: its runs are queued.
 #[utoipa::path(post, path = "/api/v1/experiments", tag = "experiments",
+    request_body = Plan,
     responses((status = 201, body = ExperimentWithRuns), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn submit(
     Submit(caller): Submit,
@@ -124,8 +125,10 @@ pub async fn watch(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
     found(&state, &id).await?;
     let place = state.limits.streams.open(&caller.name)?;
-    // Until the stream ends.
-    let changes = changes(state, id).inspect(move |_| {
+    // Clients ask again, and are refused if they may not any more.
+    let until = state.events.people_change();
+    let changes = changes(state, id).take_until(until).inspect(move |_| {
+        // Until the stream ends.
         let _ = &place;
     });
     Ok(Sse::new(changes).keep_alive(KeepAlive::default()))

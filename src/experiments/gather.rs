@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{ExperimentWithRuns, Plan, api, queries};
 use crate::{
-    auth::{Caller, Submit, api::checked_name},
+    auth::{Caller, Submit, api::checked_line},
     error::{Error, ErrorBody, Input, Result},
     runs::{self, Origin, Run, folder::MOST_FILES},
     state::AppState,
@@ -60,7 +60,7 @@ pub async fn post(
 }
 
 async fn make(state: &AppState, caller: &Caller, gathering: Gathering) -> Result<String> {
-    let name = checked_name(&gathering.name)?.to_owned();
+    let name = checked_line(&gathering.name)?.to_owned();
     let ids: BTreeSet<String> = gathering.runs.into_iter().collect();
     if ids.is_empty() || ids.len() > MOST_FILES {
         return Err(Error::Invalid(format!("runs: 1 to {MOST_FILES} make an experiment")));

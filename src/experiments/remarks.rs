@@ -52,6 +52,7 @@ pub async fn remove_label(
 
 /// Write the note of an experiment; an empty one removes it.
 #[utoipa::path(put, path = "/api/v1/experiments/{id}/note", tag = "experiments", params(("id" = String, Path)),
+    request_body = Note,
     responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody),
         (status = 422, body = ErrorBody)))]
 pub async fn set_note(

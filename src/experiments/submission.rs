@@ -24,7 +24,7 @@ use super::{
     sweep::{MOST_LEVELS, Sweep},
 };
 use crate::{
-    auth::api::checked_name,
+    auth::api::checked_line,
     baselines::meant::meant,
     catalog::{self, MachineSize, find_size},
     error::{Error, Result},
@@ -226,7 +226,7 @@ fn checked(mut plan: Plan) -> Result<Plan> {
         return Err(Error::Invalid(format!("retries: at most {MOST_RETRIES}")));
     }
     if let Some(name) = &plan.name {
-        checked_name(name)?;
+        checked_line(name)?;
     }
     if plan.knee.is_none() && plan.loads.is_empty() {
         plan.loads.push(Load::Script);

@@ -23,6 +23,7 @@ const LONGEST_LABEL: usize = 40;
 /// Say what an agent may take: everything, nothing new, or nothing at all. One that is disabled is cut off at once, and
 /// what it did is given up.
 #[utoipa::path(put, path = "/api/v1/agents/{name}/standing", tag = "fleet", params(("name" = String, Path)),
+    request_body = NewStanding,
     responses((status = 200, body = Agent), (status = 404, body = ErrorBody)))]
 pub async fn set_standing(
     Admin(caller): Admin,
@@ -56,6 +57,7 @@ pub async fn stand(state: &AppState, presence: &Presence, name: &str, standing: 
 
 /// Say what people call an agent.
 #[utoipa::path(put, path = "/api/v1/agents/{name}/labels", tag = "fleet", params(("name" = String, Path)),
+    request_body = NewLabels,
     responses((status = 200, body = Agent), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn set_labels(
     Admin(caller): Admin,

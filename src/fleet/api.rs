@@ -79,6 +79,7 @@ pub async fn all(db: &Db, presence: &Presence) -> Result<Vec<Agent>> {
 
 /// Make a one-time key for a new agent, which exchanges it for a key of its own. It is in the answer and nowhere else.
 #[utoipa::path(post, path = "/api/v1/agent-keys", tag = "fleet",
+    request_body = NewAgentKey,
     responses((status = 201, body = MadeSecret), (status = 409, body = ErrorBody)))]
 pub async fn new_key(
     Admin(caller): Admin,
@@ -91,10 +92,12 @@ pub async fn new_key(
 /// Makes and stores the one-time key of a new agent.
 pub async fn make_key(db: &Db, name: &str, by: &Caller) -> Result<MadeSecret> {
     let name = checked_name(name)?;
+    let name = name.as_str();
     let made = secret::make(Kind::OneTimeKey);
     let act = by.does(Deed::AgentKeyMade, name);
     let now = now_ms();
-    queries::insert_agent(&db.write, name, &secret::hash(&made), (now, now + ONE_TIME_LIFE_MS), &act).await?;
+    let (hash, life) = (secret::hash(&made), (now, now + ONE_TIME_LIFE_MS));
+    queries::insert_agent(&db.write, name, &hash, life, by.user_id.as_deref(), &act).await?;
     Ok(MadeSecret { name: name.to_owned(), secret: made })
 }
 

@@ -37,6 +37,7 @@ pub const NOBODY_FREE: &str = "no agent was free";
 /// Adds a scenario, or another revision of one. k6 looks at it first if an agent is free, and what it refuses is not
 /// kept. Agents decide themselves whether they run what did not come with them.
 #[utoipa::path(post, path = "/api/v1/scenarios", tag = "catalog",
+    request_body = ScenarioText,
     responses((status = 201, body = ScenarioInfo), (status = 422, body = ErrorBody)))]
 pub async fn add_scenario(
     Submit(caller): Submit,

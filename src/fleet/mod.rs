@@ -6,6 +6,7 @@ pub mod enrolment;
 pub mod inspection;
 pub mod presence;
 pub mod queries;
+pub mod targets;
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -244,6 +245,8 @@ pub fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(enrolment::whoami))
         .routes(routes!(inspection::add_scenario))
         .routes(routes!(inspection::check_scenario))
+        .routes(routes!(targets::remove_unused))
+        .routes(routes!(targets::remove))
 }
 
 #[cfg(test)]

@@ -99,6 +99,12 @@ impl Presence {
         self.0.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Names of the targets that connected agents offer.
+    pub fn offered(&self) -> HashSet<String> {
+        let all = self.all();
+        all.values().flat_map(|agent| agent.hello.targets.iter().map(|offer| offer.name.clone())).collect()
+    }
+
     fn waiting(&self) -> MutexGuard<'_, Vec<(Uuid, Uuid, oneshot::Sender<Finding>)>> {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -12,21 +12,24 @@ use crate::{
     error::Result,
 };
 
-/// Stores an agent with its one-time key, which can be exchanged until a time, unix ms.
+/// Stores an agent with its one-time key, which can be exchanged until a time, unix ms. `made_by` is the id of the user whose
+/// authority it is.
 pub async fn insert_agent(
     pool: &SqlitePool,
     name: &str,
     one_time_hash: &[u8],
     (now, until): (i64, i64),
+    made_by: Option<&str>,
     act: &Act,
 ) -> Result<()> {
     let mut transaction = pool.begin().await?;
     sqlx::query!(
-        "insert into agent (name, key_hash, created_at, is_one_time, one_time_until) values (?, ?, ?, 1, ?)",
+        "insert into agent (name, key_hash, created_at, is_one_time, one_time_until, made_by) values (?, ?, ?, 1, ?, ?)",
         name,
         one_time_hash,
         now,
-        until
+        until,
+        made_by
     )
     .execute(&mut *transaction)
     .await
@@ -35,11 +38,15 @@ pub async fn insert_agent(
     Ok(transaction.commit().await?)
 }
 
-/// Whose one-time key it is, if it can be exchanged or was exchanged.
+/// Whose one-time key it is, if it can be exchanged or was exchanged. One whose maker is no administrator any more can not.
 pub async fn agent_by_one_time_key(pool: &SqlitePool, hash: &[u8], now: i64) -> sqlx::Result<Option<String>> {
     let row = sqlx::query!(
         "select name from agent
-         where revoked_at is null and (key_hash = ?1 and is_one_time = 1 and one_time_until > ?2 or exchanged_key_hash = ?1)",
+         where revoked_at is null and (
+             key_hash = ?1 and is_one_time = 1 and one_time_until > ?2
+                 and (made_by is null or exists (select 1 from user where user.id = made_by and role = 'admin'))
+             or exchanged_key_hash = ?1
+         )",
         hash,
         now
     )
@@ -53,7 +60,8 @@ pub async fn exchange(pool: &SqlitePool, one_time_hash: &[u8], key_hash: &[u8], 
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update agent set key_hash = ?2, key_at = ?3, is_one_time = 0, one_time_until = null, exchanged_key_hash = ?1
-         where key_hash = ?1 and is_one_time = 1 and one_time_until > ?3 and revoked_at is null",
+         where key_hash = ?1 and is_one_time = 1 and one_time_until > ?3 and revoked_at is null
+             and (made_by is null or exists (select 1 from user where user.id = made_by and role = 'admin'))",
         one_time_hash,
         key_hash,
         now

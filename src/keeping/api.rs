@@ -38,6 +38,7 @@ pub async fn download(
     State(state): State<AppState>,
     Extension(AtWork(at_work)): Extension<AtWork>,
 ) -> Result<Response> {
+    caller.proven()?;
     let busy = |_| Error::Conflict("a backup is being made already; try again when it is done".to_owned());
     let held = at_work.try_lock_owned().map_err(busy)?;
     let (file, bytes) = backup::to_hand_out(&state.db.read, &state.config.data).await?;

@@ -210,6 +210,20 @@ pub async fn phases(pool: &SqlitePool) -> sqlx::Result<Vec<(String, i64)>> {
     Ok(phases)
 }
 
+/// The newest time that is stored, unix ms; none where nothing has happened yet.
+pub async fn newest(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
+    sqlx::query_scalar!(
+        r#"select nullif(max(
+               coalesce((select max(at) from audit), 0),
+               coalesce((select max(queued_at) from run), 0),
+               coalesce((select max(last_used_at) from session), 0),
+               coalesce((select max(last_seen_at) from agent), 0)
+           ), 0) as "at?: i64""#
+    )
+    .fetch_one(pool)
+    .await
+}
+
 /// When the run was queued that waits longest, unix ms.
 pub async fn waiting_since(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
     sqlx::query_scalar("select min(queued_at) from run where phase = 'queued'").fetch_one(pool).await

@@ -142,6 +142,9 @@ pub async fn work(state: AppState) {
             () = state.shutdown.cancelled() => return,
             _ = clock.tick() => {}
         }
+        if !state.clock.may_delete() {
+            continue;
+        }
         if let Err(fault) = apply(&state, now_ms()).await {
             tracing::error!(%fault, "old series could not be reduced; trying again later");
         }

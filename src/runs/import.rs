@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use brewbench_agent::wire::{
-    RunId, now_ms,
+    RunId,
+    name::{BadName, Name},
+    now_ms,
     summary::{self, Summary},
 };
 use serde::{Deserialize, Serialize};
@@ -28,7 +30,8 @@ use super::{
     verdict::Judgement,
 };
 use crate::{
-    auth::api::checked_name,
+    auth::api::checked_line,
+    catalog::queries::names,
     error::{Error, Result},
     state::AppState,
 };
@@ -194,19 +197,19 @@ async fn ready(
 /// The names and texts as they are kept; fails with a sentence that says which is at fault.
 fn checked(about: About) -> Result<About> {
     let named = |what: &str, text: &str| {
-        checked_name(text)
-            .map(str::to_owned)
-            .map_err(|_| Error::Invalid(format!("{what}: 1 to 80 characters on one line")))
+        text.parse().map(Name::into_string).map_err(|fault: BadName| Error::Invalid(format!("{what}: {fault}")))
     };
-    let optional = |what: &str, text: Option<String>| text.map(|text| named(what, &text)).transpose();
+    let line = |what: &str, text: &str| {
+        checked_line(text).map(str::to_owned).map_err(|_| Error::Invalid(format!("{what}: {}", BadName::Length)))
+    };
     if about.parameters.len() > MOST_PARAMETERS {
         return Err(Error::Invalid(format!("parameters: at most {MOST_PARAMETERS}")));
     }
-    let parameter = |(name, value): (String, String)| Ok((named("parameter", &name)?, named(&name, &value)?));
+    let parameter = |(name, value): (String, String)| Ok((line("parameter", &name)?, line(&name, &value)?));
     Ok(About {
         target: named("target", &about.target)?,
-        version: optional("version", about.version)?,
-        scenario: optional("scenario", about.scenario)?,
+        version: about.version.map(|text| line("version", &text)).transpose()?,
+        scenario: about.scenario.map(|text| named("scenario", &text)).transpose()?,
         parameters: about.parameters.into_iter().map(parameter).collect::<Result<_>>()?,
         labels: about.labels.iter().map(|label| checked_label(label).map(str::to_owned)).collect::<Result<_>>()?,
         note: about.note.as_deref().map(checked_note).transpose()?.flatten(),
@@ -216,6 +219,10 @@ fn checked(about: About) -> Result<About> {
 }
 
 async fn store(state: &AppState, all: Vec<Ready>) -> Result<Imported> {
+    let targets = all.iter().map(|ready| ready.import.about.target.as_str());
+    if let Some(fault) = names::target_fault(&mut *state.db.read.acquire().await?, targets).await? {
+        return Err(Error::Conflict(format!("target: {fault}")));
+    }
     let (told, imports): (Vec<_>, Vec<_>) = all
         .into_iter()
         .map(|Ready { file, summary, import }| (ImportedFile::of(file.as_deref(), &import.id, &summary), import))

@@ -27,7 +27,8 @@ pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<ShareLi
 
 /// Make a link to a comparison that needs no login. It shows the runs that the comparison has now and nothing else. Its
 /// secret is in the answer and nowhere else.
-#[utoipa::path(post, path = "/api/v1/shares", tag = "shares", responses((status = 201, body = MadeShare),
+#[utoipa::path(post, path = "/api/v1/shares", tag = "shares", request_body = NewShare,
+    responses((status = 201, body = MadeShare),
     (status = 404, body = ErrorBody, description = "none of the runs is here"), (status = 422, body = ErrorBody)))]
 pub async fn create(
     Submit(caller): Submit,
@@ -66,7 +67,7 @@ pub async fn make(state: &AppState, caller: &Caller, asked: &NewShare) -> Result
         revoked_at_ms: None,
     };
     let act = caller.does(Deed::ShareMade, &share.title);
-    let id = queries::insert(&state.db.write, &share, &secret::hash(&secret), act).await?;
+    let id = queries::insert(&state.db.write, &share, &secret::hash(&secret), caller.user_id.as_deref(), act).await?;
     Ok(MadeShare { id, url: format!("{}shared/{secret}", state.public_url) })
 }
 

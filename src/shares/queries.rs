@@ -33,19 +33,26 @@ impl TryFrom<ShareRow> for Share {
     }
 }
 
-/// Stores a link and gives its id; that of `share` does not count.
-pub async fn insert(pool: &SqlitePool, share: &Share, hash: &[u8], act: Act) -> sqlx::Result<i64> {
+/// Stores a link and gives its id; that of `share` does not count. `made_by` is the id of the user whose authority it is.
+pub async fn insert(
+    pool: &SqlitePool,
+    share: &Share,
+    hash: &[u8],
+    made_by: Option<&str>,
+    act: Act,
+) -> sqlx::Result<i64> {
     let Share { id: _, title, runs, query, created_by, created_at_ms, expires_at_ms, revoked_at_ms } = share;
     let list = serde_json::to_string(runs).map_err(decode)?;
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
-        "insert into share (hash, title, query, runs, created_by, created_at, expires_at, revoked_at)
-         values (?, ?, ?, ?, ?, ?, ?, ?)",
+        "insert into share (hash, title, query, runs, created_by, made_by, created_at, expires_at, revoked_at)
+         values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         hash,
         title,
         query,
         list,
         created_by,
+        made_by,
         created_at_ms,
         expires_at_ms,
         revoked_at_ms
@@ -84,12 +91,13 @@ pub async fn one(pool: &SqlitePool, id: i64) -> sqlx::Result<Option<Share>> {
     row.map(Share::try_from).transpose()
 }
 
-/// The one with this secret, if it is open at a time.
+/// The one with this secret, if it is open at a time and its maker may still share.
 pub async fn open(pool: &SqlitePool, hash: &[u8], now: i64) -> sqlx::Result<Option<Share>> {
     let row = sqlx::query_as!(
         ShareRow,
         "select id, title, query, runs, created_by, created_at, expires_at, revoked_at from share
-         where hash = ?1 and revoked_at is null and (expires_at is null or expires_at > ?2)",
+         where hash = ?1 and revoked_at is null and (expires_at is null or expires_at > ?2)
+             and (made_by is null or exists (select 1 from user where id = made_by and role <> 'viewer'))",
         hash,
         now
     )

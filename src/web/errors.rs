@@ -12,10 +12,10 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Redirect, Response},
 };
-use url::form_urlencoded;
+use url::{Position, Url, form_urlencoded};
 
-use super::{request, shell::Shell};
-use crate::error::{Error, ErrorBody, Told};
+use super::{address::own_path, request, shell::Shell};
+use crate::error::{Error, ErrorBody, Told, Unproven};
 
 /// Of what the framework says no more is read, bytes.
 const LONGEST_SAYING: usize = 4096;
@@ -61,7 +61,11 @@ fn is_api(uri: &Uri) -> bool {
 pub async fn error_pages(request: Request, next: Next) -> Response {
     let reads_pages = !is_api(request.uri()) && prefers_html(request.headers());
     let (method, uri) = (request.method().clone(), request.uri().clone());
+    let from = request.headers().get(header::REFERER).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let response = next.run(request).await;
+    if reads_pages && response.extensions().get::<Unproven>().is_some() {
+        return Redirect::to(&confirm_address(&method, &uri, from.as_deref())).into_response();
+    }
     let status = response.status();
     // A form that is shown again says itself what is wrong with it.
     if response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {
@@ -119,6 +123,19 @@ fn login_address(method: &Method, uri: &Uri) -> String {
     let next = if method == Method::GET { uri.path_and_query().map_or("/", |path| path.as_str()) } else { "/" };
     let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish();
     format!("/login?{query}")
+}
+
+/// Where somebody confirms who it is, and then goes back to: the page that was asked for, or whose form was sent.
+fn confirm_address(method: &Method, uri: &Uri, from: Option<&str>) -> String {
+    let form = || {
+        let page: Url = from?.parse().ok()?;
+        Some(own_path(&page, &page[Position::BeforePath..]))
+    };
+    let asked = uri.path_and_query().map(|path| path.as_str().to_owned());
+    let next = if method == Method::GET { asked } else { form() };
+    let next = next.unwrap_or_else(|| "/".to_owned());
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", &next).finish();
+    format!("/confirm?{query}")
 }
 
 /// Whether HTML is what the Accept header wants most. `*/*` alone is a program.

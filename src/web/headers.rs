@@ -1,5 +1,10 @@
 //! Headers that tell browsers what a page may do: only what this server sent.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use axum::{
     extract::Request,
     http::{HeaderName, HeaderValue, header},
@@ -9,11 +14,15 @@ use axum::{
 use url::Url;
 
 /// `NONCE` stands for what each answer draws anew: scripts and style elements run only if the page names it, so that not
-/// even a file of this server becomes a script unless a template says so. Datastar evaluates the expressions in
-/// attributes, hence `unsafe-eval`; Plotly sets style attributes, hence `unsafe-inline` for those alone.
-const POLICY: &str = "default-src 'none'; script-src 'nonce-NONCE' 'unsafe-eval'; style-src 'self' 'nonce-NONCE'; \
+/// even a file of this server becomes a script unless a template says so. `EVAL` is for pages that follow what happens:
+/// Datastar evaluates the expressions in attributes, so text of others that became an element there would run. Plotly sets
+/// style attributes, hence `unsafe-inline` for those alone.
+const POLICY: &str = "default-src 'none'; script-src 'nonce-NONCE'EVAL; style-src 'self' 'nonce-NONCE'; \
     style-src-attr 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; \
-    frame-ancestors 'none'";
+    frame-ancestors 'none'TYPES";
+
+/// No script of ours makes elements of text, but Datastar and Plotly do.
+const TRUSTED_TYPES: &str = "; require-trusted-types-for 'script'; trusted-types 'none'";
 
 const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -44,20 +53,56 @@ const PERMISSIONS: &str = "publickey-credentials-create=(self), publickey-creden
     magnetometer=(), microphone=(), midi=(), payment=(), usb=(), xr-spatial-tracking=()";
 
 tokio::task_local! {
-    static NONCE: String;
+    static PAGE: Arc<Page>;
+}
+
+/// What an answer draws, and what its templates turn out to need.
+#[derive(Debug, Default)]
+struct Page {
+    nonce: String,
+    follows: AtomicBool,
+    draws: AtomicBool,
+}
+
+impl Page {
+    fn policy(&self) -> String {
+        let (follows, draws) = (self.follows.load(Ordering::Relaxed), self.draws.load(Ordering::Relaxed));
+        POLICY
+            .replace("EVAL", if follows { " 'unsafe-eval'" } else { "" })
+            .replace("TYPES", if follows || draws { "" } else { TRUSTED_TYPES })
+            .replace("NONCE", &self.nonce)
+    }
+}
+
+fn nonce_of(note: impl FnOnce(&Page)) -> String {
+    let noted = PAGE.try_with(|page| {
+        note(page);
+        page.nonce.clone()
+    });
+    noted.unwrap_or_default()
 }
 
 /// What a template gives its scripts and style elements: `nonce="{{ crate::web::headers::nonce() }}"`.
 pub fn nonce() -> String {
-    NONCE.try_with(Clone::clone).unwrap_or_default()
+    nonce_of(|_| ())
+}
+
+/// The same for Datastar: the page may evaluate expressions then.
+pub fn live_nonce() -> String {
+    nonce_of(|page| page.follows.store(true, Ordering::Relaxed))
+}
+
+/// The same for charts: the page may make elements of text then.
+pub fn chart_nonce() -> String {
+    nonce_of(|page| page.draws.store(true, Ordering::Relaxed))
 }
 
 /// Middleware (`axum::middleware::from_fn`) for everything that is served.
 pub async fn secure(request: Request, next: Next) -> Response {
-    let nonce = format!("{:032x}", rand::random::<u128>());
-    let mut response = NONCE.scope(nonce.clone(), next.run(request)).await;
+    let page = Arc::new(Page { nonce: format!("{:032x}", rand::random::<u128>()), ..Page::default() });
+    let mut response = PAGE.scope(Arc::clone(&page), next.run(request)).await;
     let headers = response.headers_mut();
-    if let Ok(policy) = HeaderValue::try_from(POLICY.replace("NONCE", &nonce)) {
+    if let Ok(policy) = HeaderValue::try_from(page.policy()) {
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     }
     for (name, value) in HEADERS {
@@ -84,6 +129,8 @@ mod tests {
     async fn answers(path: &str) -> (Response, String) {
         let app: Router = Router::new()
             .route("/page", get(async || Html(nonce())))
+            .route("/live", get(async || Html(live_nonce())))
+            .route("/charts", get(async || Html(chart_nonce())))
             .route("/text", get(async || "hello"))
             .route("/secret", get(async || ([(header::REFERRER_POLICY, NO_REFERRER)], "hello")))
             .route("/lax", get(async || ([(header::REFERRER_POLICY, "unsafe-url")], "hello")))
@@ -100,7 +147,8 @@ mod tests {
         assert_eq!(page.headers()[header::CACHE_CONTROL], "no-store");
         let policy = page.headers()[header::CONTENT_SECURITY_POLICY].to_str().expect("ascii");
         let scripts = policy.split("; ").find(|part| part.starts_with("script-src")).expect("a rule for scripts");
-        assert_eq!(scripts, format!("script-src 'nonce-{nonce}' 'unsafe-eval'"));
+        assert_eq!(scripts, format!("script-src 'nonce-{nonce}'"));
+        assert!(policy.ends_with("; require-trusted-types-for 'script'; trusted-types 'none'"), "{policy}");
         assert!(policy.starts_with("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
         let (text, _) = answers("/text").await;
         assert_eq!(text.headers()[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
@@ -119,6 +167,16 @@ mod tests {
         let strict = |url: &str| strict_transport(&url.parse().expect("an address")).is_some();
         assert!(strict("https://bench.example.com/"));
         assert!(!strict("http://bench.example.com/") && !strict("https://localhost:8377/"));
+    }
+
+    #[tokio::test]
+    async fn only_pages_that_follow_may_evaluate_and_only_those_and_charts_make_elements_of_text() {
+        for (path, evaluates, makes) in [("/page", false, false), ("/live", true, true), ("/charts", false, true)] {
+            let (page, _) = answers(path).await;
+            let policy = page.headers()[header::CONTENT_SECURITY_POLICY].to_str().expect("ascii").to_owned();
+            assert_eq!(policy.contains("'unsafe-eval'"), evaluates, "{path}: {policy}");
+            assert_eq!(!policy.contains("require-trusted-types-for"), makes, "{path}: {policy}");
+        }
     }
 
     #[tokio::test]

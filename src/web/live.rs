@@ -11,7 +11,10 @@ use axum::response::{
 use datastar::prelude::PatchElements;
 use futures_util::{Stream, StreamExt, stream};
 use tokio::{
-    sync::broadcast::{Receiver, error::RecvError},
+    sync::{
+        broadcast::{Receiver, error::RecvError},
+        watch,
+    },
     time::{Instant, sleep, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
@@ -109,6 +112,7 @@ pub fn follow<V: View>(
     let pulse = Pulse {
         changes: state.events.listen(),
         concerns,
+        people: state.events.people(),
         shutdown: state.shutdown.clone(),
         until: Instant::now() + LONGEST,
         next: None,
@@ -132,6 +136,8 @@ pub fn follow<V: View>(
 struct Pulse {
     changes: Receiver<RunChanged>,
     concerns: Concerns,
+    /// Somebody may do less than before: the page asks again, and is refused if it is hers.
+    people: watch::Receiver<u64>,
     shutdown: CancellationToken,
     until: Instant,
     /// None before the first look.
@@ -150,9 +156,11 @@ impl Pulse {
             Some(Pace::Minute) => Duration::from_mins(1),
         };
         let (shutdown, until, due) = (self.shutdown.clone(), self.until, self.looked_at + rest);
+        let mut people = self.people.clone();
         tokio::select! {
             () = shutdown.cancelled() => return None,
             () = sleep_until(until) => return None,
+            Ok(()) = people.changed() => return None,
             () = view.news() => return Some(Beat::News),
             () = sleep_until(due) => return Some(Beat::Time),
             () = self.change() => {}
@@ -186,6 +194,7 @@ mod tests {
         Pulse {
             changes: events.listen(),
             concerns,
+            people: events.people(),
             shutdown: CancellationToken::new(),
             until: Instant::now() + LONGEST,
             next,

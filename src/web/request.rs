@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use axum::{
     extract::Request,
-    http::{HeaderName, HeaderValue},
+    http::{HeaderName, HeaderValue, Uri},
     middleware::Next,
     response::Response,
 };
@@ -31,6 +31,20 @@ pub async fn name(request: Request, next: Next) -> Response {
         response.headers_mut().insert(HEADER, value);
     }
     response
+}
+
+/// Middleware (`axum::middleware::map_request`) around all routes: names of dots alone stand in addresses in another way,
+/// see [`super::address::segment`].
+pub async fn names_of_dots(mut request: Request) -> Request {
+    if let Some(path) = super::address::with_dots(request.uri().path()) {
+        let mut parts = request.uri().clone().into_parts();
+        let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
+        parts.path_and_query = format!("{path}{query}").parse().ok();
+        if let Ok(uri) = Uri::from_parts(parts) {
+            *request.uri_mut() = uri;
+        }
+    }
+    request
 }
 
 /// The name of the request that is answered; none outside of one.

@@ -124,6 +124,7 @@ async fn a_registration_link_expires_and_a_made_up_one_opens_nothing() {
         user_id: None,
         ends_passkeys: false,
         created_by: None,
+        made_by: None,
         expires_at_ms: now - 1,
     };
     let mut connection = app.state.db.write.acquire().await.expect("a connection");

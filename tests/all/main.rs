@@ -29,6 +29,7 @@ mod live;
 mod migrations;
 mod new_run;
 mod notes;
+mod openapi;
 mod parts;
 mod people;
 mod place;

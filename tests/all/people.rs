@@ -373,7 +373,7 @@ async fn commands_manage_people_invitations_and_the_log() {
     assert!(list.lines().any(|line| line.split_whitespace().take(3).eq(["Eve", "viewer", "1"])), "{list}");
     run(&["user", "role", "Eve", "member"]).await.ok();
     assert_eq!(run(&["user", "list", "--json"]).await.json()["people"][1]["role"], "member");
-    let refused = run(&["user", "remove", "Ada"]).await.refused(1);
+    let refused = run(&["user", "remove", "Ada", "--yes"]).await.refused(1);
     assert!(refused.contains("the last administrator"), "{refused}");
 
     let link = run(&["invite", "--for", "Eve", "--end-passkeys"]).await.ok();
@@ -387,7 +387,9 @@ async fn commands_manage_people_invitations_and_the_log() {
     let both = run(&["invite", "--for", "Eve", "--role", "admin"]).await.refused(2);
     assert!(both.contains("--for"), "{both}");
 
-    run(&["user", "remove", "Eve"]).await.ok();
+    let kept = run(&["user", "remove", "Eve"]).await.refused(1);
+    assert!(kept.contains("1 passkey ends: none.") && kept.contains("nothing was changed"), "{kept}");
+    run(&["user", "remove", "Eve", "--yes"]).await.ok();
     let log = run(&["audit", "list", "--what", "person removed"]).await.ok();
     assert!(log.contains("person removed") && log.contains("Eve") && log.contains("127.0.0.1"), "{log}");
     let log = run(&["audit", "list", "--json", "--limit", "1"]).await.json();

@@ -35,6 +35,7 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/metrics", Read),
     ("GET", "/login", Nothing),
     ("GET", "/register", Nothing),
+    ("GET", "/confirm", Person),
     ("POST", "/logout", Person),
     ("GET", "/account", Person),
     ("POST", "/account/passkeys/{id}/rename", Person),
@@ -157,11 +158,17 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("POST", "/sizes/{name}/remove", Admin),
     ("GET", "/targets", Read),
     ("GET", "/targets/{name}", Read),
+    ("GET", "/targets/{name}/remove", Admin),
+    ("POST", "/targets/{name}/remove", Admin),
+    ("GET", "/unneeded-targets/remove", Admin),
+    ("POST", "/unneeded-targets/remove", Admin),
     ("GET", "/api/v1/openapi.json", Read),
     ("POST", "/api/v1/auth/register/start", Nothing),
     ("POST", "/api/v1/auth/register/finish", Nothing),
     ("POST", "/api/v1/auth/login/start", Nothing),
     ("POST", "/api/v1/auth/login/finish", Nothing),
+    ("POST", "/api/v1/auth/confirm/start", Person),
+    ("POST", "/api/v1/auth/confirm/finish", Person),
     ("GET", "/api/v1/account", Person),
     ("POST", "/api/v1/account/passkeys/start", Person),
     ("POST", "/api/v1/account/passkeys/finish", Person),
@@ -175,12 +182,15 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/api/v1/people", Admin),
     ("PUT", "/api/v1/people/{name}", Admin),
     ("DELETE", "/api/v1/people/{name}", Admin),
+    ("GET", "/api/v1/people/{name}/ends", Admin),
     ("GET", "/api/v1/invites", Admin),
     ("POST", "/api/v1/invites", Admin),
     ("DELETE", "/api/v1/invites/{id}", Admin),
     ("GET", "/api/v1/audit", Admin),
     ("GET", "/api/v1/audit/export", Admin),
     ("GET", "/api/v1/targets", Read),
+    ("DELETE", "/api/v1/targets", Admin),
+    ("DELETE", "/api/v1/targets/{name}", Admin),
     ("GET", "/api/v1/sizes", Read),
     ("POST", "/api/v1/sizes", Admin),
     ("DELETE", "/api/v1/sizes/{name}", Admin),
@@ -522,6 +532,24 @@ async fn a_scope_reaches_as_far_as_it_says() {
 }
 
 #[tokio::test]
+async fn a_role_that_was_taken_holds_nowhere_any_more() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let person = app.named("Ada", Role::Admin, now_ms() + 86_400_000).await;
+    app.named("Kept", Role::Admin, now_ms() + 86_400_000).await;
+    let token = app.nobody().with_secret(&made(&person, "hers").await);
+    for (role, reach) in [(Role::Member, Submit), (Role::Viewer, Read)] {
+        admin.put("/api/v1/people/Ada", &serde_json::json!({"role": role})).await.ok();
+        for (method, path, needs) in ROUTES.iter().filter(|(_, _, needs)| matches!(needs, Submit | Admin)) {
+            for who in [&person, &token] {
+                let (status, _) = ask(who, method, path).await;
+                assert_eq!(let_in(status), *needs <= reach, "{method} {path} as {role:?}: {status}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn another_site_can_not_write_with_a_persons_session() {
     let app = App::start().await;
     let person = app.person(Role::Admin).await;
@@ -558,7 +586,16 @@ async fn a_secret_that_has_ended_or_is_for_something_else_opens_nothing() {
     let gone = app.person_until(Role::Admin, now_ms() - 1).await;
     let garbage = app.nobody().with_secret("bbt_0");
     let half = app.nobody().with_secret(&admin.secret()[..20]);
-    for who in [&expired, &revoked, &key, &gone, &garbage, &half] {
+    let idle = app.named("Idle", Role::Admin, now_ms() + 86_400_000).await;
+    let sql = "update session set last_used_at = 0 where user_id = (select id from user where name = 'Idle')";
+    sqlx::query(sql).execute(&app.state.db.write).await.expect("a session");
+    let removed = app.named("Removed", Role::Admin, now_ms() + 86_400_000).await;
+    let orphan = app.nobody().with_secret(&made(&removed, "orphan").await);
+    let left = app.named("Left", Role::Admin, now_ms() + 86_400_000).await;
+    left.post("/logout", &()).await;
+    app.named("Kept", Role::Admin, now_ms() + 86_400_000).await;
+    admin.delete("/api/v1/people/Removed").await.ok();
+    for who in [&expired, &revoked, &key, &gone, &garbage, &half, &idle, &removed, &orphan, &left] {
         for (method, path, needs) in ROUTES {
             let key_fits = *needs == AgentKey && who.is_same(&key);
             if *needs != Nothing && !key_fits {

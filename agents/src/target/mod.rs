@@ -20,6 +20,7 @@ use crate::failure::Failure;
 use crate::process::{Plan, Process, describe, find_program, last_lines};
 use crate::sandbox::Group;
 use crate::wire::messages::TargetOffer;
+use crate::wire::offer::{MOST_TARGETS, target_fault};
 use crate::wire::outcome::Cause;
 
 /// What an agent can start from a folder of manifests, and why the rest can't be.
@@ -31,10 +32,18 @@ pub fn offers(folder: &Path, fingerprints: &Fingerprints) -> (Vec<TargetOffer>, 
             Ok(sha256) => {
                 let anywhere = manifest.listens_anywhere();
                 let Manifest { name, version, description, .. } = manifest;
-                offers.push(TargetOffer { name, version, description, sha256, anywhere });
+                let offer = TargetOffer { name, version, description, sha256, anywhere };
+                match target_fault(&offer) {
+                    None => offers.push(offer),
+                    Some(message) => errors.push(ManifestError { file: folder.join(offer.name), message }),
+                }
             }
             Err(message) => errors.push(ManifestError { file: folder.join(manifest.name), message }),
         }
+    }
+    for offer in offers.drain(offers.len().min(MOST_TARGETS)..) {
+        let message = format!("an agent offers at most {MOST_TARGETS} targets");
+        errors.push(ManifestError { file: folder.join(offer.name), message });
     }
     (offers, errors)
 }

@@ -5,6 +5,8 @@
 pub mod job;
 pub mod load;
 pub mod messages;
+pub mod name;
+pub mod offer;
 pub mod outcome;
 pub mod series;
 pub mod summary;

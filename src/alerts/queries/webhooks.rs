@@ -12,17 +12,25 @@ use crate::{
     auth::audit::{self, Act},
 };
 
-/// Stores a webhook and gives its id; that of `webhook` does not count.
-pub async fn insert(pool: &SqlitePool, webhook: &Webhook, secret: &str, act: &Act) -> sqlx::Result<i64> {
-    let Webhook { id: _, url, events, created_by, created_at_ms, last: _ } = webhook;
+/// Stores a webhook and gives its id; that of `webhook` does not count. `made_by` is the id of the user whose authority it
+/// is.
+pub async fn insert(
+    pool: &SqlitePool,
+    webhook: &Webhook,
+    secret: &str,
+    made_by: Option<&str>,
+    act: &Act,
+) -> sqlx::Result<i64> {
+    let Webhook { id: _, url, events, created_by, created_at_ms, is_active: _, last: _ } = webhook;
     let events = serde_json::to_string(events).map_err(decode)?;
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
-        "insert into webhook (url, events, secret, created_by, created_at) values (?, ?, ?, ?, ?)",
+        "insert into webhook (url, events, secret, created_by, made_by, created_at) values (?, ?, ?, ?, ?, ?)",
         url,
         events,
         secret,
         created_by,
+        made_by,
         created_at_ms
     )
     .execute(&mut *transaction)
@@ -34,13 +42,18 @@ pub async fn insert(pool: &SqlitePool, webhook: &Webhook, secret: &str, act: &Ac
 
 /// All of them, each with what was sent last.
 pub async fn all(pool: &SqlitePool) -> sqlx::Result<Vec<Webhook>> {
-    let rows = sqlx::query!("select id, url, events, created_by, created_at from webhook order by id");
+    let rows = sqlx::query!(
+        r#"select id, url, events, created_by, created_at,
+                  made_by is null or exists (select 1 from user where user.id = made_by and role = 'admin')
+                      as "is_active!: bool"
+           from webhook order by id"#
+    );
     let mut all = Vec::new();
     for row in rows.fetch_all(pool).await? {
         let events: Vec<Event> = serde_json::from_str(&row.events).map_err(decode)?;
         let last = deliveries(pool, row.id, 1).await?.pop();
         let (url, created_by, created_at_ms) = (row.url, row.created_by, row.created_at);
-        all.push(Webhook { id: row.id, url, events, created_by, created_at_ms, last });
+        all.push(Webhook { id: row.id, url, events, created_by, created_at_ms, is_active: row.is_active, last });
     }
     Ok(all)
 }
@@ -52,13 +65,15 @@ pub async fn remove(pool: &SqlitePool, id: i64, act: &Act) -> sqlx::Result<bool>
     audit::commit(transaction, &done, act).await
 }
 
-/// Writes an event down for every webhook that wants it.
+/// Writes an event down for every webhook that wants it and whose maker is an administrator.
 pub async fn tell(connection: &mut SqliteConnection, told: &Told) -> sqlx::Result<()> {
     let Told { id, event, at_ms, body } = told;
     let event = event.as_str();
     sqlx::query!(
         "insert into webhook_delivery (webhook_id, event_id, event, body, created_at, next_at)
-         select id, ?1, ?2, ?3, ?4, ?4 from webhook where ?2 in (select value from json_each(events))",
+         select id, ?1, ?2, ?3, ?4, ?4 from webhook
+         where ?2 in (select value from json_each(events))
+             and (made_by is null or exists (select 1 from user where user.id = made_by and role = 'admin'))",
         id,
         event,
         body,
@@ -124,6 +139,7 @@ pub async fn due(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<Due>> {
          where webhook_delivery.id in (
              select min(id) from webhook_delivery where next_at is not null and next_at <= ? group by webhook_id
          )
+             and (made_by is null or exists (select 1 from user where user.id = made_by and role = 'admin'))
          order by webhook_delivery.id",
         now
     )

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{
     ceremonies::{RegisterFinish, Started, passkey_name},
-    checked_name,
+    checked_line,
 };
 use crate::{
     auth::{
@@ -42,6 +42,7 @@ pub async fn passkey_start(
     State(state): State<AppState>,
     Extension(passkeys): Extension<Passkeys>,
 ) -> Result<Json<Started>> {
+    person.caller.proven()?;
     let there = sessions::credential_ids(&state.db.read, &person.user_id).await?;
     let id = Uuid::parse_str(&person.user_id).map_err(Error::internal)?;
     let (ceremony, options) = passkeys.start_registration(By::Session, id, &person.caller.name, there)?;
@@ -49,7 +50,8 @@ pub async fn passkey_start(
 }
 
 /// End the ceremony: the person has another passkey.
-#[utoipa::path(post, path = "/api/v1/account/passkeys/finish", tag = "account", responses((status = 204),
+#[utoipa::path(post, path = "/api/v1/account/passkeys/finish", tag = "account", request_body = RegisterFinish,
+    responses((status = 204),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn passkey_finish(
     person: SignedIn,
@@ -57,6 +59,7 @@ pub async fn passkey_finish(
     Extension(passkeys): Extension<Passkeys>,
     Input(asked): Input<RegisterFinish>,
 ) -> Result<StatusCode> {
+    person.caller.proven()?;
     let (registration, passkey) = passkeys.finish_registration(asked.ceremony, &asked.credential)?;
     if registration.by != By::Session || registration.user_id.to_string() != person.user_id {
         return Err(gone());
@@ -73,6 +76,7 @@ pub async fn passkey_finish(
 
 /// Give one's passkey another name.
 #[utoipa::path(put, path = "/api/v1/account/passkeys/{id}", tag = "account", params(("id" = i64, Path)),
+    request_body = Renamed,
     responses((status = 204), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub async fn rename_passkey(
     person: SignedIn,
@@ -80,7 +84,7 @@ pub async fn rename_passkey(
     Path(id): Path<i64>,
     Input(asked): Input<Renamed>,
 ) -> Result<StatusCode> {
-    let name = checked_name(&asked.name)?;
+    let name = checked_line(&asked.name)?;
     let mut transaction = state.db.write.begin().await?;
     let before = sessions::rename_passkey(&mut transaction, &person.user_id, id, name).await?;
     note(&mut transaction, &person.caller.does(Deed::PasskeyRenamed, name).with(json!({"before": before}))).await?;
@@ -112,6 +116,7 @@ pub async fn end_session(person: SignedIn, State(state): State<AppState>, Path(i
     let device = sessions::end_session(&mut transaction, &person.user_id, id).await?;
     note(&mut transaction, &person.caller.does(Deed::SessionEnded, &device)).await?;
     transaction.commit().await?;
+    state.events.people_changed();
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -123,5 +128,6 @@ pub async fn end_other_sessions(person: SignedIn, State(state): State<AppState>)
     let count = sessions::end_other_sessions(&mut transaction, &person.user_id, &person.session).await?;
     note(&mut transaction, &person.caller.does(Deed::SessionsEnded, "").with(json!({"sessions": count}))).await?;
     transaction.commit().await?;
+    state.events.people_changed();
     Ok(StatusCode::NO_CONTENT)
 }

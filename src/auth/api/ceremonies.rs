@@ -4,6 +4,7 @@ use axum::{
     Extension, Json,
     extract::State,
     http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
 };
 use axum_extra::extract::{
     CookieJar,
@@ -18,10 +19,10 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use webauthn_rs::prelude::{Passkey, PublicKeyCredential, RegisterPublicKeyCredential};
 
-use super::{DAY_MS, checked_name};
+use super::{DAY_MS, checked_line, checked_name};
 use crate::{
     auth::{
-        Finish, Passkeys, Refusals, SignIn,
+        Finish, Passkeys, Refusals, SignIn, SignedIn,
         audit::{Act, Deed, is_name_of_a_person, note},
         caller::session_cookie,
         passkeys::{By, gone},
@@ -29,8 +30,8 @@ use crate::{
             User, insert_user,
             invites::{spend_invite, usable_invite},
             sessions::{
-                NewPasskey, NewSession, credential_ids, end_everything, insert_passkey, insert_session, passkey,
-                passkey_used,
+                NewPasskey, NewSession, credential_ids, end_everything, end_session_by_hash, insert_passkey,
+                insert_session, passkey, passkey_used, prove,
             },
         },
         secret,
@@ -83,7 +84,8 @@ pub struct LoginFinish {
 }
 
 /// Start to register a passkey by a one-time link: of somebody new, or of the person whom the link is for.
-#[utoipa::path(post, path = "/api/v1/auth/register/start", tag = "auth", responses((status = 200, body = Started),
+#[utoipa::path(post, path = "/api/v1/auth/register/start", tag = "auth", request_body = RegisterStart,
+    responses((status = 200, body = Started),
     (status = 403, body = ErrorBody), (status = 429, body = ErrorBody)))]
 pub async fn register_start(
     _: SignIn,
@@ -99,15 +101,15 @@ pub async fn register_start(
             let there = if invite.ends_passkeys { Vec::new() } else { credential_ids(&state.db.read, &id).await? };
             (Uuid::parse_str(&id).map_err(Error::internal)?, name, there)
         }
-        None => (Uuid::new_v4(), person_name(asked.name.as_deref().unwrap_or_default())?.to_owned(), Vec::new()),
+        None => (Uuid::new_v4(), person_name(asked.name.as_deref().unwrap_or_default())?, Vec::new()),
     };
     let (ceremony, options) = passkeys.start_registration(By::Invite(hash), id, &name, there)?;
     Ok(Json(Started { ceremony, options: serde_json::to_value(options).map_err(Error::internal)? }))
 }
 
-fn person_name(name: &str) -> Result<&str> {
-    let name = checked_name(name)?;
-    if !is_name_of_a_person(name) {
+fn person_name(text: &str) -> Result<String> {
+    let name = checked_name(text)?.into_string();
+    if !is_name_of_a_person(&name) {
         return Err(Error::Invalid(format!(
             "name: {name:?} is what the audit log calls somebody else; choose another"
         )));
@@ -116,7 +118,8 @@ fn person_name(name: &str) -> Result<&str> {
 }
 
 /// End the registration: the person is there, has the passkey and is logged in.
-#[utoipa::path(post, path = "/api/v1/auth/register/finish", tag = "auth", responses((status = 204),
+#[utoipa::path(post, path = "/api/v1/auth/register/finish", tag = "auth", request_body = RegisterFinish,
+    responses((status = 204),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody)))]
 pub async fn register_finish(
     finish: Finish,
@@ -148,16 +151,20 @@ pub async fn register_finish(
     }
     insert_passkey(&mut transaction, &user.id, &stored, now).await?;
     note(&mut transaction, &act).await?;
+    end_session_before(&mut transaction, &state.public_url, &jar).await?;
     let session = begin_session(&mut transaction, &user.id, &headers, now).await?;
     transaction.commit().await?;
     state.limits.tries.signed_in(address);
+    if invite.ends_passkeys {
+        state.events.people_changed();
+    }
     tracing::info!(user = user.name, role = user.role.as_str(), "{}", act.what.as_str());
     Ok((StatusCode::NO_CONTENT, jar.add(cookie(&state.public_url, session))))
 }
 
 /// What to call a passkey, if its owner does not say.
 pub fn passkey_name(asked: Option<&str>) -> Result<&str> {
-    checked_name(asked.map(str::trim).filter(|name| !name.is_empty()).unwrap_or("Passkey"))
+    checked_line(asked.map(str::trim).filter(|name| !name.is_empty()).unwrap_or("Passkey"))
 }
 
 /// Start to log in with a passkey.
@@ -169,7 +176,8 @@ pub async fn login_start(_: SignIn, Extension(passkeys): Extension<Passkeys>) ->
 }
 
 /// End the login.
-#[utoipa::path(post, path = "/api/v1/auth/login/finish", tag = "auth", responses((status = 204),
+#[utoipa::path(post, path = "/api/v1/auth/login/finish", tag = "auth", request_body = LoginFinish,
+    responses((status = 204),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody)))]
 pub async fn login_finish(
     finish: Finish,
@@ -192,10 +200,57 @@ pub async fn login_finish(
     let (now, mut transaction) = (now_ms(), state.db.write.begin().await?);
     passkey_used(&mut transaction, &id, &credential, now).await?;
     note(&mut transaction, &Act::new(&user.name, address, Deed::LoggedIn, "")).await?;
+    end_session_before(&mut transaction, &state.public_url, &jar).await?;
     let session = begin_session(&mut transaction, &user.id, &headers, now).await?;
     transaction.commit().await?;
     state.limits.tries.signed_in(address);
     Ok((StatusCode::NO_CONTENT, jar.add(cookie(&state.public_url, session))))
+}
+
+/// Start to confirm with a passkey who it is, for what takes a recent proof; 204 where there is one.
+#[utoipa::path(post, path = "/api/v1/auth/confirm/start", tag = "auth", responses((status = 200, body = Started),
+    (status = 204, description = "it is confirmed already"), (status = 429, body = ErrorBody)))]
+pub async fn confirm_start(_: SignIn, person: SignedIn, Extension(passkeys): Extension<Passkeys>) -> Result<Response> {
+    if person.caller.proven().is_ok() {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let (ceremony, options) = passkeys.start_login()?;
+    let options = serde_json::to_value(options).map_err(Error::internal)?;
+    Ok(Json(Started { ceremony, options }).into_response())
+}
+
+/// End the confirmation: for a quarter of an hour this session may do what takes a recent proof.
+#[utoipa::path(post, path = "/api/v1/auth/confirm/finish", tag = "auth", request_body = LoginFinish,
+    responses((status = 204), (status = 403, body = ErrorBody), (status = 409, body = ErrorBody),
+    (status = 429, body = ErrorBody)))]
+pub async fn confirm_finish(
+    finish: Finish,
+    person: SignedIn,
+    State(state): State<AppState>,
+    Extension(passkeys): Extension<Passkeys>,
+    SmallInput(asked): SmallInput<LoginFinish>,
+) -> Result<StatusCode> {
+    finish.checked(passkeys.is_open(asked.ceremony), &state)?;
+    // A ceremony is for one try.
+    let proven = proven(&state, &passkeys, &asked).await.inspect_err(|_| passkeys.end(asked.ceremony));
+    let (user, id, credential) = proven?;
+    if user.id != person.user_id {
+        return Err(Error::Forbidden(format!("this passkey is {}'s; use one of yours", user.name)));
+    }
+    let (now, mut transaction) = (now_ms(), state.db.write.begin().await?);
+    passkey_used(&mut transaction, &id, &credential, now).await?;
+    prove(&mut transaction, &person.session, now).await?;
+    note(&mut transaction, &person.caller.does(Deed::Confirmed, "")).await?;
+    transaction.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Whoever logs in has another session from then on: one that somebody else may know of ends.
+async fn end_session_before(connection: &mut SqliteConnection, site: &Url, jar: &CookieJar) -> sqlx::Result<()> {
+    match jar.get(session_cookie(site)) {
+        Some(before) => end_session_by_hash(connection, &secret::hash(before.value())).await,
+        None => Ok(()),
+    }
 }
 
 /// Whose passkey it is, its id and how it is to be stored from now on.

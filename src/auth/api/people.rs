@@ -6,13 +6,15 @@ use axum::{
     http::StatusCode,
 };
 use brewbench_agent::wire::now_ms;
+use serde::Deserialize;
 use serde_json::json;
 use url::Url;
+use utoipa::IntoParams;
 
 use super::DAY_MS;
 use crate::{
     auth::{
-        Admin, Caller, Invite, InviteList, NewInvite, NewRole, PersonList,
+        Admin, Caller, EndingList, Invite, InviteList, NewInvite, NewRole, PersonList, Role,
         audit::{Deed, note},
         queries::{
             self,
@@ -21,7 +23,7 @@ use crate::{
         secret,
     },
     db::Db,
-    error::{Error, ErrorBody, Input, Result},
+    error::{Asked, Error, ErrorBody, Input, Result},
     state::AppState,
 };
 
@@ -36,36 +38,71 @@ pub async fn list(_: Admin, State(state): State<AppState>) -> Result<Json<Person
 
 /// Make somebody a viewer, a member or an administrator. It holds at once. The last administrator stays one.
 #[utoipa::path(put, path = "/api/v1/people/{name}", tag = "people", params(("name" = String, Path)),
-    responses((status = 204), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+    request_body = NewRole, responses((status = 200, body = EndingList, description = "what ended with the role of before"),
+    (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn change_role(
     Admin(caller): Admin,
     State(state): State<AppState>,
     Path(name): Path<String>,
     Input(NewRole { role }): Input<NewRole>,
-) -> Result<StatusCode> {
+) -> Result<Json<EndingList>> {
+    if role == Role::Admin {
+        caller.proven()?;
+    }
     let mut transaction = state.db.write.begin().await?;
-    let before = queries::change_role(&mut transaction, &name, role).await?;
+    let (before, ended) = queries::change_role(&mut transaction, &name, role, now_ms()).await?;
     if before != role {
-        let act = caller.does(Deed::RoleChanged, &name).with(json!({"before": before, "now": role}));
-        note(&mut transaction, &act).await?;
+        let detail = json!({"before": before, "now": role, "ended": ended.ends.len()});
+        note(&mut transaction, &caller.does(Deed::RoleChanged, &name).with(detail)).await?;
     }
     transaction.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
+    state.events.people_changed();
+    Ok(Json(ended))
 }
 
-/// Remove a person: her passkeys, sessions and tokens end at once, her runs stay. The last administrator stays as well.
+/// What somebody might become; nothing for a removal.
+#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Becomes {
+    /// The role; absent for a removal.
+    role: Option<Role>,
+}
+
+/// What would end if somebody got another role or was removed: what she made for others, and at a removal also her
+/// passkeys, sessions and tokens.
+#[utoipa::path(get, path = "/api/v1/people/{name}/ends", tag = "people", params(("name" = String, Path), Becomes),
+    responses((status = 200, body = EndingList), (status = 404, body = ErrorBody)))]
+pub async fn ends(
+    _: Admin,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Asked(Becomes { role }): Asked<Becomes>,
+) -> Result<Json<EndingList>> {
+    Ok(Json(would_end(&state.db, &name, role).await?))
+}
+
+/// What would end if somebody got a role, or was removed where there is none.
+pub async fn would_end(db: &Db, name: &str, role: Option<Role>) -> Result<EndingList> {
+    let user = queries::user(&db.read, name).await?;
+    Ok(queries::authority::endings(&mut *db.read.acquire().await?, &user.id, role, now_ms()).await?)
+}
+
+/// Remove a person: her passkeys, sessions and tokens end at once, and so do the invitations, one-time keys, share links
+/// and webhooks that she made; her runs stay. The last administrator stays as well.
 #[utoipa::path(delete, path = "/api/v1/people/{name}", tag = "people", params(("name" = String, Path)),
-    responses((status = 204), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+    responses((status = 200, body = EndingList, description = "what ended"), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn remove(
     Admin(caller): Admin,
     State(state): State<AppState>,
     Path(name): Path<String>,
-) -> Result<StatusCode> {
+) -> Result<Json<EndingList>> {
     let mut transaction = state.db.write.begin().await?;
-    let role = queries::remove_user(&mut transaction, &name).await?;
-    note(&mut transaction, &caller.does(Deed::PersonRemoved, &name).with(json!({"role": role}))).await?;
+    let (role, ended) = queries::remove_user(&mut transaction, &name, now_ms()).await?;
+    let detail = json!({"role": role, "ended": ended.ends.len()});
+    note(&mut transaction, &caller.does(Deed::PersonRemoved, &name).with(detail)).await?;
     transaction.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
+    state.events.people_changed();
+    Ok(Json(ended))
 }
 
 /// Invitations that can still be used, without their links.
@@ -76,6 +113,7 @@ pub async fn list_invites(_: Admin, State(state): State<AppState>) -> Result<Jso
 
 /// Make a one-time registration link: for somebody new, or for a person who lost her passkey.
 #[utoipa::path(post, path = "/api/v1/invites", tag = "people",
+    request_body = NewInvite,
     responses((status = 201, body = Invite), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn invite(
     Admin(caller): Admin,
@@ -95,6 +133,10 @@ pub async fn make_invite(db: &Db, site: &Url, asked: &NewInvite, by: &Caller) ->
         None => None,
     };
     let role = user.as_ref().map_or(asked.role, |user| user.role);
+    // A recovery link is a way into the account of somebody else.
+    if role == Role::Admin || user.is_some() {
+        by.proven()?;
+    }
     let (made, now) = (secret::make(secret::Kind::Invite), now_ms());
     let hash = secret::hash(&made);
     let row = InviteRow {
@@ -103,6 +145,7 @@ pub async fn make_invite(db: &Db, site: &Url, asked: &NewInvite, by: &Caller) ->
         user_id: user.as_ref().map(|user| user.id.as_str()),
         ends_passkeys: asked.ends_passkeys,
         created_by: Some(&by.name),
+        made_by: by.user_id.as_deref(),
         expires_at_ms: now + INVITE_LIFE_MS,
     };
     let act = by.does(Deed::InvitationMade, asked.person.as_deref().unwrap_or_default());

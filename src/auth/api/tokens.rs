@@ -35,7 +35,8 @@ pub fn whose(caller: &Caller) -> Option<&str> {
 
 /// Make a token; it reaches no farther than its maker and ends with her. Its secret is in the answer and nowhere else.
 /// Needs a person who is logged in, or a token of the scope admin.
-#[utoipa::path(post, path = "/api/v1/tokens", tag = "tokens", responses((status = 201, body = MadeSecret),
+#[utoipa::path(post, path = "/api/v1/tokens", tag = "tokens", request_body = NewToken,
+    responses((status = 201, body = MadeSecret),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn new(
     Keeper(caller): Keeper,
@@ -48,7 +49,9 @@ pub async fn new(
 /// Makes and stores a token.
 pub async fn make_token(db: &Db, asked: &NewToken, by: &Caller) -> Result<MadeSecret> {
     let NewToken { name, scope, expires_in_days } = asked;
+    by.proven()?;
     let name = checked_name(name)?;
+    let name = name.as_str();
     if *scope > by.scope {
         return Err(Error::Forbidden(format!("a token of yours reaches at most as far as you: {}", by.scope.as_str())));
     }
@@ -79,5 +82,6 @@ pub async fn revoke(
     }
     note(&mut transaction, &caller.does(Deed::TokenRevoked, &name)).await?;
     transaction.commit().await?;
+    state.events.people_changed();
     Ok(StatusCode::NO_CONTENT)
 }

@@ -27,7 +27,10 @@ use super::{
 use crate::{
     error::{Asked, Result},
     state::AppState,
-    web::shell::{Section, Shell},
+    web::{
+        address::own_path,
+        shell::{Section, Shell},
+    },
 };
 
 /// The pages of this slice.
@@ -35,6 +38,7 @@ pub fn router() -> Router<AppState> {
     Router::new()
         .route("/login", get(login))
         .route("/register", get(register))
+        .route("/confirm", get(confirm))
         .route("/logout", post(logout))
         .route("/account", get(account::show))
         .route("/account/passkeys/{id}/rename", post(account::rename))
@@ -107,14 +111,22 @@ struct LoginQuery {
     next: Option<String>,
 }
 
-async fn login(_: Public, Asked(query): Asked<LoginQuery>) -> Login {
-    Login { shell: Shell::anonymous("Log in"), next: own_path(query.next) }
+async fn login(_: Public, State(state): State<AppState>, Asked(query): Asked<LoginQuery>) -> Login {
+    let next = query.next.map_or_else(|| "/".to_owned(), |next| own_path(&state.public_url, &next));
+    Login { shell: Shell::anonymous("Log in"), next }
 }
 
-/// Only a path of our own: else a link to our login could end on somebody else's page.
-fn own_path(next: Option<String>) -> String {
-    next.filter(|next| next.starts_with('/') && !next.starts_with("//") && !next.contains(['\\', '\n', '\r', '\t']))
-        .unwrap_or_else(|| "/".to_owned())
+/// The question who it is, before what takes a recent proof.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "auth/confirm.html")]
+struct ConfirmPage {
+    shell: Shell,
+    next: String,
+}
+
+async fn confirm(person: SignedIn, State(state): State<AppState>, Asked(query): Asked<LoginQuery>) -> ConfirmPage {
+    let next = query.next.map_or_else(|| "/".to_owned(), |next| own_path(&state.public_url, &next));
+    ConfirmPage { shell: shell("Confirm that it is you", &person.caller), next }
 }
 
 /// The registration by a one-time link: of somebody new, or of another passkey for a person.
@@ -150,21 +162,6 @@ async fn logout(person: SignedIn, State(state): State<AppState>, jar: CookieJar)
     end_session_by_hash(&mut transaction, &person.session).await?;
     note(&mut transaction, &person.caller.does(Deed::LoggedOut, "")).await?;
     transaction.commit().await?;
+    state.events.people_changed();
     Ok((without_cookie(&state.public_url, jar), Redirect::to("/login")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::own_path;
-
-    #[test]
-    fn after_the_login_nobody_lands_elsewhere() {
-        let next = |text: &str| own_path(Some(text.to_owned()));
-        assert_eq!(next("/runs?x=1"), "/runs?x=1");
-        for elsewhere in
-            ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "/\t/evil"]
-        {
-            assert_eq!(next(elsewhere), "/", "{elsewhere}");
-        }
-    }
 }

@@ -5,11 +5,10 @@ use askama_web::WebTemplate;
 use axum::{
     Form,
     extract::{Path, State},
-    response::Redirect,
+    response::{IntoResponse, Redirect, Response},
 };
 use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
-use url::form_urlencoded;
 
 use super::{Once, Places, shell};
 use crate::{
@@ -20,14 +19,14 @@ use crate::{
     },
     error::{Error, Input, Result},
     state::AppState,
-    web::{confirm::Confirm, shell::Shell},
+    web::{address::segment, confirm::Confirm, shell::Shell},
 };
 
 const HERE: &str = "/people";
 
 /// A name as one step of an address.
 pub fn encoded(name: &str) -> String {
-    form_urlencoded::byte_serialize(name.as_bytes()).collect::<String>().replace('+', "%20")
+    segment(name)
 }
 
 /// The people.
@@ -61,10 +60,32 @@ pub async fn role(
     admin: Admin,
     state: State<AppState>,
     name: Path<String>,
-    Form(asked): Form<NewRole>,
-) -> Result<Redirect> {
-    api::change_role(admin, state, name, Input(asked)).await?;
-    Ok(Redirect::to(HERE))
+    Form(Chosen { role, confirmed }): Form<Chosen>,
+) -> Result<Response> {
+    let ends = api::would_end(&state.db, &name, Some(role)).await?;
+    if !ends.ends.is_empty() && confirmed.is_none() {
+        let (shell, person) = (shell("Change this role", &admin.0), name.0);
+        return Ok(AskRole { shell, person, role, consequences: ends.sentences() }.into_response());
+    }
+    let _ended = api::change_role(admin, state, name, Input(NewRole { role })).await?;
+    Ok(Redirect::to(HERE).into_response())
+}
+
+/// A role as a form has it; `confirmed` once somebody has seen what ends with the role of before.
+#[derive(Debug, Deserialize)]
+pub struct Chosen {
+    role: Role,
+    confirmed: Option<String>,
+}
+
+/// The question before a role that ends something.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "auth/role.html")]
+struct AskRole {
+    shell: Shell,
+    person: String,
+    role: Role,
+    consequences: Vec<String>,
 }
 
 /// `GET /people/{name}/remove`
@@ -74,22 +95,21 @@ pub async fn ask_remove(
     Path(name): Path<String>,
 ) -> Result<Confirm> {
     let user = queries::user(&state.db.read, &name).await?;
+    let mut consequences = api::would_end(&state.db, &name, None).await?.sentences();
+    consequences.push("Runs and what the audit log says stay, with the name.".to_owned());
+    consequences.push("Coming back takes a new invitation.".to_owned());
     Ok(Confirm {
         shell: shell("Remove this person", &caller),
         deed: "Remove this person",
         what: format!("{}, {}", user.name, user.role.as_str()),
-        consequences: vec![
-            "Passkeys, sessions and tokens of this person end at once.".to_owned(),
-            "Runs and what the audit log says stay, with the name.".to_owned(),
-            "Coming back takes a new invitation.".to_owned(),
-        ],
+        consequences,
         back: HERE.to_owned(),
     })
 }
 
 /// `POST /people/{name}/remove`
 pub async fn remove(admin: Admin, state: State<AppState>, name: Path<String>) -> Result<Redirect> {
-    api::remove(admin, state, name).await?;
+    let _ended = api::remove(admin, state, name).await?;
     Ok(Redirect::to(HERE))
 }
 
@@ -101,7 +121,8 @@ pub async fn invite(Admin(caller): Admin, State(state): State<AppState>, Form(as
     Ok(once(&caller, "An invitation".to_owned(), told, made))
 }
 
-fn a_role(role: Role) -> &'static str {
+/// A role with its article.
+pub fn a_role(role: Role) -> &'static str {
     match role {
         Role::Viewer => "a viewer",
         Role::Member => "a member",

@@ -21,6 +21,8 @@ pub struct InviteRow<'a> {
     pub ends_passkeys: bool,
     /// Who made it.
     pub created_by: Option<&'a str>,
+    /// The id of the user whose authority it is; none for the owner of the data folder.
+    pub made_by: Option<&'a str>,
     /// Unix ms.
     pub expires_at_ms: i64,
 }
@@ -38,16 +40,17 @@ pub struct Usable {
 
 /// Stores an invitation.
 pub async fn insert_invite(connection: &mut SqliteConnection, invite: &InviteRow<'_>, now: i64) -> sqlx::Result<()> {
-    let InviteRow { hash, role, user_id, ends_passkeys, created_by, expires_at_ms } = invite;
+    let InviteRow { hash, role, user_id, ends_passkeys, created_by, made_by, expires_at_ms } = invite;
     let role = role.as_str();
     sqlx::query!(
-        "insert into invite (hash, role, user_id, ends_passkeys, created_by, created_at, expires_at)
-         values (?, ?, ?, ?, ?, ?, ?)",
+        "insert into invite (hash, role, user_id, ends_passkeys, created_by, made_by, created_at, expires_at)
+         values (?, ?, ?, ?, ?, ?, ?, ?)",
         hash,
         role,
         user_id,
         ends_passkeys,
         created_by,
+        made_by,
         now,
         expires_at_ms
     )
@@ -56,12 +59,13 @@ pub async fn insert_invite(connection: &mut SqliteConnection, invite: &InviteRow
     Ok(())
 }
 
-/// An invitation that can still be used.
+/// An invitation that can still be used, and whose maker may still invite.
 pub async fn usable_invite(pool: &SqlitePool, hash: &[u8], now: i64) -> Result<Usable> {
     let row = sqlx::query!(
         r#"select coalesce(user.role, invite.role) as "role!", ends_passkeys as "ends_passkeys: bool", user.id as "id?", user.name as "name?"
            from invite left join user on user.id = invite.user_id
-           where hash = ? and used_at is null and withdrawn_at is null and expires_at > ?"#,
+           where hash = ? and used_at is null and withdrawn_at is null and expires_at > ?
+               and (made_by is null or exists (select 1 from user where id = made_by and role = 'admin'))"#,
         hash,
         now
     )
@@ -71,11 +75,12 @@ pub async fn usable_invite(pool: &SqlitePool, hash: &[u8], now: i64) -> Result<U
     Ok(Usable { role: parsed(&row.role)?, person: row.id.zip(row.name), ends_passkeys: row.ends_passkeys })
 }
 
-/// Uses an invitation up.
+/// Uses an invitation up, if its maker may still invite.
 pub async fn spend_invite(connection: &mut SqliteConnection, hash: &[u8], now: i64) -> Result<()> {
     let spent = sqlx::query!(
         "update invite set used_at = ?1
-         where hash = ?2 and used_at is null and withdrawn_at is null and expires_at > ?1",
+         where hash = ?2 and used_at is null and withdrawn_at is null and expires_at > ?1
+             and (made_by is null or exists (select 1 from user where id = made_by and role = 'admin'))",
         now,
         hash
     )
@@ -96,6 +101,7 @@ pub async fn open_invites(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<OpenI
                   invite.created_at as created_at_ms, expires_at as expires_at_ms
            from invite left join user on user.id = invite.user_id
            where used_at is null and withdrawn_at is null and expires_at > ?
+               and (made_by is null or exists (select 1 from user as maker where maker.id = made_by and maker.role = 'admin'))
            order by expires_at, invite.id"#,
         now
     )

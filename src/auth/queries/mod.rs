@@ -1,13 +1,15 @@
 //! SQL of people; of their passkeys and sessions, invitations, tokens and of the audit log in the files beside this one.
 
 pub mod audit;
+pub mod authority;
 pub mod invites;
 pub mod sessions;
 pub mod tokens;
 
+use brewbench_agent::wire::name::lookalike;
 use sqlx::{SqliteConnection, SqlitePool};
 
-use super::{Person, Role};
+use super::{EndingList, Person, Role};
 use crate::error::{Error, Result};
 
 /// Last uses are kept to the minute: not every request needs to write.
@@ -45,18 +47,20 @@ pub async fn any_user(pool: &SqlitePool) -> sqlx::Result<bool> {
 
 /// The person of this name.
 pub async fn user(pool: &SqlitePool, name: &str) -> Result<User> {
-    let row = sqlx::query!("select id, name, role from user where name = ?", name).fetch_optional(pool).await?;
-    let row = row.ok_or_else(|| nobody(name))?;
-    Ok(User { role: parsed(&row.role)?, id: row.id, name: row.name })
+    found(&mut *pool.acquire().await?, name).await
 }
 
 fn nobody(name: &str) -> Error {
     Error::NotFound(format!("person {name:?}"))
 }
 
-/// Stores a person.
+/// Stores a person. A name that could be taken for somebody else's is refused.
 pub async fn insert_user(connection: &mut SqliteConnection, user: &User, now: i64) -> Result<()> {
     let User { id, name, role } = user;
+    let names = sqlx::query_scalar!("select name from user").fetch_all(&mut *connection).await?;
+    if let Some(other) = lookalike(name, names.iter().map(String::as_str)) {
+        return Err(Error::Conflict(format!("the name {name:?} looks like {other:?}, who is here; choose another")));
+    }
     let role = role.as_str();
     sqlx::query!("insert into user (id, name, role, created_at) values (?, ?, ?, ?)", id, name, role, now)
         .execute(connection)
@@ -89,28 +93,36 @@ pub async fn people(pool: &SqlitePool) -> Result<Vec<Person>> {
         .collect()
 }
 
-/// Makes somebody something else; gives what she was. The last administrator stays one.
-pub async fn change_role(connection: &mut SqliteConnection, name: &str, role: Role) -> Result<Role> {
-    let before = role_of(connection, name).await?;
+/// Makes somebody something else; gives what she was and what ended with that. The last administrator stays one.
+pub async fn change_role(
+    connection: &mut SqliteConnection,
+    name: &str,
+    role: Role,
+    now: i64,
+) -> Result<(Role, EndingList)> {
+    let user = found(connection, name).await?;
     if role != Role::Admin {
-        keep_an_admin(connection, name, before).await?;
+        keep_an_admin(connection, name, user.role).await?;
     }
+    let ended = authority::endings(connection, &user.id, Some(role), now).await?;
     let role = role.as_str();
-    sqlx::query!("update user set role = ? where name = ?", role, name).execute(connection).await?;
-    Ok(before)
+    sqlx::query!("update user set role = ? where id = ?", role, user.id).execute(connection).await?;
+    Ok((user.role, ended))
 }
 
-/// Removes a person with passkeys, sessions and tokens; gives what she was. The last administrator stays.
-pub async fn remove_user(connection: &mut SqliteConnection, name: &str) -> Result<Role> {
-    let before = role_of(connection, name).await?;
-    keep_an_admin(connection, name, before).await?;
-    sqlx::query!("delete from user where name = ?", name).execute(connection).await?;
-    Ok(before)
+/// Removes a person with all that hangs on her; gives what she was and what ended with her. The last administrator stays.
+pub async fn remove_user(connection: &mut SqliteConnection, name: &str, now: i64) -> Result<(Role, EndingList)> {
+    let user = found(connection, name).await?;
+    keep_an_admin(connection, name, user.role).await?;
+    let ended = authority::endings(connection, &user.id, None, now).await?;
+    sqlx::query!("delete from user where id = ?", user.id).execute(connection).await?;
+    Ok((user.role, ended))
 }
 
-async fn role_of(connection: &mut SqliteConnection, name: &str) -> Result<Role> {
-    let row = sqlx::query!("select role from user where name = ?", name).fetch_optional(connection).await?;
-    Ok(parsed(&row.ok_or_else(|| nobody(name))?.role)?)
+async fn found(connection: &mut SqliteConnection, name: &str) -> Result<User> {
+    let row = sqlx::query!("select id, name, role from user where name = ?", name).fetch_optional(connection).await?;
+    let row = row.ok_or_else(|| nobody(name))?;
+    Ok(User { role: parsed(&row.role)?, id: row.id, name: row.name })
 }
 
 async fn keep_an_admin(connection: &mut SqliteConnection, name: &str, role: Role) -> Result<()> {

@@ -141,12 +141,15 @@ pub struct NewSession<'a> {
     pub expires_at_ms: i64,
 }
 
-/// Stores a session and forgets those that have ended.
+/// A session that was not used for so long has ended, ms.
+pub const IDLE_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+
+/// Stores a session of somebody who has just proven by a passkey who it is.
 pub async fn insert_session(connection: &mut SqliteConnection, session: &NewSession<'_>, now: i64) -> sqlx::Result<()> {
     let NewSession { hash, user_id, device, expires_at_ms } = session;
-    sqlx::query!("delete from session where expires_at <= ?", now).execute(&mut *connection).await?;
     sqlx::query!(
-        "insert into session (hash, user_id, device, created_at, last_used_at, expires_at) values (?, ?, ?, ?4, ?4, ?5)",
+        "insert into session (hash, user_id, device, created_at, last_used_at, proved_at, expires_at)
+         values (?, ?, ?, ?4, ?4, ?4, ?5)",
         hash,
         user_id,
         device,
@@ -158,13 +161,29 @@ pub async fn insert_session(connection: &mut SqliteConnection, session: &NewSess
     Ok(())
 }
 
-/// Whose session it is, if it goes on; keeps its last use to the minute.
-pub async fn session_user(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Option<User>> {
+/// Removes sessions that have ended; gives how many.
+pub async fn remove_ended(pool: &SqlitePool, now: i64) -> sqlx::Result<u64> {
+    let idle = now - IDLE_MS;
+    let done = sqlx::query!("delete from session where expires_at <= ? or last_used_at <= ?", now, idle);
+    Ok(done.execute(pool).await?.rows_affected())
+}
+
+/// The user of a session has just proven by a passkey who it is.
+pub async fn prove(connection: &mut SqliteConnection, hash: &[u8], now: i64) -> sqlx::Result<()> {
+    sqlx::query!("update session set proved_at = ? where hash = ?", now, hash).execute(connection).await?;
+    Ok(())
+}
+
+/// Whose session it is, if it goes on, and when that was proven last, unix ms; keeps its last use to the minute.
+pub async fn session_user(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Option<(User, i64)>> {
+    let idle = now - IDLE_MS;
     let row = sqlx::query!(
-        "select user.id, user.name, user.role, session.last_used_at from session join user on user.id = session.user_id
-         where session.hash = ? and session.expires_at > ?",
+        "select user.id, user.name, user.role, session.last_used_at, session.proved_at
+         from session join user on user.id = session.user_id
+         where session.hash = ? and session.expires_at > ? and session.last_used_at > ?",
         hash,
-        now
+        now,
+        idle
     )
     .fetch_optional(&db.read)
     .await?;
@@ -172,17 +191,19 @@ pub async fn session_user(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Option
     if row.last_used_at < now - MINUTE_MS {
         sqlx::query!("update session set last_used_at = ? where hash = ?", now, hash).execute(&db.write).await?;
     }
-    Ok(Some(User { id: row.id, name: row.name, role: parsed(&row.role)? }))
+    Ok(Some((User { id: row.id, name: row.name, role: parsed(&row.role)? }, row.proved_at)))
 }
 
 /// A person's sessions that go on, the one that was used last first. `own` is the hash of the one that asks.
 pub async fn sessions(pool: &SqlitePool, user_id: &str, own: &[u8], now: i64) -> sqlx::Result<Vec<OwnSession>> {
+    let idle = now - IDLE_MS;
     let rows = sqlx::query!(
         r#"select id, device, created_at, last_used_at, expires_at, hash = ?1 as "this!: bool" from session
-           where user_id = ?2 and expires_at > ?3 order by hash = ?1 desc, last_used_at desc, id desc"#,
+           where user_id = ?2 and expires_at > ?3 and last_used_at > ?4 order by hash = ?1 desc, last_used_at desc, id desc"#,
         own,
         user_id,
-        now
+        now,
+        idle
     )
     .fetch_all(pool)
     .await?;
@@ -193,7 +214,7 @@ pub async fn sessions(pool: &SqlitePool, user_id: &str, own: &[u8], now: i64) ->
             device: device(&row.device),
             created_at_ms: row.created_at,
             last_used_at_ms: row.last_used_at,
-            expires_at_ms: row.expires_at,
+            expires_at_ms: row.expires_at.min(row.last_used_at + IDLE_MS),
             this: row.this,
         })
         .collect())

@@ -92,7 +92,9 @@ pub async fn follow(
         next: Next::Look,
         state,
     };
-    Ok(Sse::new(events(follower)).keep_alive(KeepAlive::default()).into_response())
+    // Clients ask again, and are refused if they may not any more.
+    let until = follower.state.events.people_change();
+    Ok(Sse::new(events(follower).take_until(until)).keep_alive(KeepAlive::default()).into_response())
 }
 
 fn events(follower: Follower) -> impl Stream<Item = Result<Event, Infallible>> {

@@ -72,6 +72,7 @@ pub async fn remove_label(
 
 /// Write the note of a run; an empty one removes it.
 #[utoipa::path(put, path = "/api/v1/runs/{id}/note", tag = "runs", params(("id" = String, Path)),
+    request_body = Note,
     responses((status = 200, body = RunList), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn set_note(
     _: Submit,

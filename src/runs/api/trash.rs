@@ -114,6 +114,9 @@ pub async fn sweep(state: AppState) {
             () = state.shutdown.cancelled() => return,
             _ = clock.tick() => {}
         }
+        if !state.clock.may_delete() {
+            continue;
+        }
         match trash::purge(&state.db.write, regret_since()).await {
             Ok(0) => {}
             Ok(runs) => tracing::info!(runs, "deleted runs are gone for good"),

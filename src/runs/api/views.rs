@@ -28,6 +28,7 @@ pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<ViewLis
 
 /// Save a view of the history under a name, for everybody.
 #[utoipa::path(put, path = "/api/v1/views/{name}", tag = "runs", params(("name" = String, Path)),
+    request_body = ViewQuery,
     responses((status = 200, body = ViewList), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn save(
     Submit(caller): Submit,
@@ -53,7 +54,7 @@ pub async fn remove(
 
 /// Saves a view; a name that another view has is refused.
 pub async fn save_as(state: &AppState, caller: &Caller, name: &str, query: &str) -> Result<SavedView> {
-    let name = checked_name(name)?.to_owned();
+    let name = checked_name(name)?.into_string();
     let query = canonical(query).map_err(Error::Invalid)?;
     if views::views(&state.db.read).await?.len() >= MOST_VIEWS {
         return Err(Error::Conflict(format!("there are {MOST_VIEWS} saved views already: remove one first")));

@@ -11,7 +11,7 @@ mod live;
 mod new_run;
 mod page;
 mod paper;
-mod passkeys;
+pub mod passkeys;
 mod people;
 mod report;
 mod saving;

@@ -71,10 +71,15 @@ impl Tab {
     /// Somebody has logged in here.
     pub async fn with(app: &App, person: &Actor) -> Self {
         let tab = Self::open(app).await;
-        let mut cookie = SetCookieParams::new(SESSION_COOKIE, person.session());
-        cookie.url = Some(tab.site.to_string());
-        tab.ask(cookie).await;
+        tab.be(person).await;
         tab
+    }
+
+    /// From now on somebody who has logged in elsewhere sits here.
+    pub async fn be(&self, person: &Actor) {
+        let mut cookie = SetCookieParams::new(SESSION_COOKIE, person.session());
+        cookie.url = Some(self.site.to_string());
+        self.ask(cookie).await;
     }
 
     /// Asks the browser for something.

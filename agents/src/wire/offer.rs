@@ -1,0 +1,92 @@
+//! What an agent may say of itself: names are names, and everything has an end. Both sides ask: the agent to say so where
+//! its owner can see it, the server because an agent's key may be in other hands.
+
+use super::{
+    messages::{Hello, TargetOffer},
+    name::Name,
+};
+
+/// More targets one agent can't offer.
+pub const MOST_TARGETS: usize = 200;
+/// More characters a version can't have.
+pub const LONGEST_VERSION: usize = 100;
+/// More characters a description can't have.
+pub const LONGEST_DESCRIPTION: usize = 1_000;
+/// More bytes no text about the machine can have.
+const LONGEST_TEXT: usize = 500;
+
+/// Why a target can't be offered like this; the sentence begins with the field.
+pub fn target_fault(offer: &TargetOffer) -> Option<String> {
+    let TargetOffer { name, version, description, sha256, anywhere: _ } = offer;
+    match name.parse::<Name>() {
+        Err(fault) => return Some(format!("name: {fault}")),
+        Ok(checked) if checked.as_str() != name => return Some("name: it is not in Unicode's form C".to_owned()),
+        Ok(_) => {}
+    }
+    let is_version = (1..=LONGEST_VERSION).contains(&version.chars().count()) && !version.chars().any(char::is_control);
+    if !is_version {
+        return Some(format!("version: 1 to {LONGEST_VERSION} characters on one line"));
+    }
+    if description.chars().count() > LONGEST_DESCRIPTION {
+        return Some(format!("description: at most {LONGEST_DESCRIPTION} characters"));
+    }
+    let is_hash = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (!is_hash).then(|| "sha256: 64 hexadecimal digits".to_owned())
+}
+
+/// Why an introduction can't be accepted: a sentence for the agent's owner.
+pub fn hello_fault(hello: &Hello) -> Option<String> {
+    let count = hello.targets.len();
+    if count > MOST_TARGETS {
+        return Some(format!("this agent offers {count} targets; at most {MOST_TARGETS} go on one agent"));
+    }
+    for offer in &hello.targets {
+        if let Some(fault) = target_fault(offer) {
+            let name: String = offer.name.escape_debug().take(80).collect();
+            return Some(format!("this agent offers a target \"{name}\" that can't be: {fault}"));
+        }
+    }
+    let machine = &hello.machine;
+    let k6 = hello.k6.iter().flat_map(|k6| [Some(&k6.path), Some(&k6.supported), k6.fault.as_ref()]).flatten();
+    let about = [&hello.version, &hello.k6_version, &machine.hostname, &machine.kernel, &machine.cpu_model];
+    let is_long = about.into_iter().chain(k6).any(|text| text.len() > LONGEST_TEXT);
+    is_long.then(|| format!("this agent describes its machine in more than {LONGEST_TEXT} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::messages::tests::hello, *};
+
+    fn offering(change: impl Fn(&mut TargetOffer)) -> Option<String> {
+        let mut hello = hello();
+        hello.targets[0].sha256 = "ab".repeat(32);
+        change(&mut hello.targets[0]);
+        hello_fault(&hello)
+    }
+
+    type Change = fn(&mut TargetOffer);
+
+    #[test]
+    fn an_introduction_names_what_is_wrong_with_it() {
+        assert_eq!(offering(|_| ()), None);
+        let cases: [(Change, &str); 6] = [
+            (|offer| offer.name = "..".to_owned(), "name: it takes more than dots and tildes"),
+            (|offer| offer.name = "a\u{202e}b".to_owned(), "name: U+202E is not allowed"),
+            (|offer| offer.name = " a".to_owned(), "name: it is not in"),
+            (|offer| offer.version = "1".repeat(101), "version: 1 to 100"),
+            (|offer| offer.description = "x".repeat(1_001), "description: at most"),
+            (|offer| offer.sha256 = "00".to_owned(), "sha256: 64"),
+        ];
+        for (change, words) in cases {
+            let fault = offering(change).expect(words);
+            assert!(fault.contains(words), "{fault}");
+        }
+        let mut many = hello();
+        many.targets = vec![many.targets[0].clone(); MOST_TARGETS + 1];
+        assert!(hello_fault(&many).is_some_and(|fault| fault.contains("201 targets")));
+        let mut long = hello();
+        long.targets.clear();
+        long.machine.hostname = "x".repeat(501);
+        assert!(hello_fault(&long).is_some_and(|fault| fault.contains("describes its machine")));
+    }
+}

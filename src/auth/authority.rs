@@ -1,0 +1,126 @@
+//! What ends with a user, or with a role: what the user made for others hangs on the user's own authority. Pure.
+//!
+//! The database ends it in the transaction of the removal or demotion (`migrations/0026_authority.sql`), and every use asks
+//! again whether its maker may still give it.
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+use utoipa::ToSchema;
+
+use super::Role;
+
+/// A kind of thing that ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A passkey of the user.
+    Passkey,
+    /// A session of the user.
+    Session,
+    /// A token of the user.
+    Token,
+    /// An invitation that has not been used.
+    Invitation,
+    /// A link that gives somebody another passkey and has not been used.
+    RecoveryLink,
+    /// The one-time key of an agent that has not enrolled.
+    AgentKey,
+    /// A link to a comparison that needs no login.
+    ShareLink,
+    /// An address to which events are sent.
+    Webhook,
+}
+
+impl Kind {
+    /// One of it, for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Passkey => "passkey",
+            Self::Session => "session",
+            Self::Token => "token",
+            Self::Invitation => "invitation",
+            Self::RecoveryLink => "recovery link",
+            Self::AgentKey => "agent key",
+            Self::ShareLink => "share link",
+            Self::Webhook => "webhook",
+        }
+    }
+}
+
+impl std::str::FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        use Kind::{AgentKey, Invitation, Passkey, RecoveryLink, Session, ShareLink, Token, Webhook};
+        [Passkey, Session, Token, Invitation, RecoveryLink, AgentKey, ShareLink, Webhook]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+            .ok_or_else(|| format!("{text:?} is nothing that ends with a user"))
+    }
+}
+
+/// One thing that ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Ending {
+    /// What it is.
+    pub kind: Kind,
+    /// Its name; for an invitation the role that it gives, for a webhook where it goes.
+    pub name: String,
+}
+
+/// What ends with a user, or did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EndingList {
+    /// By kind, then by name.
+    pub ends: Vec<Ending>,
+}
+
+impl Ending {
+    /// As it is shown: the path of a webhook may be a secret.
+    pub fn new(kind: Kind, name: String) -> Self {
+        let name = match kind {
+            Kind::Webhook => name.parse::<Url>().map_or(name, |url| url.origin().ascii_serialization()),
+            _ => name,
+        };
+        Self { kind, name }
+    }
+}
+
+impl EndingList {
+    /// A sentence for each kind: `3 share links end: a, b, c.`
+    pub fn sentences(&self) -> Vec<String> {
+        self.ends
+            .chunk_by(|one, next| one.kind == next.kind)
+            .map(|same| {
+                let names: Vec<&str> = same.iter().map(|ending| ending.name.as_str()).collect();
+                let (kind, names) = (same[0].kind.as_str(), names.join(", "));
+                match same.len() {
+                    1 => format!("1 {kind} ends: {names}."),
+                    count => format!("{count} {kind}s end: {names}."),
+                }
+            })
+            .collect()
+    }
+}
+
+/// Whether somebody of this role may still give what takes at least that one.
+pub fn suffices(role: Role, needed: Role) -> bool {
+    role.scope() >= needed.scope()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_is_told_by_kind_and_without_the_secrets_of_addresses() {
+        let ends = vec![
+            Ending::new(Kind::ShareLink, "a".to_owned()),
+            Ending::new(Kind::ShareLink, "b".to_owned()),
+            Ending::new(Kind::Webhook, "https://hooks.example.com/T0/secret".to_owned()),
+        ];
+        let told = EndingList { ends }.sentences();
+        assert_eq!(told, ["2 share links end: a, b.", "1 webhook ends: https://hooks.example.com."]);
+        assert_eq!("agent key".parse(), Ok(Kind::AgentKey));
+    }
+}

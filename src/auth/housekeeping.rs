@@ -1,0 +1,42 @@
+//! What is old goes: entries of the audit log, sessions that have ended.
+
+use std::time::Duration;
+
+use brewbench_agent::wire::now_ms;
+use tokio::time::MissedTickBehavior;
+
+use super::{
+    audit::KEPT,
+    queries::{audit, sessions},
+};
+use crate::{error::Result, state::AppState};
+
+/// How often it is looked for.
+const EVERY: Duration = Duration::from_hours(1);
+
+/// Removes what is old, at once and now and then, until the server ends.
+pub async fn work(state: AppState) {
+    let mut clock = tokio::time::interval(EVERY);
+    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = state.shutdown.cancelled() => return,
+            _ = clock.tick() => {}
+        }
+        match prune(&state).await {
+            Ok((0, _)) => {}
+            Ok((entries, _)) => tracing::info!(entries, "the audit log was pruned"),
+            Err(fault) => tracing::error!(%fault, "the audit log could not be pruned"),
+        }
+    }
+}
+
+/// Removes what is old, if the clock can be believed; gives how many entries of the audit log and how many sessions.
+pub async fn prune(state: &AppState) -> Result<(u64, u64)> {
+    if !state.clock.may_delete() {
+        return Ok((0, 0));
+    }
+    let (now, kept) = (now_ms(), i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX));
+    let sessions = sessions::remove_ended(&state.db.write, now).await?;
+    Ok((audit::prune(&state.db.write, now - kept).await?, sessions))
+}

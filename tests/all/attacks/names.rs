@@ -1,0 +1,133 @@
+//! Names that can't be reached, can't be seen, or look like others.
+
+use brewbench::auth::{Role, Scope};
+use brewbench_agent::wire::now_ms;
+use reqwest::Method;
+use serde_json::json;
+
+use crate::harness::{Actor, Agent, Answer, App, program::as_user, submit::text, summaries::good};
+
+/// What no name may be, wherever it is typed.
+const BAD: [&str; 9] =
+    [".", "..", "~..", "a\u{202e}b", "a\u{200b}b", "a\u{feff}", "\u{430}dmin", "x\u{3164}", "a\u{2215}b"];
+
+/// Everything that takes a new name: how it is asked for, with the name.
+async fn ask_all(who: &Actor, name: &str, run: &str) -> Vec<(&'static str, Answer)> {
+    let segment = brewbench::web::address::segment(name);
+    let import = who.request(&Method::POST, "/api/v1/runs/import").query(&[("target", name)]);
+    let script = json!({"name": name, "script": "export default () => {}"});
+    vec![
+        ("token", who.post("/api/v1/tokens", &json!({"name": name, "scope": "read"})).await),
+        ("agent", who.post("/api/v1/agent-keys", &json!({"name": name})).await),
+        ("rename", who.put("/api/v1/agents/rack/name", &json!({"name": name})).await),
+        ("size", who.post("/api/v1/sizes", &json!({"name": name, "vcpus": 3.5, "memory_bytes": 1 << 30})).await),
+        ("scenario", who.post("/api/v1/scenarios", &script).await),
+        ("baseline", who.put(&format!("/api/v1/baselines/{segment}"), &json!({"runs": [run]})).await),
+        ("view", who.put(&format!("/api/v1/views/{segment}"), &json!({"query": "target=t"})).await),
+        ("target", Answer::of(import.body(good())).await),
+    ]
+}
+
+#[tokio::test]
+async fn no_way_in_takes_a_name_that_is_none() {
+    let app = App::start().await;
+    let ada = app.named("Ada", Role::Admin, now_ms() + 86_400_000).await;
+    ada.post("/api/v1/agent-keys", &json!({"name": "rack"})).await.ok();
+    let run = text(&ada.import(good()).await.ok().json()["runs"][0]["id"]);
+    for name in BAD {
+        for (what, answer) in ask_all(&ada, name, &run).await {
+            let told = answer.text();
+            assert_eq!(answer.status.as_u16(), 422, "{what} {name:?}: {told}");
+            assert!(told.contains("name: ") || told.contains("target: "), "{what} {name:?}: {told}");
+        }
+        let token = app.invite(Role::Member).await.split("token=").nth(1).expect("a secret").to_owned();
+        let body = json!({"token": token, "name": name});
+        app.nobody().post("/api/v1/auth/register/start", &body).await.refused(422);
+    }
+    for (what, answer) in ask_all(&ada, "  Zoe\u{308} 7 ", &run).await.into_iter().filter(|(what, _)| *what != "rename")
+    {
+        assert!(answer.status.is_success(), "{what}: {}", answer.text());
+        assert!(!answer.text().contains("e\u{308}"), "{what}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn names_of_dots_from_before_there_was_a_rule_can_be_managed() {
+    let app = App::start().await;
+    let ada = app.named("Ada", Role::Admin, now_ms() + 86_400_000).await;
+    let pages = ada.clone().at_pages();
+    for name in [".", ".."] {
+        let now = now_ms();
+        for sql in [
+            "insert into user (id, name, role, created_at) values (?1, ?1, 'member', ?2)",
+            "insert into token (name, hash, scope, created_at) values (?1, cast(?1 as blob), 'read', ?2)",
+            "insert into agent (name, key_hash, created_at) values (?1, cast(?1 as blob), ?2)",
+            "insert into machine_size (name, vcpus, memory_bytes, created_at) values (?1, 1, 1000000000, ?2)",
+            "insert into baseline (name, set_by, set_at) values (?1, 'Ada', ?2)",
+            "insert into target (name, version, sha256, description, first_seen_at, last_seen_at)
+             values (?1, '1', 'ab', '', ?2, ?2)",
+        ] {
+            sqlx::query(sql).bind(name).bind(now).execute(&app.state.db.write).await.expect("a row");
+        }
+        let shown = pages.get("/people").await.ok().text();
+        let address = format!("/people/~{name}/remove");
+        assert!(shown.contains(&format!("href=\"{address}\"")), "{shown}");
+        let asked = pages.get(&address).await.ok().text();
+        assert!(asked.contains(&format!("<p class=\"break\">{name}, member</p>")), "{asked}");
+        assert_eq!(pages.form(&address, &[]).await.status.as_u16(), 303);
+        assert!(pages.get("/tokens").await.ok().text().contains(&format!("/tokens/~{name}/revoke")));
+        let token = app.token_secret(Scope::Admin, None).await;
+        as_user(&app, &token, &["token", "revoke", name]).await.ok();
+        let renamed = ada.put(&format!("/api/v1/agents/~{name}/name"), &json!({"name": format!("was {name}")})).await;
+        assert_eq!(renamed.ok().json()["name"], format!("was {name}"));
+        ada.delete(&format!("/api/v1/sizes/~{name}")).await.ok();
+        ada.get(&format!("/api/v1/baselines/~{name}")).await.ok();
+        ada.delete(&format!("/api/v1/baselines/~{name}")).await.ok();
+        pages.get(&format!("/targets/~{name}")).await.ok();
+        as_user(&app, &token, &["target", "remove", name]).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn nobody_takes_a_name_that_looks_like_somebody_elses() {
+    let app = App::start().await;
+    app.named("Alice", Role::Admin, now_ms() + 86_400_000).await;
+    let user = |name: &str| brewbench::auth::queries::User {
+        id: uuid::Uuid::now_v7().to_string(),
+        name: name.to_owned(),
+        role: Role::Member,
+    };
+    let mut connection = app.state.db.write.acquire().await.expect("a connection");
+    for name in ["A1ice", "AIice"] {
+        let told = brewbench::auth::queries::insert_user(&mut connection, &user(name), now_ms()).await;
+        let told = told.expect_err("a look-alike").to_string();
+        assert_eq!(told, format!("the name {name:?} looks like \"Alice\", who is here; choose another"));
+    }
+    drop(connection);
+    let token = app.invite(Role::Viewer).await.split("token=").nth(1).expect("a secret").to_owned();
+    for name in ["t\u{43e}ken ci", "T0ken ci", "S0mebody"] {
+        let body = json!({"token": token, "name": name});
+        app.nobody().post("/api/v1/auth/register/start", &body).await.refused(422);
+    }
+}
+
+#[tokio::test]
+async fn a_target_that_looks_like_another_is_refused_from_imports_and_agents() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let import = async |name: &str| {
+        let request = user.request(&Method::POST, "/api/v1/runs/import").query(&[("target", name)]);
+        Answer::of(request.body(good())).await
+    };
+    import("server1").await.ok();
+    import("server1").await.ok();
+    let told = import("serverl").await.refused(409);
+    assert_eq!(told, "target: \"serverl\" looks like \"server1\"; choose another name");
+    import("s1ow").await.ok();
+    // The agents of the harness offer `slow`.
+    let mut agent = Agent::away(&app, "rack").await;
+    let refused = agent.dial(&app).await.expect_err("it is not let in");
+    assert!(refused.contains("\"slow\" looks like \"s1ow\""), "{refused}");
+    agent.hello.targets.retain(|offer| offer.name != "slow");
+    agent.dial(&app).await.expect("a welcome");
+}

@@ -1,0 +1,179 @@
+//! An open browser that its owner has left, a session that somebody else knows, and a wrong clock.
+
+use brewbench::auth::{Role, Scope, housekeeping};
+use brewbench_agent::wire::now_ms;
+use reqwest::Method;
+use serde_json::json;
+
+use crate::{
+    browser::{
+        Tab,
+        passkeys::{ALERT, device, registers},
+    },
+    harness::{Actor, Answer, App, submit::text},
+};
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+const MINUTE_MS: i64 = 60 * 1_000;
+
+/// All sessions were proven so long ago.
+async fn proven_before(app: &App, ms: i64) {
+    let sql = "update session set proved_at = ?";
+    sqlx::query(sql).bind(now_ms() - ms).execute(&app.state.db.write).await.expect("sessions");
+}
+
+/// What takes a recent proof: statuses of all of it.
+async fn ask_all(who: &Actor) -> Vec<(&'static str, u16)> {
+    let name = uuid::Uuid::now_v7().to_string();
+    let link = |asked| async move { who.post("/api/v1/invites", &asked).await };
+    let answers = [
+        ("token", who.post("/api/v1/tokens", &json!({"name": name, "scope": "read"})).await),
+        ("administrator", who.put("/api/v1/people/Eve", &json!({"role": "admin"})).await),
+        ("invitation", link(json!({"role": "admin"})).await),
+        ("recovery", link(json!({"person": "Eve"})).await),
+        ("backup", who.get("/api/v1/backup").await),
+    ];
+    for (what, answer) in &answers {
+        if answer.status == 403 {
+            assert_eq!(answer.json()["confirm"], true, "{what}: {}", answer.text());
+        }
+    }
+    answers.map(|(what, answer)| (what, answer.status.as_u16())).to_vec()
+}
+
+#[tokio::test]
+async fn an_open_browser_is_not_enough_for_what_outlives_it() {
+    let app = App::start().await;
+    let ada = app.named("Ada", Role::Admin, now_ms() + DAY_MS).await;
+    app.named("Eve", Role::Viewer, now_ms() + DAY_MS).await;
+    proven_before(&app, 14 * MINUTE_MS).await;
+    assert!(ask_all(&ada).await.iter().all(|(_, status)| *status < 300));
+    ada.post("/api/v1/account/passkeys/start", &()).await.ok();
+    ada.put("/api/v1/people/Eve", &json!({"role": "viewer"})).await.ok();
+    proven_before(&app, 15 * MINUTE_MS).await;
+    for (what, status) in ask_all(&ada).await {
+        assert_eq!(status, 403, "{what}");
+    }
+    ada.post("/api/v1/account/passkeys/start", &()).await.refused(403);
+    // The rest goes on, and so do programs.
+    ada.get("/api/v1/people").await.ok();
+    ada.put("/api/v1/people/Eve", &json!({"role": "member"})).await.ok();
+    ada.post("/api/v1/invites", &json!({"role": "member"})).await.ok();
+    assert!(ask_all(&app.token(Scope::Admin).await).await.iter().all(|(_, status)| *status < 300));
+
+    // A form leads to where the proof is given and back to its page, and nowhere else.
+    let asked = ada.clone().at_pages().request(&Method::POST, "/tokens");
+    let asked = asked.header("content-type", "application/x-www-form-urlencoded").body("name=x&scope=read&days=7");
+    let from = |page: &str| asked.try_clone().expect("a request").header("referer", page);
+    let led = Answer::of(from(app.state.public_url.join("tokens").expect("an address").as_str())).await;
+    assert_eq!((led.status.as_u16(), led.header("location")), (303, "/confirm?next=%2Ftokens"));
+    let led = Answer::of(from("https://evil.example//evil.example")).await;
+    assert_eq!((led.status.as_u16(), led.header("location")), (303, "/confirm?next=%2F"));
+}
+
+#[tokio::test]
+async fn a_form_asks_for_the_passkey_and_then_goes_on() {
+    let app = App::start().await;
+    let tab = Tab::open(&app).await;
+    device(&tab).await;
+    registers(&tab, &app.invite(Role::Admin).await, "Ada").await;
+    tab.lands_at("/").await;
+    proven_before(&app, DAY_MS).await;
+    tab.go("/tokens").await;
+    tab.click("input[name=name]").await;
+    tab.write("ci").await;
+    tab.click("form[action='/tokens'] button").await;
+    tab.says("h1", "The token ci").await;
+    proven_before(&app, DAY_MS).await;
+    tab.go("/account").await;
+    tab.click("form[data-passkey=add] button").await;
+    // The device has one already: it was asked, so the proof was given.
+    tab.says(ALERT, "This device already has a passkey for this account.").await;
+    let log = app.admin().await.get("/api/v1/audit?what=identity+confirmed").await.ok().json();
+    assert_eq!(log["entries"].as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test]
+async fn somebody_elses_passkey_confirms_nothing() {
+    let app = App::start().await;
+    let tab = Tab::open(&app).await;
+    device(&tab).await;
+    registers(&tab, &app.invite(Role::Admin).await, "Mallory").await;
+    tab.lands_at("/").await;
+    let ada = app.named("Ada", Role::Admin, now_ms() + DAY_MS).await;
+    proven_before(&app, DAY_MS).await;
+    tab.be(&ada).await;
+    tab.go("/confirm?next=%2Ftokens").await;
+    tab.click("button[data-passkey=confirm]").await;
+    tab.says(ALERT, "this passkey is Mallory's; use one of yours").await;
+    ada.post("/api/v1/tokens", &json!({"name": "x", "scope": "read"})).await.refused(403);
+}
+
+#[tokio::test]
+async fn a_session_that_is_not_used_ends() {
+    let app = App::start().await;
+    let ada = app.named("Ada", Role::Admin, now_ms() + 30 * DAY_MS).await;
+    let idle = async |days: i64| {
+        let sql = "update session set last_used_at = ?";
+        sqlx::query(sql).bind(now_ms() - days * DAY_MS).execute(&app.state.db.write).await.expect("a session");
+    };
+    idle(6).await;
+    let account = ada.get("/api/v1/account").await.ok().json();
+    assert!(account["sessions"][0]["expires_at_ms"].as_i64() <= Some(now_ms() + 7 * DAY_MS), "{account}");
+    idle(7).await;
+    ada.get("/api/v1/account").await.refused(401);
+    assert_eq!(housekeeping::prune(&app.state).await.expect("pruned").1, 1);
+}
+
+#[tokio::test]
+async fn a_login_ends_the_session_of_before_in_the_same_browser() {
+    let app = App::start().await;
+    let tab = Tab::open(&app).await;
+    device(&tab).await;
+    registers(&tab, &app.invite(Role::Viewer).await, "Ada").await;
+    tab.lands_at("/").await;
+    let sessions = async || -> Vec<Vec<u8>> {
+        let sql = "select hash from session";
+        sqlx::query_scalar(sql).fetch_all(&app.state.db.read).await.expect("sessions")
+    };
+    let before = sessions().await;
+    tab.go("/login").await;
+    tab.click("[data-passkey=login]").await;
+    tab.lands_at("/").await;
+    let after = sessions().await;
+    assert!(before.len() == 1 && after.len() == 1 && before != after, "{before:?} {after:?}");
+}
+
+#[tokio::test]
+async fn a_start_with_a_clock_that_is_far_ahead_deletes_nothing() {
+    let app = App::start().await;
+    let write = app.state.db.write.clone();
+    app.named("Ada", Role::Admin, now_ms() - DAY_MS).await;
+    app.admin().await.post("/api/v1/tokens", &json!({"name": "old", "scope": "read"})).await.ok();
+    // As if all of this had happened long ago, by a clock that was right.
+    for sql in [
+        "update audit set at = at - 400 * 86400000",
+        "update session set last_used_at = last_used_at - 400 * 86400000, created_at = created_at - 400 * 86400000",
+    ] {
+        sqlx::query(sql).execute(&write).await.expect("rows");
+    }
+    let count = async |app: &App| -> (i64, i64) {
+        let sql = "select (select count(*) from audit), (select count(*) from session)";
+        sqlx::query_as(sql).fetch_one(&app.state.db.read).await.expect("counts")
+    };
+    let before = count(&app).await;
+    assert!(before.0 > 0 && before.1 == 1, "{before:?}");
+    let again = App::on(app.stop().await, |_| ()).await;
+    assert!(!again.state.clock.may_delete());
+    assert_eq!(housekeeping::prune(&again.state).await.expect("nothing"), (0, 0));
+    assert_eq!(count(&again).await, before);
+    // Something of today is stored: the next start believes the clock, and what is old goes.
+    again.admin().await.post("/api/v1/tokens", &json!({"name": "new", "scope": "read"})).await.ok();
+    let believed = App::on(again.stop().await, |_| ()).await;
+    assert!(believed.state.clock.may_delete());
+    believed.until("the old to be gone", async || (count(&believed).await.1 == 0).then_some(())).await;
+    let log = believed.admin().await.get("/api/v1/audit?what=token+made&limit=1000").await.ok().json();
+    let objects: Vec<String> =
+        log["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["object"])).collect();
+    assert!(!objects.contains(&"old".to_owned()) && objects.contains(&"new".to_owned()), "{objects:?}");
+}

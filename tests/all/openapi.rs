@@ -1,0 +1,82 @@
+//! The OpenAPI document tells the truth about what operations read.
+
+use brewbench::auth::Role;
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::harness::{Actor, Answer, App};
+
+/// What no JSON, no form and no file is.
+const GARBAGE: &str = "\u{1}garbage";
+
+/// Operations that are given something to read: method, path, the operation.
+async fn writes(app: &App) -> (Value, Vec<(Method, String, Value)>) {
+    let document = app.reader().await.get("/api/v1/openapi.json").await.ok().json();
+    let mut all = Vec::new();
+    for (path, operations) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in operations.as_object().expect("operations") {
+            if matches!(method.as_str(), "post" | "put" | "patch") {
+                all.push((method.to_uppercase().parse().expect("a method"), path.clone(), operation.clone()));
+            }
+        }
+    }
+    assert!(all.len() > 40, "only {} writes", all.len());
+    (document, all)
+}
+
+/// What an operation says to garbage as its body.
+async fn answer_to_garbage(who: &Actor, method: &Method, path: &str) -> Answer {
+    let address = path
+        .split('/')
+        .map(|step| match step {
+            "{id}" if path.contains("/passkeys/") => "1",
+            "{id}" | "{run}" => "00000000-0000-7000-8000-000000000000",
+            step if step.starts_with('{') => "nobody",
+            step => step,
+        })
+        .collect::<Vec<_>>()
+        .join("/");
+    let query = if path.ends_with("/import") { "?target=t" } else { "" };
+    let request = who.request(method, &format!("{address}{query}"));
+    Answer::of(request.header("content-type", "application/json").body(GARBAGE)).await
+}
+
+#[tokio::test]
+async fn every_operation_that_reads_a_body_describes_it_and_no_other() {
+    let app = App::start().await;
+    let person = app.person(Role::Admin).await;
+    let agent = app.nobody().with_secret(&app.key("rack").await);
+    let newcomer = app.nobody().with_secret(&app.one_time_key("new").await);
+    for (method, path, operation) in writes(&app).await.1 {
+        let who = match path.as_str() {
+            "/api/v1/agent/enrolment" => &newcomer,
+            path if path.starts_with("/api/v1/agent/") => &agent,
+            _ => &person,
+        };
+        let answer = answer_to_garbage(who, &method, &path).await;
+        assert!(!matches!(answer.status.as_u16(), 401 | 405), "{method} {path}: {}", answer.status);
+        // Nothing else is wrong with a request that names nothing that exists: then it is 404, or done.
+        let reads = answer.status.as_u16() == 422;
+        let describes = operation.get("requestBody").is_some();
+        assert_eq!(reads, describes, "{method} {path}: {} {}", answer.status, answer.text());
+    }
+}
+
+#[tokio::test]
+async fn every_body_that_is_described_has_a_type_or_says_what_it_is() {
+    let app = App::start().await;
+    let (document, writes) = writes(&app).await;
+    for (method, path, operation) in writes {
+        let Some(body) = operation.get("requestBody") else { continue };
+        for (kind, content) in body["content"].as_object().expect("contents") {
+            let what = format!("{method} {path} {kind}: {body}");
+            match content["schema"]["$ref"].as_str() {
+                Some(reference) => {
+                    let place = reference.trim_start_matches('#');
+                    assert!(document.pointer(place).is_some_and(|schema| !schema.is_null()), "{what}");
+                }
+                None => assert!(content.get("schema").is_some() || body.get("description").is_some(), "{what}"),
+            }
+        }
+    }
+}
