@@ -1,9 +1,9 @@
 //! What k6 and targets may do on this machine. The kernel enforces it, and a program that was started in a cage can't
 //! leave it; neither can the programs that it starts.
 //!
-//! - [`files`]: Landlock limits which files it reads, runs and writes, and which processes it may signal.
-//! - [`calls`]: a seccomp filter refuses the system calls that lead out of a control group or to other processes.
-//! - [`privileges`]: it has no capabilities, gains none, and leaves no core dump.
+//! - `files`: Landlock limits which files it reads, runs and writes, and which processes it may signal.
+//! - `calls`: a seccomp filter refuses the system calls that lead out of a control group or to other processes.
+//! - `privileges`: it has no capabilities, gains none, and leaves no core dump.
 //! - [`environment`]: of the agent's environment it sees only what is on a list.
 //!
 //! Everything is prepared before the fork: between fork and exec only system calls are allowed.
