@@ -13,6 +13,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The folder of the database.
     pub data: PathBuf,
+    /// The key that stored secrets are encrypted with; a file in the data folder unless said.
+    pub secrets_key: Option<PathBuf>,
     /// How browsers reach it: relying party of passkeys, origin of forms.
     pub public_url: Option<Url>,
     /// The largest summary that is taken, in bytes.
@@ -83,6 +85,7 @@ impl Config {
         Self {
             listen,
             data: data.into(),
+            secrets_key: None,
             public_url: None,
             max_summary_bytes: 16 * 1024 * 1024,
             silence: Duration::from_secs(5),

@@ -10,13 +10,16 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-use crate::db::{FILE, OpenError};
+use crate::{
+    db::{FILE, OpenError},
+    secrets_key,
+};
 
 /// The folder of an agent in the server's own process.
 const AGENT: &str = "agent";
 
 /// How the names of our own files begin. Others that lie here are left as they are.
-const OWN: [&str; 6] = [FILE, "lock", "public-url", ".backup-", ".restore-", ".handing-out-"];
+const OWN: [&str; 7] = [FILE, secrets_key::FILE, "lock", "public-url", ".backup-", ".restore-", ".handing-out-"];
 
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;

@@ -1,7 +1,7 @@
 //! A dashboard that benchmarks HTTP server implementations: the server, its pages, its API and its commands.
 //!
 //! In reading order, each on top of the ones before:
-//! - [`config`], [`networks`], [`error`], [`input`], [`data_folder`], [`db`], [`limits`], [`meters`], [`notices`], [`together`], [`underway`],
+//! - [`config`], [`networks`], [`error`], [`input`], [`data_folder`], [`db`], [`secrets_key`], [`limits`], [`meters`], [`notices`], [`together`], [`underway`],
 //!   [`state`]: what everybody shares;
 //!   [`web`]: what every page shares.
 //! - [`auth`]: who may do what.
@@ -49,6 +49,7 @@ pub mod notices;
 pub mod owner;
 pub mod reports;
 pub mod runs;
+pub mod secrets_key;
 pub mod server;
 pub mod shares;
 pub mod signal;

@@ -29,7 +29,9 @@ use crate::{
     listener::{Caps, Door, caps::Most, descriptors},
     meters::{self, Meters},
     notices::Notices,
-    owner, reports, runs, shares,
+    owner, reports, runs,
+    secrets_key::{KeyError, SecretsKey},
+    shares,
     state::{AppState, Events},
     tls::{Certificate, CertificateError},
     trends,
@@ -46,6 +48,9 @@ pub enum StartError {
     /// The data folder or the database.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The key for stored secrets.
+    #[error(transparent)]
+    SecretsKey(#[from] KeyError),
     /// The port.
     #[error("{0} can't be listened on: {1}; choose another address with --listen, or port 0 for a free one")]
     Listen(SocketAddr, std::io::Error),
@@ -91,6 +96,8 @@ impl Server {
         let folder = |fault| OpenError::Folder(config.data.clone(), fault);
         keeping::backup::sweep(&config.data).map_err(folder)?;
         let db = db::open(&config.data).await?;
+        let secrets_key = SecretsKey::load(config.secrets_key.as_deref(), &config.data)?;
+        alerts::queries::webhooks::encrypt_secrets(&db.write, &secrets_key).await?;
         // Before anything of now is stored.
         let clock = Clock::start(keeping::queries::newest(&db.read).await?);
         catalog::queries::first_sizes(&db.write, now_ms()).await?;
@@ -101,9 +108,12 @@ impl Server {
         let public_url = public_url(&config, address);
         let passkeys = Passkeys::new(&public_url).map_err(|_| StartError::PublicUrl(public_url.clone()))?;
         owner::leave_address(&config.data, &public_url).map_err(folder)?;
+        let most = Most::of(config.connections.unwrap_or_else(descriptors::room));
         let state = AppState {
             db,
+            secrets_key: Arc::new(secrets_key),
             clock,
+            connections: Caps::new(most, config.proxies.clone()),
             limits: Arc::new(Limits::new(&config)),
             config: Arc::new(config),
             public_url: Arc::new(public_url),
@@ -157,10 +167,9 @@ impl Server {
         if let Some(certificate) = certificate {
             state.tasks.spawn(certificate.keep_fresh(state.shutdown.clone()));
         }
-        let most = Most::of(state.config.connections.unwrap_or_else(descriptors::room));
         let door = Door {
             app: router(&state, presence, meetings, &passkeys, &refusals),
-            caps: Caps::new(most, state.config.proxies.clone()),
+            caps: state.connections.clone(),
             patience: state.config.patience,
             tls: state.certificate.clone(),
         };

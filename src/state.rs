@@ -8,8 +8,8 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::{
-    clock::Clock, config::Config, db::Db, limits::Limits, meters::Meters, notices::Notices, tls::InUse,
-    underway::Underway,
+    clock::Clock, config::Config, db::Db, limits::Limits, listener::Caps, meters::Meters, notices::Notices,
+    secrets_key::SecretsKey, tls::InUse, underway::Underway,
 };
 
 /// Cheap to clone: the pools and handles of one server.
@@ -17,12 +17,16 @@ use crate::{
 pub struct AppState {
     /// The database.
     pub db: Db,
+    /// What stored secrets are encrypted with.
+    pub secrets_key: Arc<SecretsKey>,
     /// Whether what is old may be deleted.
     pub clock: Clock,
     /// What the server was told at its start.
     pub config: Arc<Config>,
     /// How browsers reach it, known once the port is bound.
     pub public_url: Arc<Url>,
+    /// The connections that are open.
+    pub connections: Caps,
     /// How often somebody may try to get in.
     pub limits: Arc<Limits>,
     /// How long requests take.

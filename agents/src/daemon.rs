@@ -6,7 +6,7 @@ use std::{
     ffi::OsString,
     fs::{self, File},
     net::IpAddr,
-    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -38,6 +38,7 @@ use crate::{
     sandbox::Sandbox,
     session::{Accepts, Effect, Input, Session},
     spool::Spool,
+    state_folder,
     steady::{self, Steady, guard::Guard},
     target::{self, Fingerprints},
     wire::{
@@ -156,20 +157,13 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
 
 /// Two agents on one folder would take each other's runs for leftovers.
 async fn lock(state: &Path) -> anyhow::Result<File> {
-    make_private(state).with_context(|| format!("the state folder {} can't be made private", state.display()))?;
+    state_folder::make_private(state)?;
     match lock::take(state).await.with_context(|| format!("{} can't be written", state.display()))? {
         Some(file) => Ok(file),
         None => {
             bail!("the state folder {} is in use by another agent; give this one its own with --state", state.display())
         }
     }
-}
-
-/// The agent's key and the results of others lie there, so other users of the machine are kept out; also of a folder that an
-/// earlier version made.
-fn make_private(folder: &Path) -> std::io::Result<()> {
-    fs::create_dir_all(folder)?;
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
 }
 
 /// A machine on which nothing of an earlier life of this agent is left.

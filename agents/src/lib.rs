@@ -14,7 +14,7 @@
 //! - [`sandbox`]: machine sizes by control groups; who gets which cores.
 //! - [`cage`]: what k6 and targets may do on this machine.
 //! - [`certificate`]: when a server's certificate ends.
-//! - [`key`]: the agent's own key; [`lock`]: one process a folder.
+//! - [`state_folder`]: closed to other users; [`key`]: the agent's own key; [`lock`]: one process a folder.
 //! - [`doctor`]: whether this machine is fit for an agent, before there is one.
 //! - [`process`]: start a program in its group and on its cores, end it whole.
 //! - [`failure`]: why nothing came of a run.
@@ -51,6 +51,7 @@ pub mod scenarios;
 pub mod series;
 pub mod session;
 pub mod spool;
+pub mod state_folder;
 pub mod steady;
 pub mod target;
 pub mod text;

@@ -3,12 +3,13 @@
 //!
 //! usage: brewbench-bench FOLDER-OF-MANIFESTS | brewbench-bench history | brewbench-bench live FOLDER-OF-MANIFESTS |
 //! brewbench-bench aa FOLDER-OF-MANIFESTS | brewbench-bench chaos FOLDER-OF-MANIFESTS | brewbench-bench fleet |
-//! brewbench-bench soak FOLDER-OF-MANIFESTS | brewbench-bench self-check
+//! brewbench-bench connections | brewbench-bench soak FOLDER-OF-MANIFESTS | brewbench-bench self-check
 
 mod aa;
 mod agent;
 mod apart;
 mod chaos;
+mod connections;
 mod fleet;
 mod history;
 mod ingest;
@@ -32,6 +33,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if manifests.as_os_str() == "fleet" {
         return tell_fleet().await;
+    }
+    if manifests.as_os_str() == "connections" {
+        return tell_connections().await;
     }
     if manifests.as_os_str() == self_check::ASKED {
         return self_check::asked(std::env::args().nth(2).as_deref());
@@ -82,6 +86,8 @@ async fn main() -> anyhow::Result<()> {
     println!();
     tell_fleet().await?;
     println!();
+    tell_connections().await?;
+    println!();
     tell_history().await
 }
 
@@ -111,6 +117,23 @@ async fn tell_fleet() -> anyhow::Result<()> {
         fleet::AWAY.as_secs()
     );
     println!("| the most memory that the server held, MiB | – | {peak_mib:.0} |");
+    Ok(())
+}
+
+/// What slow connections do to others.
+async fn tell_connections() -> anyhow::Result<()> {
+    // Each connection takes a file descriptor here and one in the server.
+    brewbench::listener::descriptors::raise();
+    let count = connections::COUNT;
+    eprintln!("connections: {count} that send almost nothing, of each kind");
+    println!(
+        "| {count} connections of one address (goal: ≤ 100 ms) | `/healthz`: p50, most, ms | `/runs`: p50, most, ms | all closed after, s |"
+    );
+    println!("|---|---|---|---|");
+    for connections::Crowd { kind, health_ms, page_ms, closed_s } in connections::measure().await? {
+        let at = |sorted: &[f64]| format!("{:.1}, {:.1}", sorted[sorted.len() / 2], sorted[sorted.len() - 1]);
+        println!("| {kind} | {} | {} | {closed_s:.0} |", at(&health_ms), at(&page_ms));
+    }
     Ok(())
 }
 

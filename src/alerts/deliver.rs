@@ -141,7 +141,8 @@ async fn post(state: &AppState, due: &Due) -> Result<(Option<u16>, Option<String
     let url: Url = due.url.parse().map_err(|fault| format!("the address makes no sense: {fault}"))?;
     let client = door(&url, address::look_up(&url, &state.config.webhooks_to).await?)?;
     let timestamp_s = now_ms() / 1_000;
-    let signature = signature(&due.secret, &due.event_id, timestamp_s, &due.body).ok_or("the secret is damaged")?;
+    let secret = state.secrets_key.decrypt(&due.encrypted_secret).map_err(|fault| fault.to_string())?;
+    let signature = signature(&secret, &due.event_id, timestamp_s, &due.body).ok_or("the secret is damaged")?;
     let request = client
         .post(url)
         .header(header::CONTENT_TYPE, "application/json")

@@ -169,7 +169,14 @@ pub async fn add(state: &AppState, caller: &Caller, asked: NewWebhook) -> Result
     let webhook = Webhook { id: 0, url, events, created_by, created_at_ms, is_active: true, last: None };
     let words: Vec<_> = webhook.events.iter().map(|event| event.as_str()).collect();
     let act = caller.does(Deed::WebhookAdded, &origin(&webhook)).with(json!({"events": words.join(", ")}));
-    let id = queries::insert(&state.db.write, &webhook, &secret, caller.user_id.as_deref(), &act).await?;
+    let id = queries::insert(
+        &state.db.write,
+        &webhook,
+        &state.secrets_key.encrypt(&secret),
+        caller.user_id.as_deref(),
+        &act,
+    )
+    .await?;
     Ok(MadeWebhook { webhook: Webhook { id, ..webhook }, secret })
 }
 

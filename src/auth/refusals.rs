@@ -1,7 +1,7 @@
 //! Logins that were refused, on their way into the audit log.
 //!
 //! Anybody can have a login refused, again and again, and an entry of its own for each would wait for the disk each time. So
-//! they are written down together, at most once in [`EVERY`], and the same refusal of one address becomes one entry that
+//! they are written down together, at most once a second, and the same refusal of one address becomes one entry that
 //! says how many times. What is in memory is bounded, and written down when the server ends.
 
 use std::{

@@ -23,6 +23,9 @@ pub struct Serve {
     /// The folder of the database
     #[arg(long, env = "BREWBENCH_DATA", default_value = "data")]
     data: PathBuf,
+    /// The key that stored secrets are encrypted with [default: secrets.key in the folder of the database]
+    #[arg(long, env = "BREWBENCH_SECRETS_KEY", value_name = "FILE")]
+    secrets_key: Option<PathBuf>,
     /// How browsers reach it [default: http://localhost:PORT]
     #[arg(long, env = "BREWBENCH_PUBLIC_URL")]
     public_url: Option<Url>,
@@ -78,6 +81,7 @@ impl Serve {
         let Self {
             listen,
             data,
+            secrets_key,
             public_url,
             behind_proxy: proxies,
             webhooks_to,
@@ -92,7 +96,8 @@ impl Serve {
         } = self;
         let tls = tls_cert.zip(tls_key).map(|(chain, key)| CertificateFiles { chain, key });
         let usual = Config::new(listen, data);
-        let config = Config { public_url, max_summary_bytes, silence, lease, proxies, webhooks_to, tls, ..usual };
+        let config =
+            Config { secrets_key, public_url, max_summary_bytes, silence, lease, proxies, webhooks_to, tls, ..usual };
         // What is written from now on is nobody else's to read.
         umask(Mode::S_IRWXG | Mode::S_IRWXO);
         if !local_agent {

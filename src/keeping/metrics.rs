@@ -42,6 +42,7 @@ pub async fn metrics(
     let agents = fleet::api::all(&state.db, &presence).await?;
     fleet(&mut page, &agents, &presence);
     store(&mut page, &state).await?;
+    page.one("brewbench_connections", "Open connections of browsers, programs and agents.", state.connections.count());
     requests(&mut page, &state.meters);
     Ok(([(header::CONTENT_TYPE, FORMAT)], page.0))
 }

@@ -325,6 +325,7 @@ async fn metrics_tell_of_runs_agents_requests_and_the_store() {
         assert!((now - 600.0..=now).contains(&value(name)), "{name}");
     }
     assert!(value("brewbench_database_bytes{part=\"file\"}") >= 4096.0);
+    assert!(value("brewbench_connections") >= 2.0, "the agent's and this one");
     // Each family is announced once, before its figures.
     let families: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     let mut once = families.clone();

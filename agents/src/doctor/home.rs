@@ -11,6 +11,7 @@ use super::{Rank, Sign};
 use crate::client::{Client, Fault};
 use crate::daemon::Options;
 use crate::key::{Enrolled, Keys, ONE_TIME};
+use crate::state_folder;
 use crate::wire::now_ms;
 
 const MIB: u64 = 1 << 20;
@@ -26,8 +27,10 @@ const CLOCK_TOLERANCE_MS: i64 = 2_000;
 
 pub(super) fn disk(state: &Path) -> Sign {
     let folder = state.display();
-    let try_it = || {
-        fs::create_dir_all(state)?;
+    if let Err(fault) = state_folder::make_private(state) {
+        return Sign::bad("state folder", format!("{fault:#}"), "name another with --state");
+    }
+    let try_it = || -> std::io::Result<()> {
         let probe = state.join(format!("doctor-{}", std::process::id()));
         fs::write(&probe, "room?")?;
         fs::remove_file(&probe)

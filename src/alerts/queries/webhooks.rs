@@ -10,6 +10,7 @@ use crate::{
         webhooks::{DeliveryState, Told},
     },
     auth::audit::{self, Act},
+    secrets_key::{self, SecretsKey},
 };
 
 /// Stores a webhook and gives its id; that of `webhook` does not count. `made_by` is the id of the user whose authority it
@@ -17,7 +18,7 @@ use crate::{
 pub async fn insert(
     pool: &SqlitePool,
     webhook: &Webhook,
-    secret: &str,
+    encrypted_secret: &str,
     made_by: Option<&str>,
     act: &Act,
 ) -> sqlx::Result<i64> {
@@ -28,7 +29,7 @@ pub async fn insert(
         "insert into webhook (url, events, secret, created_by, made_by, created_at) values (?, ?, ?, ?, ?, ?)",
         url,
         events,
-        secret,
+        encrypted_secret,
         created_by,
         made_by,
         created_at_ms
@@ -38,6 +39,25 @@ pub async fn insert(
     audit::note(&mut transaction, act).await?;
     transaction.commit().await?;
     Ok(done.last_insert_rowid())
+}
+
+/// Encrypts secrets that an earlier version stored as they are, and warns of those that this key can't decrypt.
+pub async fn encrypt_secrets(pool: &SqlitePool, key: &SecretsKey) -> sqlx::Result<()> {
+    let rows = sqlx::query!("select id, secret from webhook").fetch_all(pool).await?;
+    for row in &rows {
+        if secrets_key::is_encrypted(&row.secret) {
+            if let Err(fault) = key.decrypt(&row.secret) {
+                tracing::warn!(webhook = row.id, %fault, "nothing can be sent to this webhook");
+            }
+            continue;
+        }
+        let encrypted = key.encrypt(&row.secret);
+        // Otherwise the old secret stays readable in what is free of the file.
+        sqlx::query("pragma secure_delete = on").execute(pool).await?;
+        sqlx::query!("update webhook set secret = ? where id = ?", encrypted, row.id).execute(pool).await?;
+        sqlx::query("pragma wal_checkpoint(truncate)").execute(pool).await?;
+    }
+    Ok(())
 }
 
 /// All of them, each with what was sent last.
@@ -102,7 +122,7 @@ pub async fn insert_one(pool: &SqlitePool, webhook: i64, told: &Told) -> sqlx::R
     let row = done.last_insert_rowid();
     let due = sqlx::query_as!(
         Due,
-        "select webhook_delivery.id, event_id, body, tries, webhook_id, url, secret
+        "select webhook_delivery.id, event_id, body, tries, webhook_id, url, secret as encrypted_secret
          from webhook_delivery join webhook on webhook.id = webhook_id where webhook_delivery.id = ?",
         row
     )
@@ -126,15 +146,15 @@ pub struct Due {
     pub webhook_id: i64,
     /// Where to.
     pub url: String,
-    /// What it is signed with.
-    pub secret: String,
+    /// What it is signed with, encrypted.
+    pub encrypted_secret: String,
 }
 
 /// What is to be sent at a time, unix ms: of each webhook the first.
 pub async fn due(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<Due>> {
     sqlx::query_as!(
         Due,
-        "select webhook_delivery.id, event_id, body, tries, webhook_id, url, secret
+        "select webhook_delivery.id, event_id, body, tries, webhook_id, url, secret as encrypted_secret
          from webhook_delivery join webhook on webhook.id = webhook_id
          where webhook_delivery.id in (
              select min(id) from webhook_delivery where next_at is not null and next_at <= ? group by webhook_id

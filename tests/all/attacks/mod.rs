@@ -11,4 +11,5 @@ mod markup;
 mod names;
 mod proof;
 mod redirects;
+mod secrets;
 mod uploads;

@@ -1,0 +1,119 @@
+//! How fast a server answers while one address holds thousands of connections that send nothing, or almost nothing.
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, ensure};
+use brewbench_agent::client::Client;
+use reqwest::Method;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpSocket, TcpStream},
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use crate::site::Site;
+
+/// How many connections there are of each kind.
+pub const COUNT: usize = 2_000;
+
+/// Between two requests of the one who is measured, and between two bytes of the slow ones.
+const PAUSE: Duration = Duration::from_millis(20);
+const DRIP: Duration = Duration::from_secs(1);
+
+/// The server closes them after 30 s at most.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+const BODY: &[u8] = b"POST /api/v1/auth/register/start HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999\r\n\r\n";
+
+/// What each kind sends at once, and then once a second.
+const KINDS: [(&str, &[u8], &[u8]); 3] =
+    [("silent", b"", b""), ("slow header", b"GET / HTTP/1.1\r\n", b"a"), ("slow body", BODY, b" ")];
+
+/// What one kind of connection does to others.
+pub struct Crowd {
+    /// Which kind.
+    pub kind: &'static str,
+    /// Each `/healthz`, ms, ascending.
+    pub health_ms: Vec<f64>,
+    /// Each `/runs` of somebody logged in, ms, ascending.
+    pub page_ms: Vec<f64>,
+    /// Until the last of them was closed, s.
+    pub closed_s: f64,
+}
+
+/// Measures each kind after the other.
+pub async fn measure() -> anyhow::Result<Vec<Crowd>> {
+    let folder = tempfile::tempdir()?;
+    let site = Site::start(&folder.path().join("site")).await?;
+    let port = site.url.port().context("a port")?;
+    let mut crowds = Vec::new();
+    for (kind, beginning, then) in KINDS {
+        answer_ms(&site.client, "runs").await?;
+        crowds.push(timeout(PATIENCE, crowd(&site.client, port, kind, beginning, then)).await.context(kind)??);
+    }
+    site.process.stop().await?;
+    Ok(crowds)
+}
+
+async fn crowd(
+    client: &Client,
+    port: u16,
+    kind: &'static str,
+    beginning: &'static [u8],
+    then: &'static [u8],
+) -> anyhow::Result<Crowd> {
+    let began = Instant::now();
+    let mut slow = JoinSet::new();
+    for _ in 0..COUNT {
+        slow.spawn(dawdle(connect(port).await?, beginning, then));
+    }
+    let (mut health_ms, mut page_ms) = (Vec::new(), Vec::new());
+    while !slow.is_empty() {
+        health_ms.push(answer_ms(client, "healthz").await?);
+        page_ms.push(answer_ms(client, "runs").await?);
+        while slow.try_join_next().is_some() {}
+        sleep(PAUSE).await;
+    }
+    health_ms.sort_by(f64::total_cmp);
+    page_ms.sort_by(f64::total_cmp);
+    Ok(Crowd { kind, health_ms, page_ms, closed_s: began.elapsed().as_secs_f64() })
+}
+
+async fn answer_ms(client: &Client, path: &str) -> anyhow::Result<f64> {
+    let began = Instant::now();
+    let answer = client.request(Method::GET, path).send().await?;
+    ensure!(answer.status().is_success(), "{path}: {}", answer.status());
+    answer.bytes().await?;
+    Ok(began.elapsed().as_secs_f64() * 1e3)
+}
+
+/// Comes from an address of its own, so that it does not share limits with the one who is measured.
+async fn connect(port: u16) -> std::io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from(([127, 0, 0, 2], 0)))?;
+    socket.connect(SocketAddr::from(([127, 0, 0, 1], port))).await
+}
+
+/// Sends as little as possible until the server closes the connection.
+async fn dawdle(mut stream: TcpStream, beginning: &'static [u8], then: &'static [u8]) {
+    let (mut reader, mut writer) = stream.split();
+    let closed = async {
+        let mut answer = [0; 512];
+        while reader.read(&mut answer).await.is_ok_and(|read| read > 0) {}
+    };
+    let drip = async {
+        let _ = writer.write_all(beginning).await;
+        while !then.is_empty() && writer.write_all(then).await.is_ok() {
+            sleep(DRIP).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = closed => {}
+        () = drip => {}
+    }
+}
