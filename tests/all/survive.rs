@@ -166,11 +166,13 @@ async fn a_server_whose_disk_is_full_takes_results_again_as_soon_as_there_is_roo
     assert_eq!(user.run(&id).await["phase"], "finished");
 }
 
-/// Three targets made of one: as it is, never ready, and one that hears no SIGTERM.
+/// Three targets made of one: as it is, never ready, and one that hears no SIGTERM. A cage does not look into a shell's
+/// command, so the manifest names the program.
 fn manifests(folder: &Path, program: &Path) {
     let of = |name: &str, command: &str, wait_s: u32| {
         let text = format!(
-            "name = \"{name}\"\nversion = \"1\"\ncommand = {command}\n[ready]\npath = \"/health\"\ntimeout_s = {wait_s}\n"
+            "name = \"{name}\"\nversion = \"1\"\ncommand = {command}\n[sandbox]\nread = [{program:?}]\n\
+             [ready]\npath = \"/health\"\ntimeout_s = {wait_s}\n"
         );
         fs::write(folder.join(format!("{name}.toml")), text).expect("a manifest");
     };
