@@ -94,8 +94,8 @@ fn checked(name: &str) -> Result<Name> {
 }
 
 async fn read(state: &AppState, asked: &BaselineRuns) -> Result<Vec<Run>> {
-    let named = ids(&asked.runs);
-    if named.is_empty() && asked.experiments.is_empty() {
+    let (named, experiments) = (ids(&asked.runs), ids(&asked.experiments));
+    if named.is_empty() && experiments.is_empty() {
         return Err(Error::Invalid("runs: name at least one run or experiment".to_owned()));
     }
     let mut runs = runs::queries::by_ids(&state.db.read, &named).await?;
@@ -106,7 +106,7 @@ async fn read(state: &AppState, asked: &BaselineRuns) -> Result<Vec<Run>> {
         let why = if run.has_ended() { "has no figures that count" } else { "has not ended" };
         return Err(Error::Invalid(format!("runs: {} {why}", run.id)));
     }
-    for id in ids(&asked.experiments) {
+    for id in experiments {
         let counting: Vec<Run> = of_experiment(state, &id).await?.into_iter().filter(Run::counts).collect();
         if counting.is_empty() {
             return Err(Error::Invalid(format!("experiments: {id:?} has no runs whose figures count")));

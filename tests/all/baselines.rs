@@ -56,6 +56,10 @@ async fn only_figures_that_count_become_a_baseline_and_the_error_names_the_run()
     let told = put("main", json!({"runs": [runs[0], down]})).await.refused(422);
     assert_eq!(told, format!("runs: {down} has no figures that count"));
     assert_eq!(put("main", json!({"runs": ["x"]})).await.refused(404), "there is no run \"x\"");
+    assert_eq!(
+        put("main", json!({"experiments": [""]})).await.refused(422),
+        "runs: name at least one run or experiment"
+    );
     assert_eq!(put("main", json!({})).await.refused(422), "runs: name at least one run or experiment");
     let told = put("main", json!({"experiments": ["x"]})).await.refused(422);
     assert_eq!(told, "experiments: \"x\" has no runs whose figures count");
