@@ -28,7 +28,7 @@ dist: build ## Pack a release archive that needs neither Rust nor Go nor Node: m
 test: assets k6 chromium ## Run every check: format, lints, docs, tests with real k6 and a real browser
 	@scripts/test.sh $(TARGET)
 
-lint: assets ## Format, clippy and rustdoc
+lint: assets ## Format, clippy, rustdoc, and licences and vulnerabilities of dependencies
 	@scripts/lint.sh
 
 bench: EXTRA = --package brewbench-bench

@@ -9,5 +9,7 @@ unformatted=$(gofmt -l agents/targets/go-nethttp)
 echo "== lints"
 cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
 (cd agents/targets/go-nethttp && GOTOOLCHAIN=local go vet ./...)
+echo "== dependencies"
+scripts/deny.sh
 echo "== documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --workspace --no-deps --document-private-items
