@@ -15,7 +15,7 @@ use url::Url;
 
 use crate::{
     auth::Caller,
-    catalog::{self, MachineSize, SizeList, size_name},
+    catalog::{self, MachineSize, SizeList, find_size, parse_size, size_name},
     cli::{agent::Tools, compare, duration, progress, run::judge, serve::with_agent},
     config::Config,
     db::Db,
@@ -130,7 +130,11 @@ impl Demo {
             name: Some(format!("demo: {}", self.targets.join(" and "))),
             targets: self.targets.clone(),
             against: None,
-            sizes: if self.sizes.is_empty() { fitting(client, db, &about).await? } else { self.sizes.clone() },
+            sizes: if self.sizes.is_empty() {
+                fitting(client, db, &about).await?
+            } else {
+                named(client, db, &self.sizes).await?
+            },
             scenario: self.scenario.clone(),
             parameters: BTreeMap::new(),
             loads: vec![LoadBody::Vus { vus: self.vus, duration_s: self.duration }.try_into()?],
@@ -210,6 +214,18 @@ async fn fitting(client: &Client, db: &Db, about: &About) -> anyhow::Result<Vec<
     };
     let second = fit.iter().find(|size| size.vcpus > first.vcpus);
     Ok([Some(first), second].into_iter().flatten().map(|size| size.name.clone()).collect())
+}
+
+/// The sizes that are named; one that is written like 0.25/256MiB and not there yet is added.
+async fn named(client: &Client, db: &Db, names: &[String]) -> anyhow::Result<Vec<String>> {
+    let known: SizeList = client.get("api/v1/sizes").await?;
+    for name in names.iter().filter(|name| find_size(&known.sizes, name).is_none()) {
+        let Some((vcpus, memory_bytes)) = parse_size(name) else { continue };
+        let size = MachineSize { name: size_name(vcpus, memory_bytes), vcpus, memory_bytes };
+        let added = catalog::api::store_size(db, size, &Caller::owner()).await;
+        added.with_context(|| format!("size {name:?}"))?;
+    }
+    Ok(names.to_owned())
 }
 
 /// Whether k6 has enough cores beside a target of this size. Where there is one core for both, nothing helps.

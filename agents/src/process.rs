@@ -204,6 +204,8 @@ fn collect(
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+
     use super::*;
     use crate::sandbox::{Sandbox, Side};
     use crate::wire::RunId;
@@ -260,21 +262,17 @@ mod tests {
     fn the_kernel_kills_a_program_whose_starter_is_gone() {
         let starter = std::thread::spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            let group = group("gone");
-            let process = runtime
-                .block_on(async { Process::start(&shell("while :; do sleep 1; done"), &group).expect("a shell") });
+            let process =
+                runtime.block_on(async { Process::start(&shell("exec sleep 600"), &group("gone")).expect("a shell") });
+            let pid = process.leader;
             // Nobody stops it, as when the agent is killed.
             std::mem::forget(process);
-            group
+            assert_eq!(waitpid(pid, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::StillAlive));
+            pid
         });
-        let group = starter.join().expect("a group");
-        while group.processes().iter().any(|&pid| crate::procfs::name(pid) == "sh") {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        for pid in group.processes() {
-            // The shell's child, which may end by itself.
-            let _ = nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL);
-        }
+        let pid = starter.join().expect("a program that runs");
+        let ended = waitpid(pid, None).expect("the end of it, long before that of its 600 s");
+        assert_eq!(ended, WaitStatus::Signaled(pid, Signal::SIGKILL, false));
     }
 
     #[test]

@@ -46,6 +46,8 @@ mod tests {
     use std::io::ErrorKind;
     use std::process::Command;
 
+    use brewbench_testing::skip;
+
     use super::*;
 
     /// The texts between `before` and the next quote.
@@ -132,7 +134,7 @@ mod tests {
             );
             let inspected = match k6.output() {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    eprintln!("skipped: there is no k6 in PATH");
+                    skip("there is no k6 in PATH");
                     return;
                 }
                 inspected => inspected.expect("k6 can be started"),

@@ -1,5 +1,5 @@
 //! What an agent does next, decided without any I/O: an input goes in, effects come out. [`crate::daemon`] carries them
-//! out.
+//! out. Pure.
 
 use uuid::Uuid;
 

@@ -137,6 +137,8 @@ fn is_draft(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use brewbench_testing::SmallDisk;
+
     use super::*;
     use crate::wire::outcome::tests::an_outcome;
 
@@ -166,43 +168,12 @@ mod tests {
         assert!(folder.path().join("aside").join(format!("{}.json", damaged.run)).exists());
     }
 
-    /// A folder with so much room; none where it can't be mounted.
-    struct Small(tempfile::TempDir);
-
-    impl Small {
-        fn mount(size: &str) -> Option<Self> {
-            let folder = tempfile::tempdir().expect("a folder");
-            let mut mount = std::process::Command::new("mount");
-            mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(folder.path());
-            match mount.output() {
-                Ok(done) if done.status.success() => Some(Self(folder)),
-                Ok(done) => {
-                    println!("skipped: no small disk: {}", String::from_utf8_lossy(&done.stderr).trim());
-                    None
-                }
-                Err(fault) => {
-                    println!("skipped: no small disk: {fault}");
-                    None
-                }
-            }
-        }
-    }
-
-    impl Drop for Small {
-        fn drop(&mut self) {
-            let _ = std::process::Command::new("umount").arg(self.0.path()).status();
-        }
-    }
-
     #[test]
     fn what_the_disk_has_no_room_for_is_kept_and_written_when_there_is_room() {
-        let Some(disk) = Small::mount("256k") else { return };
-        let spool = Spool::open(disk.0.path().join("spool")).expect("a spool");
-        let filler = disk.0.path().join("filler");
+        let Some(disk) = SmallDisk::mount("256k") else { return };
+        let spool = Spool::open(disk.path().join("spool")).expect("a spool");
         let (outcome, sent) = (an_outcome(), an_outcome());
-        let mut file = File::create(&filler).expect("a file");
-        while file.write_all(&[0; 4096]).is_ok() {}
-        drop(file);
+        let filler = disk.fill();
         for outcome in [&outcome, &sent] {
             let full = spool.keep(outcome.clone()).expect_err("there is no room");
             assert_eq!(full.kind(), io::ErrorKind::StorageFull);

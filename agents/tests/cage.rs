@@ -16,6 +16,7 @@ use brewbench_agent::wire::load::Load;
 use brewbench_agent::wire::messages::Finding;
 use brewbench_agent::wire::outcome::{Ended, Outcome};
 use brewbench_agent::work;
+use brewbench_testing::skip;
 use support::{Bench, job, scenario};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -77,7 +78,7 @@ impl Machine {
 fn has_landlock() -> bool {
     let has = Landlock::here() != Landlock::Absent;
     if !has {
-        println!("skipped: this kernel has no Landlock");
+        skip("this kernel has no Landlock");
     }
     has
 }

@@ -13,6 +13,7 @@ use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox, Side};
 use brewbench_agent::wire::RunId;
 use brewbench_agent::wire::job::Size;
 use brewbench_agent::wire::outcome::Mechanism;
+use brewbench_testing::skip;
 use support::{groups_of, processes_with};
 
 /// Nothing, with a printed reason, where the kernel forbids control groups.
@@ -21,7 +22,7 @@ fn sandbox(test: &str) -> Option<Sandbox> {
     let sandbox = Sandbox::detect(Path::new(CGROUP_ROOT), &agent);
     assert_eq!(groups_of(&agent), Vec::<std::path::PathBuf>::new(), "looking leaves nothing");
     if sandbox.mechanisms().cpu == Mechanism::None || sandbox.mechanisms().memory == Mechanism::None {
-        println!("skipped: no control groups may be used here");
+        skip("no control groups may be used here");
         return None;
     }
     Some(sandbox)
@@ -127,7 +128,7 @@ async fn what_an_earlier_life_left_is_removed_and_told() {
         assert!(!grouped.wait().expect("an end").success());
         assert!(groups_of(&agent).is_empty());
     } else {
-        println!("skipped in part: no control groups may be used here");
+        skip("no control groups may be used here");
         grouped.kill().expect("a kill");
         grouped.wait().expect("an end");
     }

@@ -158,11 +158,15 @@ pub fn parse_memory(text: &str) -> Result<u64, String> {
 /// The size that is meant: by its name, or short as `2/4GiB`.
 pub fn find_size<'a>(sizes: &'a [MachineSize], meant: &str) -> Option<&'a MachineSize> {
     sizes.iter().find(|size| size.name == meant).or_else(|| {
-        let (vcpus, memory) = meant.split_once('/')?;
-        let vcpus: f64 = vcpus.trim().trim_end_matches("vCPU").trim().parse().ok()?;
-        let memory = parse_memory(memory).ok()?;
+        let (vcpus, memory) = parse_size(meant)?;
         sizes.iter().find(|size| size.vcpus.total_cmp(&vcpus).is_eq() && size.memory_bytes == memory)
     })
+}
+
+/// Cores and bytes of a size that is written like `2/4GiB`.
+pub fn parse_size(text: &str) -> Option<(f64, u64)> {
+    let (vcpus, memory) = text.split_once('/')?;
+    Some((vcpus.trim().trim_end_matches("vCPU").trim().parse().ok()?, parse_memory(memory).ok()?))
 }
 
 /// JSON.

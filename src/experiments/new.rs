@@ -153,8 +153,8 @@ impl Form {
 
     /// What keeps it from being submitted, in one sentence.
     fn missing(&self) -> String {
-        if self.agents_connected == 0 {
-            return "No agent is connected: nobody could do it.".to_owned();
+        if self.offer.targets.is_empty() {
+            return "No agent has offered a target yet.".to_owned();
         }
         match (self.draft.targets.is_empty(), self.draft.sizes.is_empty()) {
             (true, true) => "Choose at least one target and one machine size.".to_owned(),

@@ -104,6 +104,11 @@ impl Asker<'_> {
         Some(self.draft.agent_label.as_str()).filter(|label| !label.is_empty())
     }
 
+    /// What keeps it from being done. Where nobody is connected, runs wait for agents, so nothing does.
+    fn obstacle(&self, needs: Needs<'_>) -> Option<String> {
+        if self.connected.is_empty() { None } else { obstacle(needs, self.connected) }
+    }
+
     /// What keeps it from being done by whom the draft names.
     fn ask(&self, targets: &[String], sizes: &[MachineSize]) -> Option<String> {
         self.ask_of(targets, sizes, (self.agent(), self.label()))
@@ -119,7 +124,7 @@ impl Asker<'_> {
         let Draft { scenario, load_from, .. } = self.draft;
         let scenario_source = self.source;
         let needs = Needs { targets, sizes, scenario, scenario_source, agent, label, generators: load_from };
-        obstacle(needs, self.connected)
+        self.obstacle(needs)
     }
 
     /// Whether somebody has a target, whatever the script.
@@ -133,7 +138,7 @@ impl Asker<'_> {
             label: self.label(),
             generators: &[],
         };
-        let told = obstacle(needs, self.connected)?;
+        let told = self.obstacle(needs)?;
         Some(if told.starts_with("target: ") { "offered by no connected agent".to_owned() } else { short(&told) })
     }
 
@@ -147,7 +152,7 @@ impl Asker<'_> {
             label: self.label(),
             generators: &[],
         };
-        let told = obstacle(needs, self.connected);
+        let told = self.obstacle(needs);
         let told = told.map(|told| if told.starts_with("scenario: ") { UNWELCOME.to_owned() } else { short(&told) });
         Choice {
             name: scenario.name.clone(),
@@ -264,6 +269,9 @@ fn generators(asker: &Asker<'_>, known: &Known) -> Vec<Choice> {
     let obstacle = |agent: &Agent| {
         if asker.agent() == Some(agent.name.as_str()) {
             return Some("runs the target".to_owned());
+        }
+        if asker.connected.is_empty() {
+            return None;
         }
         let told = missing_generator(&agent.name, &asker.draft.scenario, asker.source, asker.connected)?;
         Some(if told.ends_with("is not connected") { "not connected".to_owned() } else { told })

@@ -100,10 +100,26 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
         label: plan.agent_label.as_deref(),
         generators: &plan.generators,
     };
-    match obstacle(needs, &presence.list()) {
-        Some(obstacle) => Err(Error::Conflict(obstacle)),
-        None => Ok(Checked { plan, sizes, scenario_sha256: scenario.sha256() }),
+    let connected = presence.list();
+    if let Some(obstacle) = obstacle(needs, &connected)
+        && !(connected.is_empty() && can_wait(state, &plan).await?)
+    {
+        return Err(Error::Conflict(obstacle));
     }
+    Ok(Checked { plan, sizes, scenario_sha256: scenario.sha256() })
+}
+
+/// Whether known agents may come and do it. Nobody is connected right after a start of the server, so what was possible
+/// before is queued then.
+async fn can_wait(state: &AppState, plan: &Plan) -> Result<bool> {
+    let targets = catalog::queries::targets(&state.db.read).await?;
+    let mut agents = fleet::queries::agents(&state.db.read).await?;
+    agents.retain(|agent| agent.revoked_at_ms.is_none());
+    let is_known = |name: &String| agents.iter().any(|agent| agent.name == *name);
+    let was_offered = |name: &String| targets.iter().any(|target| target.name == *name);
+    Ok(!agents.is_empty()
+        && plan.targets.iter().all(was_offered)
+        && plan.agent.iter().chain(&plan.generators).all(is_known))
 }
 
 /// The plan with the baseline that is measured again, if there is one, on an agent that offers its versions.

@@ -231,7 +231,7 @@ pub async fn waiting_since(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
 
 /// When the last run was imported, unix ms.
 pub async fn last_import(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
-    sqlx::query_scalar("select queued_at from run where origin = 'import' order by seq desc limit 1")
+    sqlx::query_scalar!("select queued_at from run where origin = 'import' order by seq desc limit 1")
         .fetch_optional(pool)
         .await
 }

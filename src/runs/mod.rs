@@ -12,6 +12,7 @@ pub mod folder;
 pub mod import;
 pub mod ingest;
 pub mod load;
+pub mod logs;
 #[cfg(test)]
 pub mod made_up;
 pub mod material;
@@ -289,6 +290,7 @@ pub fn api(max_summary_bytes: usize) -> OpenApiRouter<AppState> {
         .routes(routes!(api::rejudge::rejudge))
         .routes(routes!(api::rejudge::judged_by))
         .routes(routes!(api::environment::show))
+        .routes(routes!(api::logs::show))
         .routes(routes!(api::environment::difference))
         .routes(routes!(api::generators::show))
         .routes(routes!(api::summary))

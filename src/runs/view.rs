@@ -1,4 +1,4 @@
-//! The history as somebody looks at it: filters, order and columns. A saved view keeps it under a name. Pure.
+//! The history as somebody looks at it: filters, order and columns. A saved view keeps it under a name.
 
 use std::str::FromStr;
 

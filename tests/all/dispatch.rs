@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::harness::{
     Agent, App,
     agent::outcome,
+    program::as_user,
     submit::{plan_with, reaches, retry_of, submit, submit_one, text},
     summaries::good,
 };
@@ -507,4 +508,38 @@ async fn a_server_that_ends_in_order_says_goodbye_to_its_agents() {
     let mut agent = Agent::start(&app, "rack").await;
     app.stop().await;
     assert_eq!(agent.goodbye().await, Some(1001));
+}
+
+#[tokio::test]
+async fn every_figure_of_an_agents_report_is_stored() {
+    const REPORT: &str = include_str!("../../samples/published/k6-gosherve-1vcpu-256mb.txt");
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    agent.finish(&job, REPORT).await;
+    let stored = "select received_per_s from run where id = ?";
+    let stored: Option<f64> = sqlx::query_scalar(stored).bind(&id).fetch_one(&app.state.db.read).await.expect("a run");
+    let imported = user.import(REPORT).await.ok().json();
+    assert!(stored.is_some() && json!(stored) == imported["runs"][0]["received_per_s"], "{stored:?} {imported}");
+}
+
+#[tokio::test]
+async fn the_logs_of_a_run_are_there_for_programs() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    let path = format!("/api/v1/runs/{id}/logs");
+    assert_eq!(user.get(&path).await.ok().json(), json!({"run": id, "target": null, "generators": []}));
+    let (target_log, k6_log) = ("listening\n".to_owned(), "running\u{1b}[2J\n".to_owned());
+    agent.end(Outcome { target_log, k6_log, ..outcome(&job, &good()) }).await;
+    let generators = json!([{"agent": "rack", "log": "running\u{1b}[2J\n"}]);
+    let expected = json!({"run": id, "target": "listening\n", "generators": generators});
+    assert_eq!(user.get(&path).await.ok().json(), expected);
+    let printed = as_user(&app, user.secret(), &["run", "logs", &id]).await.ok();
+    assert_eq!(printed, "== target\nlistening\n== k6 on rack\nrunning\u{fffd}[2J\n");
+    user.get("/api/v1/runs/x/logs").await.refused(404);
 }

@@ -25,6 +25,30 @@ async fn without_an_agent_nothing_is_queued() {
 }
 
 #[tokio::test]
+async fn after_a_restart_runs_wait_for_the_agents_that_are_known() {
+    let app = App::start().await;
+    app.user().await;
+    Agent::start(&app, "rack").await;
+    let app = App::on(app.stop().await, |_| ()).await;
+    let user = app.user().await;
+    let queued = user.post("/api/v1/experiments", &plan_with(&json!({}))).await.ok().json();
+    let run = text(&queued["runs"][0]["id"]);
+    let queue = user.get("/api/v1/queue").await.ok().text();
+    assert!(queue.contains(&run) && queue.contains("no agent is connected"), "{queue}");
+    user.post("/api/v1/experiments", &plan_with(&json!({"agent": "rack"}))).await.ok();
+    for (change, refusal) in [
+        (json!({"targets": ["never-offered"]}), "no agent is connected; start one with"),
+        (json!({"agent": "nobody"}), "agent: \"nobody\" is not connected"),
+        (json!({"generators": ["nobody"]}), "no agent is connected; start one with"),
+    ] {
+        let sentence = user.post("/api/v1/experiments", &plan_with(&change)).await.refused(409);
+        assert!(sentence.starts_with(refusal), "{sentence}");
+    }
+    let mut agent = Agent::start(&app, "rack").await;
+    assert_eq!(agent.job().await.run.to_string(), run);
+}
+
+#[tokio::test]
 async fn what_can_not_be_done_is_refused_at_submission_with_the_reason() {
     let app = App::start().await;
     let (user, admin) = (app.user().await, app.admin().await);

@@ -8,6 +8,7 @@ use brewbench::{
     keeping::{check, retention},
 };
 use brewbench_agent::wire::{now_ms, outcome::Outcome};
+use brewbench_testing::SmallDisk;
 use reqwest::StatusCode;
 use serde_json::json;
 use tempfile::TempDir;
@@ -16,7 +17,6 @@ use tokio::process::Command;
 use crate::harness::{
     Actor, Agent, App,
     agent::outcome,
-    disk::SmallDisk,
     program::{Done, PROGRAM, Running, Tools, as_user, brewbench},
     series::fitting,
     submit::{plan_with, submit},

@@ -17,6 +17,7 @@ use brewbench_agent::{
     wire::{Phase, job::Job, messages::TargetOffer, outcome::Ended},
     work::{self, Workbench},
 };
+use brewbench_testing::skip;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -75,7 +76,7 @@ impl Stage {
         let tools = Tools::find()?;
         let sandbox = Sandbox::detect(Path::new(CGROUP_ROOT), &format!("verdicts {}", std::process::id()));
         if sandbox.mechanisms().cpu.as_str() == "none" || sandbox.mechanisms().memory.as_str() == "none" {
-            println!("skipped: nothing can be limited here");
+            skip("nothing can be limited here");
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");

@@ -223,6 +223,7 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("DELETE", "/api/v1/runs/{id}", Submit),
     ("GET", "/api/v1/runs/{id}/series", Read),
     ("GET", "/api/v1/runs/{id}/environment", Read),
+    ("GET", "/api/v1/runs/{id}/logs", Read),
     ("GET", "/api/v1/runs/{id}/environment/difference", Read),
     ("GET", "/api/v1/runs/{id}/generators", Read),
     ("GET", "/api/v1/runs/{id}/summary", Read),

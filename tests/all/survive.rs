@@ -13,6 +13,7 @@ use brewbench_agent::wire::{
     messages::AgentMessage,
     outcome::{Ended, Outcome},
 };
+use brewbench_testing::SmallDisk;
 use nix::sys::signal::Signal;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -21,7 +22,6 @@ use crate::{
     harness::{
         Agent, App,
         agent::outcome,
-        disk::SmallDisk,
         program::Tools,
         submit::{plan_with, reaches, retry_of, submit, submit_one, text, vus},
         summaries::good,
@@ -169,14 +169,14 @@ async fn a_server_whose_disk_is_full_takes_results_again_as_soon_as_there_is_roo
 /// Three targets made of one: as it is, never ready, and one that hears no SIGTERM. A cage does not look into a shell's
 /// command, so the manifest names the program.
 fn manifests(folder: &Path, program: &Path) {
+    let program = program.display();
     let of = |name: &str, command: &str, wait_s: u32| {
         let text = format!(
-            "name = \"{name}\"\nversion = \"1\"\ncommand = {command}\n[sandbox]\nread = [{program:?}]\n\
+            "name = \"{name}\"\nversion = \"1\"\ncommand = {command}\n[sandbox]\nread = [\"{program}\"]\n\
              [ready]\npath = \"/health\"\ntimeout_s = {wait_s}\n"
         );
         fs::write(folder.join(format!("{name}.toml")), text).expect("a manifest");
     };
-    let program = program.display();
     of("plain", &format!("[\"{program}\", \"--listen\", \"127.0.0.1:{{port}}\"]"), 30);
     of("deaf", "[\"/bin/sh\", \"-c\", \"exec sleep 600 # {port}\"]", 600);
     let script = format!("trap '' TERM; {program} --listen 127.0.0.1:{{port}} & while :; do wait; done");

@@ -12,6 +12,7 @@ use brewbench_agent::wire::RunId;
 use brewbench_agent::wire::job::{Job, Role, Scenario, Size};
 use brewbench_agent::wire::load::{Closed, Form, Load};
 use brewbench_agent::work::Workbench;
+use brewbench_testing::skip;
 
 pub const SCRIPT: &str = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/'); }";
 
@@ -40,7 +41,7 @@ impl Bench {
         match K6::find(None).await {
             Ok(k6) => Some(Self::with_k6(sandbox, agent, k6)),
             Err(reason) => {
-                println!("skipped: {reason}");
+                skip(&reason.to_string());
                 None
             }
         }
@@ -90,7 +91,7 @@ impl Bench {
     pub fn limits_memory(&self) -> bool {
         let limits = self.work.sandbox.mechanisms().memory.as_str() != "none";
         if !limits {
-            println!("skipped: memory can't be limited here");
+            skip("memory can't be limited here");
         }
         limits
     }

@@ -5,6 +5,7 @@ pub mod environment;
 pub mod export;
 pub mod import;
 pub mod list;
+pub mod logs;
 pub mod new;
 pub mod rejudge;
 pub mod remarks;
@@ -23,6 +24,7 @@ use self::{
     export::Export,
     import::Import,
     list::List,
+    logs::Logs,
     new::New,
     rejudge::Rejudge,
     remarks::{Label, NoteOf},
@@ -48,6 +50,8 @@ pub enum Run {
     Show(One),
     /// Show under what a run was measured, or in what that differs from another run's
     Environment(Environment),
+    /// Print the last output of a run's target and load generators
+    Logs(Logs),
     /// Show a run second by second until its end; `experiment watch` shows a whole experiment
     ///
     /// With --json each point is a line as soon as it is known (kind `second` or `usage`), and the run the last one. A
@@ -81,6 +85,7 @@ impl Run {
             Self::List(list) => list.run().await?,
             Self::Show(one) => one.show().await?,
             Self::Environment(environment) => environment.run().await?,
+            Self::Logs(logs) => logs.run().await?,
             Self::Cancel(many) => many.cancel().await?,
             Self::Delete(delete) => delete.run().await?,
             Self::Import(import) => import.run().await?,

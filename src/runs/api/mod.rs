@@ -6,6 +6,7 @@ pub mod generators;
 pub mod import;
 pub mod limits;
 pub mod live;
+pub mod logs;
 pub mod rejudge;
 pub mod remarks;
 pub mod series;

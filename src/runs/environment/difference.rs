@@ -1,4 +1,4 @@
-//! In what two environments differ, and whether that matters.
+//! In what two environments differ, and whether that matters. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -34,6 +34,7 @@ use crate::{
         environment::{self, Fact, Group},
         import::ImportedFile,
         ingest::Evidence,
+        logs::target_log,
         parts::shares::GeneratorList,
         queries::{
             self,
@@ -174,7 +175,6 @@ impl RunView {
         let mark = marks.of(&run.target);
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
         let seen = evidence.as_ref().map_or(&[][..], |evidence| &evidence.generators);
-        let is_alone = run.generators.is_empty();
         let cores = SideCores::of(&run, evidence.as_ref());
         Self {
             generators: shares.and_then(|shares| Generators::of(&run, shares, seen)),
@@ -205,8 +205,7 @@ impl RunView {
                 machine: machine::machine(&evidence),
                 groups: environment::groups(&environment::facts(&evidence)),
                 sandbox: machine::sandbox(&run, &evidence),
-                // Who ends a run by making no load knows nothing of its target.
-                target_log: (!evidence.environment.is_empty() || is_alone).then_some(evidence.target_log),
+                target_log: target_log(&run, &evidence),
                 said_later: evidence.said_later,
                 k6_log: evidence.k6_log,
             }),

@@ -1,4 +1,4 @@
-//! Whether k6 had room: a generator that is at its limit measures itself.
+//! Whether k6 had room: a generator that is at its limit measures itself. Pure.
 
 use brewbench_agent::wire::summary::Figures;
 

@@ -1,4 +1,4 @@
-//! Whether the machine was left to the run.
+//! Whether the machine was left to the run. Pure.
 
 use brewbench_agent::wire::{
     outcome::{Conditions, CoreUse},

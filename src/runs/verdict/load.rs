@@ -1,4 +1,4 @@
-//! Whether the load was what it should be, and was answered.
+//! Whether the load was what it should be, and was answered. Pure.
 
 use brewbench_agent::wire::{load::Load, summary::Figures};
 

@@ -1,4 +1,4 @@
-//! Whether what happened second by second is known: what is not can't be judged.
+//! Whether what happened second by second is known: what is not can't be judged. Pure.
 
 use brewbench_agent::wire::{series::Lacks, summary::Figures};
 

@@ -1,4 +1,4 @@
-//! Whether the measured phase was steady: whether a trend or a step remains in it beyond its own noise.
+//! Whether the measured phase was steady: whether a trend or a step remains in it beyond its own noise. Pure.
 //!
 //! Of a constant number of virtual users the rate alone is looked at. It fixes the mean latency (Little's law: users =
 //! rate × latency), and the median of a target that its quota holds back jumps between those requests that met the pause

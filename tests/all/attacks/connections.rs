@@ -7,6 +7,7 @@ use brewbench::{
     limits::streams::MOST_OF_ONE,
     listener::{Patience, descriptors},
 };
+use brewbench_testing::skip;
 use reqwest::Method;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -53,7 +54,7 @@ async fn thousands_of_slow_connections_disturb_nobody_and_are_closed_in_time() {
     descriptors::raise();
     // Each of them is two sockets of this process.
     if descriptors::room() < 3 * MANY {
-        println!("skipped: too few file descriptors");
+        skip("too few file descriptors");
         return;
     }
     let soon = Duration::from_secs(5);

@@ -2,13 +2,14 @@
 
 use std::fs;
 
+use brewbench_testing::SmallDisk;
 use reqwest::header::CONTENT_LENGTH;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-use crate::harness::{App, disk::SmallDisk, summaries::good};
+use crate::harness::{App, summaries::good};
 
 const MIB: usize = 1024 * 1024;
 

@@ -3,7 +3,6 @@
 pub mod actor;
 pub mod agent;
 pub mod crew;
-pub mod disk;
 pub mod program;
 pub mod series;
 pub mod submit;

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use brewbench_testing::skip;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -157,13 +158,13 @@ impl Tools {
     pub fn find() -> Option<Self> {
         let targets = Path::new(PROGRAM).with_file_name("targets");
         if !targets.join("bin/rust-hyper").is_file() {
-            println!("skipped: no targets in {}; scripts/install-targets.sh puts them there", targets.display());
+            skip(&format!("no targets in {}; scripts/install-targets.sh puts them there", targets.display()));
             return None;
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
         let k6 = std::env::split_paths(&path).map(|folder| folder.join("k6")).find(|file| file.is_file());
         if k6.is_none() {
-            println!("skipped: no k6 in PATH; `make k6` gets it");
+            skip("no k6 in PATH; `make k6` installs it");
         }
         Some(Self { k6: k6?, targets })
     }
