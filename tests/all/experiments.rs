@@ -27,8 +27,8 @@ async fn without_an_agent_nothing_is_queued() {
 #[tokio::test]
 async fn after_a_restart_runs_wait_for_the_agents_that_are_known() {
     let app = App::start().await;
-    app.user().await;
-    Agent::start(&app, "rack").await;
+    let mut agent = Agent::start(&app, "rack").await;
+    agent.hang_up();
     let app = App::on(app.stop().await, |_| ()).await;
     let user = app.user().await;
     let queued = user.post("/api/v1/experiments", &plan_with(&json!({}))).await.ok().json();
@@ -44,7 +44,7 @@ async fn after_a_restart_runs_wait_for_the_agents_that_are_known() {
         let sentence = user.post("/api/v1/experiments", &plan_with(&change)).await.refused(409);
         assert!(sentence.starts_with(refusal), "{sentence}");
     }
-    let mut agent = Agent::start(&app, "rack").await;
+    agent.dial(&app).await.expect("a connection");
     assert_eq!(agent.job().await.run.to_string(), run);
 }
 
