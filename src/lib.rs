@@ -4,6 +4,7 @@
 //! - [`config`], [`networks`], [`error`], [`input`], [`data_folder`], [`db`], [`secrets_key`], [`limits`], [`meters`], [`notices`], [`together`], [`underway`],
 //!   [`state`]: what everybody shares;
 //!   [`web`]: what every page shares.
+//! - [`metrics`]: every figure of a run that has a unit, described once.
 //! - [`auth`]: who may do what.
 //! - [`catalog`]: targets, machine sizes, scenarios; [`fleet`]: agents.
 //! - [`runs`]: stored runs, how they get in, what they are worth; [`baselines`]: some of them under a name;
@@ -44,6 +45,7 @@ pub mod limits;
 pub mod listener;
 pub mod logs;
 pub mod meters;
+pub mod metrics;
 pub mod networks;
 pub mod notices;
 pub mod owner;

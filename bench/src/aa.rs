@@ -138,7 +138,7 @@ async fn gates(client: &Client, days: &[ExperimentWithRuns]) -> anyhow::Result<S
             ("accept_suspect", "true"),
         ];
         let gate: Gate = client.json(client.request(reqwest::Method::GET, "api/v1/compare/gate").query(&query)).await?;
-        let values = |of: &ExperimentWithRuns| of.runs.iter().filter_map(|run| run.rps).collect();
+        let values = |of: &ExperimentWithRuns| of.runs.iter().filter_map(|run| run.figures.rps).collect();
         let alone = rank_test(&[Stratum { base: values(before), other: values(after) }]);
         let change = gate.checks.first().map_or("–".to_owned(), Check::difference);
         let p = alone.map_or("–".to_owned(), |test| format!("p = {:.3}", test.p));
@@ -217,7 +217,7 @@ fn tell_group(what: &str, other: &str, size: usize, runs: &[Run]) {
         };
         all += 1;
         throughput += usize::from(told(Metric::Rps));
-        anything += usize::from(Metric::JUDGED.into_iter().any(told));
+        anything += usize::from(brewbench::metrics::judged().any(told));
     }
     println!("| {what} | {size} | {all} | {throughput} | {anything} |");
 }

@@ -122,7 +122,7 @@ async fn run(site: &Site, pages: usize) -> anyhow::Result<(f64, f64)> {
     let list: RunList = site.client.get(&format!("api/v1/runs/{id}")).await?;
     let run = list.runs.first().context("one run")?;
     ensure!(run.counts(), "the run does not count: {:?} {:?}", run.reasons, run.error);
-    Ok((run.rps.context("a rate")?, cores))
+    Ok((run.figures.rps.context("a rate")?, cores))
 }
 
 /// Reads a stream to its end; gives how many bytes came.

@@ -162,7 +162,7 @@ async fn brewed(client: &Client, agent: &Apart, size: &Size) -> anyhow::Result<B
     let run = list.runs.first().context("one run")?;
     // What this machine's neighbours do makes a run suspect; both of a pair have the same neighbours.
     ensure!(run.counts(), "the run does not count: {:?} {:?}", run.reasons, run.error);
-    let (Some(rps), Some(started), Some(finished)) = (run.rps, run.started_at_ms, run.finished_at_ms) else {
+    let (Some(rps), Some(started), Some(finished)) = (run.figures.rps, run.started_at_ms, run.finished_at_ms) else {
         bail!("the run has no figures");
     };
     let took = Duration::from_millis(u64::try_from(finished - started)?);

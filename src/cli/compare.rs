@@ -3,7 +3,7 @@
 use std::{fmt::Write, process::ExitCode};
 
 use brewbench_agent::client::Client;
-use clap::{Args, CommandFactory, error::ErrorKind};
+use clap::{Args, CommandFactory, builder::PossibleValuesParser, error::ErrorKind};
 use reqwest::Method;
 
 use super::{
@@ -18,6 +18,7 @@ use crate::compare::{
     metric::Metric,
     selection::By,
 };
+use crate::metrics;
 
 /// Puts runs side by side; with --candidate, says whether that is a regression.
 #[derive(Debug, Args)]
@@ -82,7 +83,7 @@ pub struct How {
     #[arg(long, alias = "least", value_name = "rps:2,p99_ms:5")]
     min_effect: Option<String>,
     /// Metric to test first [default: throughput; p99 where the load is a rate]
-    #[arg(long, value_parser = Metric::JUDGED.map(Metric::key))]
+    #[arg(long, value_parser = PossibleValuesParser::new(metrics::judged().map(Metric::key)))]
     primary: Option<String>,
     /// What is compared [default: target, in its versions]
     #[arg(long, value_parser = By::ALL.map(By::key))]

@@ -189,7 +189,7 @@ mod tests {
             ("--knee 5..9 --duration 3s", "--objective"),
             ("--knee 5..9 --objective p99<1s", "--duration"),
             ("--knee 9..5 --objective p99<1s --duration 3s", "write the lower one first"),
-            ("--knee 5..9 --objective p9<1s --duration 3s", "there is no figure \"p9\""),
+            ("--knee 5..9 --objective p9<1s --duration 3s", "there is no metric \"p9\""),
             ("--knee 0..9 --objective p99<1s --duration 3s", "--knee: rate: between 1 and 1000000"),
         ] {
             let fault = said(line).expect_err(line);

@@ -128,11 +128,11 @@ pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
         let size = run.size.as_ref().map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes));
         let verdict = run.verdict.filter(|_| run.phase == "finished");
         let state = verdict.map_or(run.phase.replace('_', " "), |verdict| verdict.as_str().to_owned());
-        let failed = percent(run.error_rate);
+        let failed = percent(run.figures.error_rate);
         let repetition = run.repetition.to_string();
         let rate = now.iter().find(|now| now.run == run.id).and_then(|now| now.rps);
-        let rps = rate.map_or_else(|| figure(run.rps), |rate| format!("now {}", figure(Some(rate))));
-        let p99 = figure(run.p99_ms);
+        let rps = rate.map_or_else(|| figure(run.figures.rps), |rate| format!("now {}", figure(Some(rate))));
+        let p99 = figure(run.figures.p99_ms);
         let mut cells = vec![short_id(&run.id), cut(&run.target, 20), size, repetition, state, rps, p99, failed];
         cells.extend(loads_differ.then(|| cut(&how_hard(run), 40)));
         cells

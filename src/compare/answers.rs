@@ -16,6 +16,7 @@ use super::{
     pair::{Answer, Basis, basis},
     statistics::{self, ALPHA, Count, Decision, Lead, Test, power},
 };
+use crate::metrics;
 
 /// How many answers a page could be wrong in, and what that takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -119,7 +120,7 @@ fn pairs(row: usize, Row { cells, .. }: &Row, base: usize) -> impl Iterator<Item
         let (first, second) = if base == Some(other) { (other, one) } else { (one, other) };
         let of = move |metric| Pair { row, metric, base: first, other: second };
         let asked = move |metric: &Metric| metric.is_judged() || base == Some(first);
-        Metric::ALL.into_iter().filter(asked).map(of)
+        metrics::compared().filter(asked).map(of)
     })
 }
 
@@ -130,7 +131,7 @@ fn basis_of(row: &Row, pair: &Pair, known: &Known) -> Option<Basis> {
 
 fn lead(row: &mut Row, answers: &Answers, options: &Options) {
     let is_compared = row.is_comparable(options.allow_confounders);
-    for metric in Metric::JUDGED {
+    for metric in metrics::judged() {
         let rivals: Vec<usize> = (0..row.cells.len()).filter(|place| row.cells[*place].tally.counting() > 0).collect();
         let counts = rivals.iter().map(|place| row.cells[*place].judged_values(metric).len());
         let fewest = counts.min().unwrap_or(0);
@@ -152,7 +153,7 @@ fn lead(row: &mut Row, answers: &Answers, options: &Options) {
 fn relate(row: &mut Row, base: usize, answers: &Answers) {
     let Some(base) = row.cells.iter().position(|cell: &Cell| cell.subject == base) else { return };
     for (place, cell) in row.cells.iter_mut().enumerate().filter(|(place, _)| *place != base) {
-        for metric in Metric::ALL {
+        for metric in metrics::compared() {
             let Some(answer) = answers.0.get(&(metric, base, place)) else { continue };
             let stat = &mut cell.stats[metric as usize];
             stat.effect = answer.effect;

@@ -14,6 +14,7 @@ use super::{
     statistics::{self, Decision, Effect, Lead, Noise, Spread},
 };
 use crate::{
+    metrics,
     runs::{Run, Verdict},
     web::{
         card::Tone,
@@ -138,7 +139,7 @@ impl Cell {
 
     /// One of its figures.
     pub fn stat(&self, metric: Metric) -> &Stat {
-        // Declared in the order of `Metric::ALL`, which `stats` follows.
+        // Declared in the order of `metrics::compared`, which `stats` follows.
         &self.stats[metric as usize]
     }
 }
@@ -280,5 +281,5 @@ fn stats(runs: &[Run]) -> Vec<Stat> {
         let (effect, points, p, detectable, apart, decision) = (None, None, None, None, None, None);
         Stat { metric, spread, effect, points, p, detectable, apart, decision, best: false, suspect }
     };
-    Metric::ALL.map(stat).into()
+    metrics::compared().map(stat).collect()
 }

@@ -320,7 +320,7 @@ mod tests {
     fn an_axis_is_logarithmic_only_where_it_must_be_and_says_so() {
         let mut runs = two();
         assert!(!charts_of(runs.clone())[1].unit.contains("logarithmic"));
-        runs[0].max_ms = Some(900.0);
+        runs[0].figures.max_ms = Some(900.0);
         let chart = &charts_of(runs)[1];
         assert!(chart.unit.contains("logarithmic"), "{}", chart.unit);
         assert_eq!(chart.figure.0["layout"]["yaxis"]["type"], "log");
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn a_figure_that_no_summary_has_gets_neither_a_place_nor_a_chart() {
         let without = |mut run: Run| {
-            run.p99_ms = None;
+            run.figures.p99_ms = None;
             run
         };
         let runs: Vec<Run> = two().into_iter().map(without).collect();

@@ -204,7 +204,7 @@ fn checks_passed(run: &Run) -> Option<f64> {
 /// The first of each is no choice of the target: of a fast one they are a smaller share.
 fn reconnected(run: &Run) -> Option<[f64; 2]> {
     let bounds = [run.work.least_new_connections?, run.work.most_new_connections?];
-    let requests = run.requests.filter(|requests| *requests > 0)?;
+    let requests = run.figures.requests.filter(|requests| *requests > 0)?;
     let users = match &run.load {
         Some(Load::Closed(closed)) => closed.vus().peak(),
         Some(Load::Open(open)) => open.max_vus(),

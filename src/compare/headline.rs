@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn one_repetition_with_failures_is_not_hidden_by_two_without() {
         let mut runs = against(1.25);
-        runs[7].error_rate = Some(0.004);
+        runs[7].figures.error_rate = Some(0.004);
         let card = &cards(runs)[3];
         assert_eq!((card.0.as_str(), card.1.as_str()), ("0.40 %", "in the worst repetition; gosherve 0 %"));
     }

@@ -19,6 +19,7 @@ use super::{
     selection::By,
 };
 use crate::{
+    metrics,
     runs::{
         Origin, Run,
         environment::{EnvironmentDifference, FactDifference, RunEnvironment, Weight},
@@ -176,7 +177,7 @@ pub fn unlike(row: &Row, by: By, environments: &Environments) -> Vec<Unlike> {
 /// that only some runs have could be one machine's in one cell and another's in the next. What nobody knows the agent or
 /// the experiment of is not balanced: it would have to be taken for the same.
 pub fn is_balanced(cells: &[Vec<&Run>]) -> bool {
-    Metric::ALL.into_iter().all(|metric| {
+    metrics::compared().all(|metric| {
         let mut all = cells.iter().map(|cell| shares(cell, metric));
         let first = all.next().flatten();
         first.is_some() && all.all(|other| other == first)
@@ -363,7 +364,7 @@ mod tests {
             }
         });
         assert_eq!(apart, held_back, "each target in an experiment of its own");
-        assert_eq!(told(|runs| runs[1].p99_ms = None), held_back, "one figure is another mix of machines");
+        assert_eq!(told(|runs| runs[1].figures.p99_ms = None), held_back, "one figure is another mix of machines");
     }
 
     #[test]

@@ -1,17 +1,19 @@
 //! Made-up runs for this slice's tests.
 
-pub use crate::runs::made_up::judged;
+pub use crate::runs::made_up::{figured, judged};
 use crate::runs::{Run, RunSize, made_up};
 
 /// A valid run with round figures: 10,000 requests/s, p50 4 ms, p99 16 ms.
 pub fn run(target: &str, repetition: u32) -> Run {
-    Run {
+    let run = Run {
         experiment: Some("night".to_owned()),
-        data_received_bytes: Some(2e7),
-        received_per_s: Some(2e6),
         target_sha256: Some(format!("{target}-sum")),
         ..made_up::finished(target, repetition)
-    }
+    };
+    figured(run, |figures| {
+        figures.data_received_bytes = Some(2e7);
+        figures.received_per_s = Some(2e6);
+    })
 }
 
 /// The same on a machine of another size.
@@ -28,11 +30,18 @@ pub fn faster(mut run: Run, factor: f64) -> Run {
     // Over the same time there are more of all.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a float to integer cast saturates")]
     let scaled = |count: u64| (count as f64 * factor).round() as u64;
-    run.requests = run.requests.map(scaled);
-    for more in [&mut run.rps, &mut run.data_received_bytes, &mut run.received_per_s] {
+    run.figures.requests = run.figures.requests.map(scaled);
+    for more in [&mut run.figures.rps, &mut run.figures.data_received_bytes, &mut run.figures.received_per_s] {
         *more = more.map(|value| value * factor);
     }
-    for less in [&mut run.avg_ms, &mut run.p50_ms, &mut run.p90_ms, &mut run.p95_ms, &mut run.p99_ms, &mut run.max_ms] {
+    for less in [
+        &mut run.figures.avg_ms,
+        &mut run.figures.p50_ms,
+        &mut run.figures.p90_ms,
+        &mut run.figures.p95_ms,
+        &mut run.figures.p99_ms,
+        &mut run.figures.max_ms,
+    ] {
         *less = less.map(|value| value / factor);
     }
     run
@@ -44,13 +53,13 @@ pub fn failed(mut run: Run, error: &str) -> Run {
     run.error = Some(error.to_owned());
     run.verdict = None;
     for figure in [
-        &mut run.rps,
-        &mut run.avg_ms,
-        &mut run.p50_ms,
-        &mut run.p90_ms,
-        &mut run.p95_ms,
-        &mut run.p99_ms,
-        &mut run.max_ms,
+        &mut run.figures.rps,
+        &mut run.figures.avg_ms,
+        &mut run.figures.p50_ms,
+        &mut run.figures.p90_ms,
+        &mut run.figures.p95_ms,
+        &mut run.figures.p99_ms,
+        &mut run.figures.max_ms,
     ] {
         *figure = None;
     }

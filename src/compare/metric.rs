@@ -1,137 +1,43 @@
-//! The figures that a comparison shows of every cell, in the order of its columns.
+//! What comparisons do with a metric: words, differences, who may be judged. What a metric is stands in [`crate::metrics`].
 
 use brewbench_agent::wire::load::Load;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::statistics::{Better, Spread};
+pub use crate::metrics::Metric;
 use crate::{
+    metrics::{self, Unit},
     runs::{Run, queries::cells::PastRun},
     web::format::{self, Figure},
 };
 
-/// One column. Latency is that of all requests, failed ones included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Requests per second of the measured phase.
-    Rps,
-    /// Mean latency, ms.
-    AvgMs,
-    /// Median latency, ms.
-    P50Ms,
-    /// 90th percentile, ms.
-    P90Ms,
-    /// 95th percentile, ms.
-    P95Ms,
-    /// 99th percentile, ms.
-    P99Ms,
-    /// 99.9th percentile, ms.
-    P999Ms,
-    /// Greatest latency, ms.
-    MaxMs,
-    /// Failed requests as a share of all, 0 to 1.
-    ErrorRate,
-    /// CPU time of the target for a request, ms.
-    CpuMs,
-    /// The most memory that the target used, bytes.
-    Memory,
-    /// Bytes received per second.
-    ReceivedPerS,
-}
-
 impl Metric {
-    /// All, in order.
-    pub const ALL: [Self; 12] = [
-        Self::Rps,
-        Self::AvgMs,
-        Self::P50Ms,
-        Self::P90Ms,
-        Self::P95Ms,
-        Self::P99Ms,
-        Self::P999Ms,
-        Self::MaxMs,
-        Self::ErrorRate,
-        Self::CpuMs,
-        Self::Memory,
-        Self::ReceivedPerS,
-    ];
-
     /// Those of the latency chart.
     pub const LATENCY: [Self; 7] =
         [Self::AvgMs, Self::P50Ms, Self::P90Ms, Self::P95Ms, Self::P99Ms, Self::P999Ms, Self::MaxMs];
 
-    /// Those that are judged. The others follow from the same requests: judging them too would only make it harder to
-    /// be sure of any.
-    pub const JUDGED: [Self; 6] = [Self::Rps, Self::P50Ms, Self::P99Ms, Self::ErrorRate, Self::CpuMs, Self::Memory];
-
-    /// What JSON, addresses and commands call it.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Rps => "rps",
-            Self::AvgMs => "avg_ms",
-            Self::P50Ms => "p50_ms",
-            Self::P90Ms => "p90_ms",
-            Self::P95Ms => "p95_ms",
-            Self::P99Ms => "p99_ms",
-            Self::P999Ms => "p999_ms",
-            Self::MaxMs => "max_ms",
-            Self::ErrorRate => "error_rate",
-            Self::CpuMs => "cpu_ms",
-            Self::Memory => "memory",
-            Self::ReceivedPerS => "received_per_s",
-        }
-    }
-
     /// A column's head, with the unit where the cells have none.
     pub fn head(self) -> &'static str {
-        match self {
-            Self::Rps => "requests/s",
-            Self::AvgMs => "avg ms",
-            Self::P50Ms => "p50 ms",
-            Self::P90Ms => "p90 ms",
-            Self::P95Ms => "p95 ms",
-            Self::P99Ms => "p99 ms",
-            Self::P999Ms => "p99.9 ms",
-            Self::MaxMs => "max ms",
-            Self::ErrorRate => "failed",
-            Self::CpuMs => "CPU ms",
-            Self::Memory => "memory",
-            Self::ReceivedPerS => "received",
-        }
+        self.def().head
     }
 
     /// The short name on a chart's axis and in a sentence.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Rps => "throughput",
-            Self::AvgMs => "avg",
-            Self::P50Ms => "p50",
-            Self::P90Ms => "p90",
-            Self::P95Ms => "p95",
-            Self::P99Ms => "p99",
-            Self::P999Ms => "p99.9",
-            Self::MaxMs => "max",
-            Self::ErrorRate => "failed requests",
-            Self::CpuMs => "CPU time a request",
-            Self::Memory => "memory",
-            Self::ReceivedPerS => "received",
-        }
+        self.def().name
     }
 
     /// Whether it is a share, whose differences are told in points.
     pub fn is_share(self) -> bool {
-        self == Self::ErrorRate
+        self.def().unit == Unit::Share
     }
 
     /// Whether a mean over several runs means anything; that of percentiles does not.
     pub fn has_mean(self) -> bool {
-        !matches!(self, Self::P50Ms | Self::P90Ms | Self::P95Ms | Self::P99Ms | Self::P999Ms | Self::MaxMs)
+        self.min_requests().is_none() && self != Self::MaxMs
     }
 
     /// Whether it is judged, or only shown.
     pub fn is_judged(self) -> bool {
-        Self::JUDGED.contains(&self)
+        self.def().is_judged
     }
 
     /// Whether it comes from what an agent recorded beside the summary.
@@ -141,12 +47,14 @@ impl Metric {
 
     /// Its unit, and which way is better.
     pub fn unit(self) -> String {
-        let unit = match self {
-            Self::Rps => "requests/s",
-            Self::ErrorRate => "share of the requests",
-            Self::Memory => "at most",
-            Self::ReceivedPerS => "per second",
-            _ => "ms",
+        let unit = match self.def().unit {
+            Unit::RequestsPerS => "requests/s",
+            Unit::Share => "share of the requests",
+            Unit::Bytes => "at most",
+            Unit::BytesPerS => "per second",
+            Unit::Ms => "ms",
+            Unit::Seconds => "s",
+            Unit::Count => "in all",
         };
         match self.better() {
             Some(Better::Higher) => format!("{unit}, higher is better"),
@@ -156,24 +64,13 @@ impl Metric {
     }
 
     /// The name at the head of a chart or a table.
-    pub fn title(self) -> String {
-        match self {
-            Self::Rps => "Throughput".to_owned(),
-            Self::ErrorRate => "Failed requests".to_owned(),
-            Self::CpuMs => "CPU time a request".to_owned(),
-            Self::Memory => "Memory of the target".to_owned(),
-            Self::ReceivedPerS => "Data received".to_owned(),
-            latency => format!("Latency {}", latency.name()),
-        }
+    pub fn title(self) -> &'static str {
+        self.def().title
     }
 
-    /// Which way is better; the bytes received follow from the answers and are neither.
+    /// Which way is better; none where neither is.
     pub fn better(self) -> Option<Better> {
-        match self {
-            Self::Rps => Some(Better::Higher),
-            Self::ReceivedPerS => None,
-            _ => Some(Better::Lower),
-        }
+        self.def().better
     }
 
     /// The word for a difference: throughput and latency are faster or slower, amounts more or less.
@@ -181,23 +78,12 @@ impl Metric {
         if change == 0.0 {
             return "the same";
         }
-        match (self, change > 0.0) {
-            (Self::ErrorRate | Self::CpuMs | Self::Memory | Self::ReceivedPerS, true) => "more",
-            (Self::ErrorRate | Self::CpuMs | Self::Memory | Self::ReceivedPerS, false) => "less",
-            (Self::Rps, up) => {
-                if up {
-                    "faster"
-                } else {
-                    "slower"
-                }
-            }
-            (_, up) => {
-                if up {
-                    "slower"
-                } else {
-                    "faster"
-                }
-            }
+        let is_speed = self == Self::Rps || self.def().is_latency;
+        match (is_speed, (change > 0.0) == (self.better() == Some(Better::Higher))) {
+            (true, true) => "faster",
+            (true, false) => "slower",
+            (false, _) if change > 0.0 => "more",
+            (false, _) => "less",
         }
     }
 
@@ -220,38 +106,17 @@ impl Metric {
 
     /// The figure of one run.
     pub fn of(self, run: &Run) -> Option<f64> {
-        match self {
-            Self::Rps => run.rps,
-            Self::AvgMs => run.avg_ms,
-            Self::P50Ms => run.p50_ms,
-            Self::P90Ms => run.p90_ms,
-            Self::P95Ms => run.p95_ms,
-            Self::P99Ms => run.p99_ms,
-            Self::P999Ms => run.p999_ms,
-            Self::MaxMs => run.max_ms,
-            Self::ErrorRate => run.error_rate,
-            Self::CpuMs => run.cpu_ms_per_request,
-            Self::Memory => run.target_memory_bytes.map(|bytes| bytes as f64),
-            Self::ReceivedPerS => run.received_per_s,
-        }
+        (self.def().get)(&run.figures)
     }
 
-    /// The fewest requests of a run for which it is judged: ten beyond the percentile, so 10/(1 − p). With fewer, the
-    /// figure is that of a handful of requests. None for what is no percentile.
+    /// The fewest requests of a run for which it is judged.
     pub fn min_requests(self) -> Option<u64> {
-        match self {
-            Self::P50Ms => Some(20),
-            Self::P90Ms => Some(100),
-            Self::P95Ms => Some(200),
-            Self::P99Ms => Some(1_000),
-            Self::P999Ms => Some(10_000),
-            _ => None,
-        }
+        self.def().min_requests
     }
 
     /// Whether a run has too few requests for it to be judged.
     pub fn has_too_few_requests(self, run: &Run) -> bool {
-        self.min_requests().is_some_and(|fewest| run.requests.is_none_or(|requests| requests < fewest))
+        self.min_requests().is_some_and(|fewest| run.figures.requests.is_none_or(|requests| requests < fewest))
     }
 
     /// The figure of a run where it may be judged; what is shown is [`Metric::of`].
@@ -262,7 +127,7 @@ impl Metric {
     /// That some of these runs have too few requests for it, in a sentence; none where all have enough.
     pub fn too_few_requests<'a>(self, runs: impl Iterator<Item = &'a Run>) -> Option<String> {
         let few = runs.filter(|run| self.of(run).is_some() && self.has_too_few_requests(run));
-        let counts: Vec<u64> = few.map(|run| run.requests.unwrap_or(0)).collect();
+        let counts: Vec<u64> = few.map(|run| run.figures.requests.unwrap_or(0)).collect();
         Some(format!(
             "{} is judged from {} requests a run on; {} fewer, the least {}",
             self.name(),
@@ -273,22 +138,9 @@ impl Metric {
         .filter(|_| !counts.is_empty())
     }
 
-    /// The figure of a run of the past.
+    /// The figure of a run of the past; none of a metric that comparisons do not show.
     pub fn of_past(self, run: &PastRun) -> Option<f64> {
-        match self {
-            Self::Rps => run.rps,
-            Self::AvgMs => run.avg_ms,
-            Self::P50Ms => run.p50_ms,
-            Self::P90Ms => run.p90_ms,
-            Self::P95Ms => run.p95_ms,
-            Self::P99Ms => run.p99_ms,
-            Self::P999Ms => run.p999_ms,
-            Self::MaxMs => run.max_ms,
-            Self::ErrorRate => run.error_rate,
-            Self::CpuMs => run.cpu_ms,
-            Self::Memory => run.memory_bytes,
-            Self::ReceivedPerS => run.received_per_s,
-        }
+        run.figures.get(self as usize).copied().flatten()
     }
 
     /// The metric that a comparison of these runs tests first: throughput; where the load fixes that, p99.
@@ -300,20 +152,10 @@ impl Metric {
 
     /// The metric of this name, of those that are judged.
     pub fn judged(name: &str) -> Result<Self, String> {
-        Self::JUDGED.into_iter().find(|metric| metric.key() == name).ok_or_else(|| {
-            let known: Vec<_> = Self::JUDGED.iter().map(|metric| metric.key()).collect();
+        metrics::judged().find(|metric| metric.key() == name).ok_or_else(|| {
+            let known: Vec<_> = metrics::judged().map(Self::key).collect();
             format!("{name:?} is not a judged metric; there are {}", known.join(", "))
         })
-    }
-
-    /// The figure as a table's cell.
-    pub fn figure(self, value: Option<f64>) -> Figure {
-        match self {
-            Self::ErrorRate => format::percent(value),
-            Self::Memory => format::bytes(value),
-            Self::ReceivedPerS => format::rate(value),
-            _ => format::number(value),
-        }
     }
 }
 
@@ -322,16 +164,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_metric_is_called_alike_everywhere() {
-        for metric in Metric::ALL {
-            assert_eq!(serde_json::to_value(metric).expect("a word"), metric.key());
-        }
-    }
-
-    #[test]
     fn a_percentile_is_judged_only_from_enough_requests() {
-        use crate::compare::made_up::run;
-        let with = |requests| Run { requests, ..run("servy", 1) };
+        use crate::compare::made_up::{figured, run};
+        let with = |requests| figured(run("servy", 1), |figures| figures.requests = requests);
         for (metric, fewest) in [(Metric::P50Ms, 20), (Metric::P99Ms, 1_000), (Metric::P999Ms, 10_000)] {
             assert_eq!(metric.judged_value(&with(Some(fewest - 1))), None, "{metric:?}");
             assert_eq!(metric.judged_value(&with(None)), None, "{metric:?}");

@@ -47,6 +47,7 @@ use crate::{
     baselines::{self, Baseline},
     catalog,
     error::{Error, Result},
+    metrics,
     runs::{Run, api::export, queries},
     state::AppState,
     web::mark::Marks,
@@ -106,8 +107,8 @@ pub struct Chosen {
 }
 
 fn named_metric(key: &str) -> Result<Metric> {
-    let known = || Metric::ALL.map(Metric::key).join(", ");
-    let found = Metric::ALL.into_iter().find(|metric| metric.key() == key);
+    let known = || metrics::compared().map(Metric::key).collect::<Vec<_>>().join(", ");
+    let found = metrics::compared().find(|metric| metric.key() == key);
     found.ok_or_else(|| Error::Invalid(format!("matrix: there is no {key:?}; there are {}", known())))
 }
 

@@ -15,6 +15,7 @@ use super::{
     sweep::Sweep,
 };
 use crate::{
+    metrics,
     runs::{Run, Verdict},
     web::format::plural,
 };
@@ -278,7 +279,7 @@ fn looks(asked: Asked) -> Option<Note> {
 }
 
 fn missing_figures(rows: &[Row]) -> Option<Note> {
-    let lacking = Metric::ALL.into_iter().filter_map(|metric| {
+    let lacking = metrics::compared().filter_map(|metric| {
         let counting = || runs(rows).filter(|run| run.counts());
         let count = counting().filter(|run| metric.of(run).is_none()).count();
         // Where nobody recorded what requests cost, nothing is missing in particular.
@@ -293,8 +294,7 @@ fn missing_figures(rows: &[Row]) -> Option<Note> {
 /// Percentiles of runs that are too short for them.
 fn too_few_requests(rows: &[Row]) -> Option<Note> {
     let counting = || rows.iter().filter(|row| row.rivals().count() > 1).flat_map(|row| &row.cells);
-    let few =
-        Metric::JUDGED.into_iter().filter_map(|metric| metric.too_few_requests(counting().flat_map(Cell::counting)));
+    let few = metrics::judged().filter_map(|metric| metric.too_few_requests(counting().flat_map(Cell::counting)));
     let texts: Vec<String> = few.collect();
     let text = || format!("{}. Such a run does not count for that figure.", texts.join("; "));
     (!texts.is_empty()).then(|| doubt("Too few requests.", text()))
@@ -448,7 +448,7 @@ mod tests {
         let mut runs = repeated(|n| run("gosherve", n));
         runs.extend(repeated(|n| faster(run("servy", n), 1.25)));
         for run in &mut runs {
-            run.requests = Some(40);
+            run.figures.requests = Some(40);
         }
         let comparison = Comparison::new(runs, &Marks::default(), None);
         let row = &comparison.rows[0];
@@ -466,7 +466,7 @@ mod tests {
     fn a_figure_that_summaries_lack_is_told() {
         let mut runs = both();
         for run in &mut runs {
-            run.p99_ms = None;
+            run.figures.p99_ms = None;
         }
         assert_eq!(titles(runs), ["Not in every summary: p99 (12 runs). Such a run does not count for that figure."]);
     }

@@ -186,8 +186,7 @@ mod tests {
             [0.99, 1.0, 1.01].map(|factor| PastRun {
                 experiment: format!("past-{night}"),
                 at_ms: Some(today - i64::from(night + 1) * DAY),
-                rps: Some(level * factor),
-                ..PastRun::default()
+                figures: vec![Some(level * factor)],
             })
         };
         let past: Vec<PastRun> = (0..nights).flat_map(past).collect();

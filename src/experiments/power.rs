@@ -10,6 +10,7 @@ use crate::{
         metric::Metric,
         statistics::{self, Count, power},
     },
+    metrics,
     web::format::{self, plural},
 };
 
@@ -35,7 +36,7 @@ pub fn plan_power(plan: &Plan, scatter: Option<f64>) -> Option<PlanPower> {
     let targets = plan.targets.len();
     (targets > 1 && plan.knee.is_none()).then_some(())?;
     let pairs = targets * (targets - 1) / 2 * plan.sizes.len() * plan.loads.len();
-    let level = statistics::primary_level(Count { pairs, questions: 0, metrics: Metric::JUDGED.len() });
+    let level = statistics::primary_level(Count { pairs, questions: 0, metrics: metrics::judged().count() });
     let is_open = plan.loads.iter().all(|load| matches!(load, Load::Open(_)));
     let chosen = plan.until.map_or(plan.repetitions, |until| until.at_most);
     let chosen = usize::try_from(chosen).unwrap_or(usize::MAX);

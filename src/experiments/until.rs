@@ -229,7 +229,10 @@ mod tests {
     use super::*;
     use crate::{
         experiments::told::tests::plan,
-        runs::{load::tests::rate, made_up::finished},
+        runs::{
+            load::tests::rate,
+            made_up::{figured, finished},
+        },
     };
 
     const UNTIL: Until = Until { narrower_than: 0.02, at_most: 6 };
@@ -241,7 +244,7 @@ mod tests {
     fn measured(target: &str, figures: &[f64]) -> Vec<Run> {
         let run = |(place, rps): (usize, &f64)| {
             let repetition = u32::try_from(place + 1).expect("few");
-            Run { rps: Some(*rps), ..finished(target, repetition) }
+            figured(finished(target, repetition), |figures| figures.rps = Some(*rps))
         };
         figures.iter().enumerate().map(run).collect()
     }
@@ -281,9 +284,7 @@ mod tests {
         let at = |target: &str, figures: [f64; 4]| {
             let run = |(run, p99): (Run, f64)| Run {
                 load: Some(rate(1_000, 10.0)),
-                rps: Some(1_000.0),
-                p99_ms: Some(p99),
-                ..run
+                ..figured(run, |figures| (figures.rps, figures.p99_ms) = (Some(1_000.0), Some(p99)))
             };
             measured(target, &[0.0; 4]).into_iter().zip(figures).map(run).collect::<Vec<_>>()
         };

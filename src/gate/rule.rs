@@ -3,6 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use crate::compare::{metric::Metric, statistics::Better};
+use crate::metrics;
 
 /// From where on a difference is one that the gate closes on.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,8 +100,8 @@ impl Rule {
 /// The metric that a rule calls this, with or without its unit.
 pub fn metric(name: &str) -> Result<Metric, String> {
     let is_it = |metric: &Metric| key(*metric) == name.strip_suffix("_ms").unwrap_or(name);
-    Metric::ALL.into_iter().find(is_it).ok_or_else(|| {
-        let all: Vec<&str> = Metric::ALL.into_iter().map(key).collect();
+    metrics::compared().find(is_it).ok_or_else(|| {
+        let all: Vec<&str> = metrics::compared().map(key).collect();
         format!("{name:?} is no metric; there are {}", all.join(", "))
     })
 }
@@ -130,7 +131,7 @@ mod tests {
 
     #[test]
     fn every_metric_has_a_rule_and_is_written_as_it_is_read() {
-        for metric in Metric::ALL {
+        for metric in metrics::compared() {
             let way = if metric.better() == Some(Better::Higher) { "<-1.1%" } else { ">1.1%" };
             let text = format!("{}{way}", key(metric));
             assert_eq!((rule(&text).metric, rule(&text).to_string()), (metric, text));

@@ -95,10 +95,7 @@ fn word<T: ToString>(value: Option<&T>) -> String {
 mod tests {
     use super::*;
     use crate::{
-        compare::{
-            made_up::{failed, faster, run},
-            metric::Metric,
-        },
+        compare::made_up::{failed, faster, run},
         web::mark::Marks,
     };
 
@@ -108,7 +105,7 @@ mod tests {
         runs.push(failed(run("c", 1), "no"));
         let text = text(&Comparison::new(runs, &Marks::default(), None));
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
-        assert_eq!(lines.len(), 1 + 3 * Metric::ALL.len());
+        assert_eq!(lines.len(), 1 + 3 * crate::metrics::compared().count());
         assert!(lines.iter().all(|line| line.len() == HEAD.len()), "{text}");
         let place = |head: &str| HEAD.iter().position(|known| *known == head).expect("a head");
         let rps = |target: &str| {

@@ -10,6 +10,7 @@ use crate::{
         metric::Metric,
         notes::Level,
     },
+    metrics,
     web::{format, markdown::plain},
 };
 
@@ -52,10 +53,8 @@ fn left_out(left: &LeftOut) -> String {
 }
 
 fn table(comparison: &Comparison, row: &Row) -> String {
-    let metrics: Vec<Metric> = Metric::ALL
-        .into_iter()
-        .filter(|metric| row.cells.iter().any(|cell| cell.stat(*metric).spread.is_some()))
-        .collect();
+    let metrics: Vec<Metric> =
+        metrics::compared().filter(|metric| row.cells.iter().any(|cell| cell.stat(*metric).spread.is_some())).collect();
     let mut text = "\n".to_owned();
     if comparison.rows.len() > 1 {
         let _ = writeln!(text, "**{}**\n", plain(&row.setting.label));

@@ -1,7 +1,10 @@
 //! The columns of a list of runs: what they are called, what they show, what a list can be ordered by. Pure.
 
 use super::Run;
-use crate::web::format::{self, Figure};
+use crate::{
+    metrics::{Better, METRICS, Metric},
+    web::format::{self, Figure},
+};
 
 /// A column. The target always stands first and is none of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,32 +21,8 @@ pub enum Column {
     Person,
     /// Phase or verdict.
     State,
-    /// Requests per second.
-    Rps,
-    /// Requests in all.
-    Requests,
-    /// Failed requests.
-    Failed,
-    /// Their share.
-    ErrorRate,
-    /// Mean latency.
-    Avg,
-    /// Least latency.
-    Min,
-    /// Median latency.
-    P50,
-    /// 90th percentile.
-    P90,
-    /// 95th percentile.
-    P95,
-    /// 99th percentile.
-    P99,
-    /// 99.9th percentile.
-    P999,
-    /// Greatest latency.
-    Max,
-    /// How long k6 measured.
-    Measured,
+    /// A figure.
+    Figure(Metric),
     /// When it was submitted.
     Submitted,
     /// When it ended.
@@ -51,29 +30,11 @@ pub enum Column {
 }
 
 /// What there is, in the order in which it stands in a table.
-pub const ALL: [Column; 21] = [
-    Column::Size,
-    Column::Load,
-    Column::Repetition,
-    Column::Agent,
-    Column::Person,
-    Column::State,
-    Column::Rps,
-    Column::Requests,
-    Column::Avg,
-    Column::Min,
-    Column::P50,
-    Column::P90,
-    Column::P95,
-    Column::P99,
-    Column::P999,
-    Column::Max,
-    Column::Measured,
-    Column::Failed,
-    Column::ErrorRate,
-    Column::Submitted,
-    Column::Ended,
-];
+pub fn all() -> impl Iterator<Item = Column> {
+    let before = [Column::Size, Column::Load, Column::Repetition, Column::Agent, Column::Person, Column::State];
+    let figures = METRICS.iter().filter(|def| def.list_key.is_some()).map(|def| Column::Figure(def.metric));
+    before.into_iter().chain(figures).chain([Column::Submitted, Column::Ended])
+}
 
 /// What is shown unless somebody chose.
 pub const USUAL: [Column; 10] = [
@@ -82,17 +43,17 @@ pub const USUAL: [Column; 10] = [
     Column::Repetition,
     Column::Agent,
     Column::State,
-    Column::Rps,
-    Column::P50,
-    Column::P99,
-    Column::ErrorRate,
+    Column::Figure(Metric::Rps),
+    Column::Figure(Metric::P50Ms),
+    Column::Figure(Metric::P99Ms),
+    Column::Figure(Metric::ErrorRate),
     Column::Ended,
 ];
 
 impl Column {
     /// The column of a key.
     pub fn of(key: &str) -> Option<Self> {
-        ALL.into_iter().find(|column| column.key() == key)
+        all().find(|column| column.key() == key)
     }
 
     /// How addresses and commands name it.
@@ -119,19 +80,10 @@ impl Column {
             Self::Agent => ("agent", "Agent", None),
             Self::Person => ("person", "Submitted by", None),
             Self::State => ("state", "State", None),
-            Self::Rps => ("rps", "requests/s", Some("rps")),
-            Self::Requests => ("requests", "requests", Some("requests")),
-            Self::Failed => ("failed", "failed requests", Some("failed")),
-            Self::ErrorRate => ("error_rate", "failed", Some("(failed * 1.0 / requests)")),
-            Self::Avg => ("avg", "mean ms", Some("avg_ms")),
-            Self::Min => ("min", "least ms", Some("min_ms")),
-            Self::P50 => ("p50", "p50 ms", Some("p50_ms")),
-            Self::P90 => ("p90", "p90 ms", Some("p90_ms")),
-            Self::P95 => ("p95", "p95 ms", Some("p95_ms")),
-            Self::P99 => ("p99", "p99 ms", Some("p99_ms")),
-            Self::P999 => ("p999", "p99.9 ms", Some("p999_ms")),
-            Self::Max => ("max", "greatest ms", Some("max_ms")),
-            Self::Measured => ("measured", "measured s", Some("measured_ms")),
+            Self::Figure(metric) => {
+                let def = metric.def();
+                (def.list_key.unwrap_or(def.key), def.head, Some(def.sql))
+            }
             Self::Submitted => ("submitted", "Submitted", Some("seq")),
             Self::Ended => ("ended", "Ended", Some("finished_at")),
         }
@@ -139,25 +91,11 @@ impl Column {
 
     /// What it shows of a run, where that is a figure.
     pub fn figure(self, run: &Run) -> Option<Figure> {
-        Some(match self {
-            Self::Rps => format::number(run.rps),
-            Self::Requests => format::count(run.requests),
-            Self::Failed => format::count(run.failed),
-            Self::ErrorRate => format::percent(run.error_rate),
-            Self::Avg => format::number(run.avg_ms),
-            Self::Min => format::number(run.min_ms),
-            Self::P50 => format::number(run.p50_ms),
-            Self::P90 => format::number(run.p90_ms),
-            Self::P95 => format::number(run.p95_ms),
-            Self::P99 => format::number(run.p99_ms),
-            Self::P999 => format::number(run.p999_ms),
-            Self::Max => format::number(run.max_ms),
-            Self::Measured => format::number(run.measured_s),
-            Self::Repetition => format::count(Some(u64::from(run.repetition))),
-            Self::Size | Self::Load | Self::Agent | Self::Person | Self::State | Self::Submitted | Self::Ended => {
-                return None;
-            }
-        })
+        match self {
+            Self::Figure(metric) => Some(metric.figure((metric.def().get)(&run.figures))),
+            Self::Repetition => Some(format::count(Some(u64::from(run.repetition)))),
+            Self::Size | Self::Load | Self::Agent | Self::Person | Self::State | Self::Submitted | Self::Ended => None,
+        }
     }
 
     /// Whether it is set like figures are.
@@ -168,19 +106,7 @@ impl Column {
     /// The order that its head leads to first: of latencies and failures the least is what people look for.
     pub fn order(self) -> Option<Order> {
         self.stored()?;
-        let least = matches!(
-            self,
-            Self::Failed
-                | Self::ErrorRate
-                | Self::Avg
-                | Self::Min
-                | Self::P50
-                | Self::P90
-                | Self::P95
-                | Self::P99
-                | Self::P999
-                | Self::Max
-        );
+        let least = matches!(self, Self::Figure(metric) if metric.def().better == Some(Better::Lower));
         Some(Order { column: self, first: if least { First::Least } else { First::Greatest } })
     }
 
@@ -264,7 +190,7 @@ impl Order {
 
 /// The keys of what a list can be ordered by.
 pub fn sortable() -> Vec<&'static str> {
-    ALL.into_iter().filter(|column| column.stored().is_some()).map(Column::key).collect()
+    all().filter(|column| column.stored().is_some()).map(Column::key).collect()
 }
 
 #[cfg(test)]
@@ -274,7 +200,7 @@ mod tests {
 
     #[test]
     fn every_column_is_found_by_its_key_and_every_order_by_its_words() {
-        for column in ALL {
+        for column in all() {
             assert_eq!(Column::of(column.key()), Some(column));
         }
         for key in sortable() {
@@ -297,9 +223,9 @@ mod tests {
     #[test]
     fn a_figure_that_is_not_known_is_a_dash() {
         let mut run = finished("servy", 1);
-        assert_eq!(Column::Rps.figure(&run).expect("a figure").text(), "10,000");
-        run.rps = None;
-        assert_eq!(Column::Rps.figure(&run).expect("a figure").text(), "–");
+        assert_eq!(Column::Figure(Metric::Rps).figure(&run).expect("a figure").text(), "10,000");
+        run.figures.rps = None;
+        assert_eq!(Column::Figure(Metric::Rps).figure(&run).expect("a figure").text(), "–");
         assert_eq!(Column::State.figure(&run), None);
     }
 }

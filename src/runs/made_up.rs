@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Origin, Reason, Run, RunEnforced, RunSize, RunWork, Verdict, load::tests::vus};
+use crate::metrics::Figures;
 
 const BEGAN: i64 = 1_772_626_394_000;
 
@@ -10,27 +11,36 @@ const BEGAN: i64 = 1_772_626_394_000;
 pub fn finished(target: &str, repetition: u32) -> Run {
     Run {
         verdict: Some(Verdict::Valid),
-        requests: Some(100_000),
-        failed: Some(0),
-        error_rate: Some(0.0),
-        rps: Some(10_000.0),
-        avg_ms: Some(5.0),
-        min_ms: Some(0.1),
-        p50_ms: Some(4.0),
-        p90_ms: Some(8.0),
-        p95_ms: Some(10.0),
-        p99_ms: Some(16.0),
-        p999_ms: Some(20.0),
-        max_ms: Some(30.0),
-        cpu_ms_per_request: Some(0.1),
-        target_memory_bytes: Some(20 << 20),
-        measured_s: Some(10.0),
+        figures: Figures {
+            requests: Some(100_000),
+            failed: Some(0),
+            error_rate: Some(0.0),
+            rps: Some(10_000.0),
+            avg_ms: Some(5.0),
+            min_ms: Some(0.1),
+            p50_ms: Some(4.0),
+            p90_ms: Some(8.0),
+            p95_ms: Some(10.0),
+            p99_ms: Some(16.0),
+            p999_ms: Some(20.0),
+            max_ms: Some(30.0),
+            cpu_ms_per_request: Some(0.1),
+            target_memory_bytes: Some(20 << 20),
+            measured_s: Some(10.0),
+            ..Figures::default()
+        },
         enforced: Some(RunEnforced { cpu: "cgroup2".to_owned(), memory: "cgroup2".to_owned() }),
         k6_version: Some("1.8.1".to_owned()),
         target_sha256: Some("00aa".to_owned()),
         finished_at_ms: Some(BEGAN + 18_000),
         ..begun(target, repetition, "finished")
     }
+}
+
+/// The same run with other figures.
+pub fn figured(mut run: Run, change: impl FnOnce(&mut Figures)) -> Run {
+    change(&mut run.figures);
+    run
 }
 
 /// A run that k6 measures now.
@@ -73,23 +83,7 @@ fn begun(target: &str, repetition: u32, phase: &str) -> Run {
         verdict: None,
         reasons: Vec::new(),
         error: None,
-        requests: None,
-        failed: None,
-        error_rate: None,
-        rps: None,
-        avg_ms: None,
-        min_ms: None,
-        p50_ms: None,
-        p90_ms: None,
-        p95_ms: None,
-        p99_ms: None,
-        p999_ms: None,
-        max_ms: None,
-        cpu_ms_per_request: None,
-        target_memory_bytes: None,
-        data_received_bytes: None,
-        data_sent_bytes: None,
-        received_per_s: None,
+        figures: Figures::default(),
         iterations: None,
         dropped_iterations: None,
         work: RunWork::default(),
@@ -101,7 +95,6 @@ fn begun(target: &str, repetition: u32, phase: &str) -> Run {
         warm_up_auto: false,
         warmed_up_s: None,
         warm_up_steady: None,
-        measured_s: None,
         duration_s: Some(10.0),
         enforced: None,
         agent: Some("bench-01".to_owned()),

@@ -38,7 +38,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub use verdict::{Reason, Verdict};
 pub use work::RunWork;
 
-use crate::{state::AppState, web::format};
+use crate::{metrics::Figures, state::AppState, web::format};
 
 /// How many times its shortest time a warm-up until the target is steady may take.
 pub const WARM_UP_FACTOR: u32 = 10;
@@ -90,43 +90,9 @@ pub struct Run {
     pub reasons: Vec<Reason>,
     /// Why it failed, was lost or cancelled.
     pub error: Option<String>,
-    /// Requests in the measured phase.
-    pub requests: Option<u64>,
-    /// Requests that k6 counted as failed.
-    pub failed: Option<u64>,
-    /// `failed` ÷ `requests`.
-    pub error_rate: Option<f64>,
-    /// Requests per second of the measured phase.
-    pub rps: Option<f64>,
-    /// Mean latency of all requests, ms.
-    pub avg_ms: Option<f64>,
-    /// Least latency, ms.
-    pub min_ms: Option<f64>,
-    /// Median latency, ms.
-    pub p50_ms: Option<f64>,
-    /// 90th percentile, ms.
-    pub p90_ms: Option<f64>,
-    /// 95th percentile, ms.
-    pub p95_ms: Option<f64>,
-    /// 99th percentile, ms.
-    pub p99_ms: Option<f64>,
-    /// 99.9th percentile, ms.
-    pub p999_ms: Option<f64>,
-    /// Greatest latency, ms.
-    pub max_ms: Option<f64>,
-    /// CPU time that the target used for a request of the measured phase, ms.
-    #[serde(default)]
-    pub cpu_ms_per_request: Option<f64>,
-    /// The most memory that the target was found to use in the measured phase.
-    #[serde(default)]
-    pub target_memory_bytes: Option<u64>,
-    /// Bytes received in the measured phase.
-    pub data_received_bytes: Option<f64>,
-    /// Bytes sent in the measured phase.
-    pub data_sent_bytes: Option<f64>,
-    /// Bytes received per second of the measured phase; where the summary is a text, as it says.
-    #[serde(default)]
-    pub received_per_s: Option<f64>,
+    /// What was measured.
+    #[serde(flatten)]
+    pub figures: Figures,
     /// Iterations of the script.
     pub iterations: Option<u64>,
     /// Iterations that k6 could not start in time.
@@ -154,8 +120,6 @@ pub struct Run {
     /// Whether the target was steady at its end; false where it was not after the longest time.
     #[serde(default)]
     pub warm_up_steady: Option<bool>,
-    /// The measured phase as k6 saw it, seconds.
-    pub measured_s: Option<f64>,
     /// How long the load lasts, seconds; null when the script's own options decide.
     pub duration_s: Option<f64>,
     /// What held the target to its size.

@@ -45,7 +45,7 @@ pub struct ViewQuery {
 /// ones if there is none.
 pub fn shown(keys: &[String]) -> Vec<Column> {
     let named = |column: &Column| keys.iter().flat_map(|part| part.split(',')).any(|key| key == column.key());
-    let chosen: Vec<_> = column::ALL.into_iter().filter(named).collect();
+    let chosen: Vec<_> = column::all().filter(named).collect();
     if chosen.is_empty() { column::USUAL.to_vec() } else { chosen }
 }
 

@@ -194,7 +194,10 @@ mod tests {
     use super::*;
     use crate::{
         compare::metric::Metric,
-        runs::{Run, made_up::finished},
+        runs::{
+            Run,
+            made_up::{figured, finished},
+        },
         trends::{cell::Cell, history},
     };
 
@@ -203,11 +206,10 @@ mod tests {
         let run = |(place, (version, rps)): (usize, &(&str, f64))| Run {
             id: format!("{place:03}"),
             experiment: Some(format!("{}", place / 2)),
-            rps: Some(*rps),
             version: Some((*version).to_owned()),
             queued_at_ms: i64::try_from(place).expect("few"),
             started_at_ms: None,
-            ..finished("servy", 1)
+            ..figured(finished("servy", 1), |figures| figures.rps = Some(*rps))
         };
         let runs: Vec<Run> = figures.iter().flat_map(|figure| [figure; 2]).enumerate().map(run).collect();
         let points = history::points(&runs, Metric::Rps);

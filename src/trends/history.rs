@@ -226,7 +226,7 @@ impl Judged {
 mod tests {
     use super::*;
     use crate::{
-        runs::made_up::{finished, judged as verdict},
+        runs::made_up::{figured, finished, judged as verdict},
         trends::Ruling,
     };
 
@@ -247,11 +247,10 @@ mod tests {
         Run {
             id: id.to_owned(),
             experiment: Some(experiment.to_owned()),
-            rps: Some(rps),
             version: Some(format!("{version}")),
             queued_at_ms: i64::try_from(at).expect("few"),
             started_at_ms: None,
-            ..finished("servy", 1)
+            ..figured(finished("servy", 1), |figures| figures.rps = Some(rps))
         }
     }
 
@@ -260,9 +259,8 @@ mod tests {
         let three = |one: Run| {
             [0.98, 1.0, 1.03].into_iter().enumerate().map(move |(place, factor)| Run {
                 id: format!("{}-{place}", one.id),
-                rps: one.rps.map(|rps| rps * factor),
                 queued_at_ms: one.queued_at_ms + 100 * i64::try_from(place).expect("few"),
-                ..one.clone()
+                ..figured(one.clone(), |figures| figures.rps = figures.rps.map(|rps| rps * factor))
             })
         };
         runs(levels).into_iter().flat_map(three).collect()

@@ -230,7 +230,7 @@ pub struct TrendList {
 /// The metrics that have a history here.
 pub fn metrics() -> impl Iterator<Item = Metric> {
     // Where most runs fail nothing, a change of failures has no ratio.
-    Metric::ALL.into_iter().filter(|metric| *metric != Metric::ErrorRate)
+    crate::metrics::compared().filter(|metric| *metric != Metric::ErrorRate)
 }
 
 /// The metric of this name; throughput where none is named.

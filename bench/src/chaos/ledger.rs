@@ -52,7 +52,10 @@ impl Ledger {
         for id in ids {
             let list: RunList = world.client.get(&format!("api/v1/runs/{id}")).await?;
             let now = list.runs.first().context("one run")?;
-            let same = self.seen.get(id).is_none_or(|then| (&then.phase, then.requests) == (&now.phase, now.requests));
+            let same = self
+                .seen
+                .get(id)
+                .is_none_or(|then| (&then.phase, then.figures.requests) == (&now.phase, now.figures.requests));
             if !same || !SETTLED.contains(&now.phase.as_str()) {
                 eprintln!("    lost: run {id} is {} now", now.phase);
                 audit.lost += 1;

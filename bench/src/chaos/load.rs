@@ -69,7 +69,7 @@ pub async fn break_it(world: &mut World, wire: &Wire) -> anyhow::Result<()> {
     wire.lay_second().await?;
     let mut host = world.join(HOST, TARGET).await?;
     let whole = one(world, wire, &mut host, None).await?.0;
-    let usual = whole.rps.context("the run that nobody disturbs has figures")?;
+    let usual = whole.figures.rps.context("the run that nobody disturbs has figures")?;
     eprintln!("  undisturbed: {}", told(&whole));
     println!();
     println!(
@@ -86,7 +86,7 @@ pub async fn break_it(world: &mut World, wire: &Wire) -> anyhow::Result<()> {
             let (run, took) = one(world, wire, &mut host, Some(blow)).await?;
             eprintln!("  {}: {}, settled in {:.1} s", blow.name(), told(&run), took.as_secs_f64());
             valid += u32::from(run.verdict == Some(Verdict::Valid));
-            fastest = run.rps.map(|rps| rps / usual).into_iter().chain(fastest).reduce(f64::max);
+            fastest = run.figures.rps.map(|rps| rps / usual).into_iter().chain(fastest).reduce(f64::max);
             row.slowest = row.slowest.max(took);
             for state in [world.state(), world.state_of(HOST)] {
                 tidy(&Marked::of(&state)?, &mut row).await;
@@ -121,5 +121,5 @@ async fn one(world: &mut World, wire: &Wire, host: &mut Child, blow: Option<Blow
 
 fn told(run: &Run) -> String {
     let why: Vec<&str> = run.reasons.iter().map(|reason| reason.code.as_str()).collect();
-    format!("{} {:?} ({}), {:?} requests/s", run.phase, run.verdict, why.join(", "), run.rps)
+    format!("{} {:?} ({}), {:?} requests/s", run.phase, run.verdict, why.join(", "), run.figures.rps)
 }

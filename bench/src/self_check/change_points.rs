@@ -236,13 +236,14 @@ fn history(pattern: &Pattern, fixture: &Run, random: &mut StdRng) -> Vec<Run> {
     let mut runs = Vec::with_capacity(EXPERIMENTS * RUNS);
     for (experiment, level) in levels.iter().enumerate() {
         for _ in 0..RUNS {
-            runs.push(Run {
+            let mut run = Run {
                 id: format!("{:06}", runs.len()),
                 experiment: (pattern.grouping == Grouping::Experiments).then(|| format!("{experiment:06}")),
-                rps: Some(10_000.0 * (level + NOISE * normal(random)).exp()),
                 started_at_ms: i64::try_from(runs.len()).ok(),
                 ..fixture.clone()
-            });
+            };
+            run.figures.rps = Some(10_000.0 * (level + NOISE * normal(random)).exp());
+            runs.push(run);
         }
     }
     runs

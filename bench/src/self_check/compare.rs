@@ -55,9 +55,9 @@ impl Pages {
             comparison.rows.iter().flat_map(|row| &row.cells).filter(is_other)
         };
         let decisions = |metric: Metric| challengers().filter_map(move |cell| cell.stat(metric).decision);
-        let is_difference = |metric: &Metric| decisions(*metric).any(Decision::is_difference);
-        pages.any.count(Metric::JUDGED.iter().any(is_difference));
-        pages.throughput.count(is_difference(&Metric::Rps));
+        let is_difference = |metric: Metric| decisions(metric).any(Decision::is_difference);
+        pages.any.count(brewbench::metrics::judged().any(is_difference));
+        pages.throughput.count(is_difference(Metric::Rps));
         let wrong = if factor >= 1.0 { Decision::Worse } else { Decision::Better };
         pages.wrong.count(decisions(Metric::Rps).any(|decision| decision == wrong));
         pages.cannot_say.count(decisions(Metric::Rps).all(|decision| decision == Decision::NotInTurn));
@@ -82,7 +82,7 @@ fn compare(runs: Vec<Run>, known: &Known) -> Comparison {
 
 /// Whether the rank test of throughput over all runs of one size rejects.
 fn runs_alone(base: &[Run], other: &[Run]) -> bool {
-    let values = |runs: &[Run]| of_size(runs, 1).iter().filter_map(|run| run.rps).collect();
+    let values = |runs: &[Run]| of_size(runs, 1).iter().filter_map(|run| run.figures.rps).collect();
     let test = rank_test(&[Stratum { base: values(base), other: values(other) }]);
     test.is_some_and(|test| test.p <= ALPHA)
 }

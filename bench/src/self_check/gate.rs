@@ -89,8 +89,8 @@ fn both(simulated: Simulated, metrics: Metrics, random: &mut StdRng) -> (Vec<Run
     // Noise of a factor is a power of it.
     let plan = Plan { sizes: 1, repetitions, within: Within::LogNormal, metrics, factor: factor.powf(1.0 / noisier) };
     let scaled = |mut run: Run| {
-        run.rps = run.rps.map(|value| 10_000.0 * (value / 10_000.0).powf(noisier));
-        run.p99_ms = run.p99_ms.map(|value| 16.0 * (value / 16.0).powf(noisier));
+        run.figures.rps = run.figures.rps.map(|value| 10_000.0 * (value / 10_000.0).powf(noisier));
+        run.figures.p99_ms = run.figures.p99_ms.map(|value| 16.0 * (value / 16.0).powf(noisier));
         run
     };
     let runs: Vec<Run> = experiment("tonight", plan, 0, 0.0, random).into_iter().map(scaled).collect();

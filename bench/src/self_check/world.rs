@@ -4,6 +4,7 @@
 use brewbench::{
     compare::past,
     experiments::order::{Grid, order},
+    metrics,
     runs::{Run, queries::cells::PastRun},
 };
 use rand::{Rng, rngs::StdRng};
@@ -78,11 +79,11 @@ pub fn experiment(name: &str, plan: Plan, night: usize, offset: f64, random: &mu
         .collect();
     let effect = |target: usize| if target == 0 { 0.0 } else { plan.factor.ln() };
     let set: [(Set, f64); 5] = [
-        (|run, log| run.rps = Some(10_000.0 * log.exp()), 1.0),
-        (|run, log| run.p50_ms = Some(4.0 * log.exp()), -1.0),
-        (|run, log| run.p99_ms = Some(16.0 * log.exp()), -1.0),
-        (|run, log| run.cpu_ms_per_request = Some(0.1 * log.exp()), -1.0),
-        (|run, log| run.target_memory_bytes = Some(bytes(2e9 * log.exp())), -1.0),
+        (|run, log| run.figures.rps = Some(10_000.0 * log.exp()), 1.0),
+        (|run, log| run.figures.p50_ms = Some(4.0 * log.exp()), -1.0),
+        (|run, log| run.figures.p99_ms = Some(16.0 * log.exp()), -1.0),
+        (|run, log| run.figures.cpu_ms_per_request = Some(0.1 * log.exp()), -1.0),
+        (|run, log| run.figures.target_memory_bytes = Some(bytes(2e9 * log.exp())), -1.0),
     ];
     let metrics = if plan.metrics == Metrics::One { 1 } else { set.len() };
     for (set, sign) in &set[..metrics] {
@@ -118,13 +119,7 @@ pub fn history(runs: &[Run], past: &[Run]) -> past::History {
     let read = |run: &Run| PastRun {
         experiment: run.experiment.clone().unwrap_or_default(),
         at_ms: run.started_at_ms,
-        rps: run.rps,
-        p50_ms: run.p50_ms,
-        p99_ms: run.p99_ms,
-        cpu_ms: run.cpu_ms_per_request,
-        memory_bytes: run.target_memory_bytes.map(|bytes| bytes as f64),
-        error_rate: run.error_rate,
-        ..PastRun::default()
+        figures: metrics::compared().map(|metric| metric.of(run)).collect(),
     };
     past::representatives(runs).into_keys().map(|cell| (cell, past.iter().map(read).collect())).collect()
 }

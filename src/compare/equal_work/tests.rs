@@ -5,7 +5,7 @@ use crate::{
     compare::{
         Comparison, Options,
         known::Known,
-        made_up::{faster, repeated, run},
+        made_up::{faster, figured, repeated, run},
         metric::Metric,
         statistics::{Decision, Lead},
     },
@@ -28,7 +28,8 @@ fn worked(run: Run) -> Run {
         ..RunWork::default()
     };
     let work = work.with_connections(Some(10), Some(10), Some(10_000));
-    Run { work, requests: Some(10_000), checks_passed: Some(10_000), checks_failed: Some(0), ..run }
+    let run = Run { work, checks_passed: Some(10_000), checks_failed: Some(0), ..run };
+    figured(run, |figures| figures.requests = Some(10_000))
 }
 
 fn side(change: impl Fn(&mut Run)) -> Vec<Run> {
@@ -42,7 +43,7 @@ fn side(change: impl Fn(&mut Run)) -> Vec<Run> {
 }
 
 fn connected(run: &mut Run, least: u64, most: u64) {
-    run.work = run.work.clone().with_connections(Some(least), Some(most), run.requests);
+    run.work = run.work.clone().with_connections(Some(least), Some(most), run.figures.requests);
 }
 
 fn told(one: &[Run], other: &[Run]) -> Vec<String> {
@@ -108,7 +109,7 @@ fn the_scatter_of_the_repetitions_is_tolerated_and_one_that_went_wrong_is_not() 
 
 #[test]
 fn the_first_connection_of_each_user_is_no_difference() {
-    let short = side(|run| run.requests = Some(40));
+    let short = side(|run| run.figures.requests = Some(40));
     assert_eq!(told(&side(|_| {}), &short), Vec::<String>::new());
 }
 

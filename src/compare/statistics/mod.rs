@@ -50,14 +50,7 @@ pub const CONFIDENCE: f64 = 0.95;
 /// The minimum effect where nobody says otherwise, as a share of the baseline's value.
 pub const MIN_EFFECT: f64 = 0.01;
 
-/// Which way is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    /// Throughput.
-    Higher,
-    /// Latency, failures, cost.
-    Lower,
-}
+pub use crate::metrics::Better;
 
 /// How one side compares with another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

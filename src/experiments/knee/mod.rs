@@ -120,7 +120,7 @@ pub(crate) mod tests {
     use crate::runs::{
         Reason,
         load::tests::rate,
-        made_up::{failed, finished},
+        made_up::{failed, figured, finished},
     };
 
     /// A search between 1,000 and 20,000.
@@ -138,7 +138,8 @@ pub(crate) mod tests {
     /// A run at a rate with this p99.
     pub fn at(target: &str, level: u32, p99_ms: f64) -> Run {
         let id = format!("{target}-{level}-{p99_ms}");
-        Run { id, load: Some(rate(level, 10.0)), p99_ms: Some(p99_ms), ..finished(target, 1) }
+        let run = Run { id, load: Some(rate(level, 10.0)), ..finished(target, 1) };
+        figured(run, |figures| figures.p99_ms = Some(p99_ms))
     }
 
     fn because(run: Run, verdict: Verdict, code: &str) -> Run {
@@ -164,7 +165,7 @@ pub(crate) mod tests {
             (because(failed("servy", "failed", "x"), invalid, "target_died"), Outcome::Missed),
             (failed("servy", "failed", "the port was taken"), Outcome::Nothing),
             (failed("servy", "lost", "silent"), Outcome::Nothing),
-            (Run { p99_ms: None, ..fine }, Outcome::Nothing),
+            (figured(fine, |figures| figures.p99_ms = None), Outcome::Nothing),
         ] {
             assert_eq!(judge(&run, &knee().objective), outcome, "{:?} {:?}", run.phase, run.reasons);
         }

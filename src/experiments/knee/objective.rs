@@ -4,7 +4,10 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::runs::Run;
+use crate::{
+    metrics::{METRICS, Metric},
+    runs::Run,
+};
 
 /// The most conditions of an objective.
 const MOST_CONDITIONS: usize = 10;
@@ -17,25 +20,12 @@ pub struct Objective(Vec<Condition>);
 /// One figure and its limit.
 #[derive(Clone, Debug, PartialEq)]
 struct Condition {
-    figure: Figure,
+    metric: Metric,
     bound: Bound,
     /// Milliseconds, or a share.
     limit: f64,
     /// The limit as it was typed.
     text: String,
-}
-
-/// Which figure of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Figure {
-    Avg,
-    P50,
-    P90,
-    P95,
-    P99,
-    P999,
-    Max,
-    Failures,
 }
 
 /// On which side of its limit a figure is to be.
@@ -45,43 +35,22 @@ enum Bound {
     AtMost,
 }
 
-impl Figure {
-    const ALL: [Self; 8] =
-        [Self::Avg, Self::P50, Self::P90, Self::P95, Self::P99, Self::P999, Self::Max, Self::Failures];
+/// The metrics that an objective may ask for, by the names that it uses.
+fn metrics() -> impl Iterator<Item = (&'static str, Metric)> {
+    let latencies = METRICS.iter().filter(|def| def.is_compared && def.is_latency);
+    latencies.map(|def| (def.name, def.metric)).chain([("failures", Metric::ErrorRate)])
+}
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::Avg => "avg",
-            Self::P50 => "p50",
-            Self::P90 => "p90",
-            Self::P95 => "p95",
-            Self::P99 => "p99",
-            Self::P999 => "p99.9",
-            Self::Max => "max",
-            Self::Failures => "failures",
-        }
-    }
-
-    fn of(self, run: &Run) -> Option<f64> {
-        match self {
-            Self::Avg => run.avg_ms,
-            Self::P50 => run.p50_ms,
-            Self::P90 => run.p90_ms,
-            Self::P95 => run.p95_ms,
-            Self::P99 => run.p99_ms,
-            Self::P999 => run.p999_ms,
-            Self::Max => run.max_ms,
-            Self::Failures => run.error_rate,
-        }
-    }
+fn name(metric: Metric) -> &'static str {
+    metrics().find(|(_, own)| *own == metric).map_or(metric.key(), |(name, _)| name)
 }
 
 impl Objective {
     /// Whether a run fulfils it; none where it lacks a figure that is asked for.
     pub fn holds(&self, run: &Run) -> Option<bool> {
         let mut all = true;
-        for Condition { figure, bound, limit, .. } in &self.0 {
-            let seen = figure.of(run)?;
+        for Condition { metric, bound, limit, .. } in &self.0 {
+            let seen = (metric.def().get)(&run.figures)?;
             all &= match bound {
                 Bound::Below => seen < *limit,
                 Bound::AtMost => seen <= *limit,
@@ -113,16 +82,16 @@ fn condition(part: &str) -> Result<Condition, String> {
     let (name, rest) = part.split_once('<').ok_or_else(usage)?;
     let (bound, text) = rest.strip_prefix('=').map_or((Bound::Below, rest), |rest| (Bound::AtMost, rest));
     let (name, text) = (name.trim(), text.trim());
-    let figure = Figure::ALL.into_iter().find(|figure| figure.name() == name);
-    let figure = figure.ok_or_else(|| {
-        let names: Vec<_> = Figure::ALL.into_iter().map(Figure::name).collect();
-        format!("there is no figure {name:?}; there are {}", names.join(", "))
+    let metric = metrics().find(|(own, _)| *own == name).map(|(_, metric)| metric);
+    let metric = metric.ok_or_else(|| {
+        let names: Vec<_> = metrics().map(|(name, _)| name).collect();
+        format!("there is no metric {name:?}; there are {}", names.join(", "))
     })?;
-    let limit = if figure == Figure::Failures { share(text) } else { milliseconds(text) }?;
+    let limit = if metric == Metric::ErrorRate { share(text) } else { milliseconds(text) }?;
     if limit < 0.0 || limit == 0.0 && bound == Bound::Below {
         return Err("nothing is below that".to_owned());
     }
-    Ok(Condition { figure, bound, limit, text: text.to_owned() })
+    Ok(Condition { metric, bound, limit, text: text.to_owned() })
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -142,10 +111,10 @@ fn milliseconds(text: &str) -> Result<f64, String> {
 
 impl fmt::Display for Objective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, Condition { figure, bound, text, .. }) in self.0.iter().enumerate() {
+        for (place, Condition { metric, bound, text, .. }) in self.0.iter().enumerate() {
             let between = if place > 0 { ", " } else { "" };
             let sign = if *bound == Bound::Below { "<" } else { "<=" };
-            write!(f, "{between}{}{sign}{text}", figure.name())?;
+            write!(f, "{between}{}{sign}{text}", name(*metric))?;
         }
         Ok(())
     }
@@ -168,7 +137,7 @@ impl From<Objective> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::made_up::finished;
+    use crate::runs::made_up::{figured, finished};
 
     fn objective(text: &str) -> Objective {
         text.parse().expect("an objective")
@@ -189,7 +158,7 @@ mod tests {
         ] {
             assert_eq!(objective(text).holds(&run), Some(holds), "{text}");
         }
-        let without = Run { p99_ms: None, ..run };
+        let without = figured(run, |figures| figures.p99_ms = None);
         assert_eq!(objective("p99<50ms, failures<0.1%").holds(&without), None);
     }
 
@@ -211,7 +180,7 @@ mod tests {
             ("p99>50ms", "condition 1 is \"p99>50ms\": write it as p99<50ms or failures<0.1%"),
             (
                 "p97<50ms",
-                "condition 1 is \"p97<50ms\": there is no figure \"p97\"; there are avg, p50, p90, p95, p99, p99.9, max, failures",
+                "condition 1 is \"p97<50ms\": there is no metric \"p97\"; there are avg, p50, p90, p95, p99, p99.9, max, failures",
             ),
             ("p99<50", "condition 1 is \"p99<50\": a latency is a time, such as 50ms or 1.5s"),
             ("p99<NaNms", "condition 1 is \"p99<NaNms\": a latency is a time, such as 50ms or 1.5s"),

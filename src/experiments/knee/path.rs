@@ -225,9 +225,9 @@ fn rungs(plan: &Plan, knee: &Knee, own: &[&Run]) -> Vec<Rung> {
             held: tally.held,
             of: tally.said(),
             confirmed: tally.said() >= confirm,
-            rps: middle(|run| run.rps),
-            p99_ms: middle(|run| run.p99_ms),
-            error_rate: middle(|run| run.error_rate),
+            rps: middle(|run| run.figures.rps),
+            p99_ms: middle(|run| run.figures.p99_ms),
+            error_rate: middle(|run| run.figures.error_rate),
             note: runs.iter().find_map(|run| note(run, knee)),
             runs: runs.iter().map(|run| run.id.clone()).collect(),
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    compare::made_up::{failed, faster, judged as judged_as, run},
+    compare::made_up::{failed, faster, figured, judged as judged_as, run},
     compare::past,
     runs::{Origin, RunSize, Verdict, queries::cells::PastRun},
 };
@@ -98,8 +98,7 @@ fn nightly(count: u32, level: f64) -> Vec<PastRun> {
         [0.99, 1.0, 1.01].map(|factor| PastRun {
             experiment: format!("past-{number}"),
             at_ms,
-            rps: Some(factor * level),
-            ..PastRun::default()
+            figures: vec![Some(factor * level)],
         })
     };
     (0..count).flat_map(night).collect()
@@ -263,7 +262,7 @@ fn nothing_to_compare_is_a_check_of_each_rule_that_can_not_be_said() {
 #[test]
 fn failed_requests_are_judged_by_points_as_there_may_have_been_none() {
     let failing = |share: f64| -> Vec<Run> {
-        let one = |(n, run): (f64, Run)| Run { error_rate: Some(share * (1.0 + n / 100.0)), ..run };
+        let one = |(n, run): (f64, Run)| figured(run, |figures| figures.error_rate = Some(share * (1.0 + n / 100.0)));
         (0_u8..).map(f64::from).zip(new(10, 1.0)).map(one).collect()
     };
     let gate = ask(&["error_rate>0.1%"], &[cell(base(10), failing(0.004))], &[]);
@@ -276,7 +275,7 @@ fn failed_requests_are_judged_by_points_as_there_may_have_been_none() {
 
 #[test]
 fn a_figure_that_no_summary_has_says_nothing() {
-    let without = new(10, 1.0).into_iter().map(|run| Run { p99_ms: None, ..run }).collect();
+    let without = new(10, 1.0).into_iter().map(|run| figured(run, |figures| figures.p99_ms = None)).collect();
     let gate = ask(&["p99>10%"], &[cell(base(10), without)], &[]);
     assert_eq!(reasons(&gate)[0].1, "no summary of the candidate has this metric");
 }

@@ -15,6 +15,7 @@ use super::trash::found_all;
 use crate::{
     auth::Read,
     error::{Asked, Error, ErrorBody, Result},
+    metrics::METRICS,
     runs::{Run, RunList, Verdict, csv, load},
     state::AppState,
 };
@@ -81,58 +82,51 @@ pub async fn export(_: Read, State(state): State<AppState>, Asked(wish): Asked<W
     })
 }
 
+/// The columns before the metrics.
+const BEFORE: [&str; 14] = [
+    "id",
+    "experiment",
+    "target",
+    "version",
+    "size",
+    "vcpus",
+    "memory_bytes",
+    "scenario",
+    "parameters",
+    "load",
+    "vus",
+    "repetition",
+    "phase",
+    "verdict",
+];
+
+/// The columns after the metrics.
+const AFTER: [&str; 20] = [
+    "warm_up_s",
+    "warm_up_auto",
+    "warmed_up_s",
+    "iterations",
+    "requests_per_iteration",
+    "bytes_per_request",
+    "least_new_connections",
+    "most_new_connections",
+    "statuses",
+    "protocols",
+    "checks_passed",
+    "checks_failed",
+    "agent",
+    "generators",
+    "created_by",
+    "queued_at_ms",
+    "finished_at_ms",
+    "labels",
+    "note",
+    "reasons",
+];
+
 /// A head and a line a run. What is not known is empty.
 fn table(runs: &[Run]) -> String {
-    let head = [
-        "id",
-        "experiment",
-        "target",
-        "version",
-        "size",
-        "vcpus",
-        "memory_bytes",
-        "scenario",
-        "parameters",
-        "load",
-        "vus",
-        "repetition",
-        "phase",
-        "verdict",
-        "requests",
-        "failed",
-        "error_rate",
-        "rps",
-        "avg_ms",
-        "min_ms",
-        "p50_ms",
-        "p90_ms",
-        "p95_ms",
-        "p99_ms",
-        "p999_ms",
-        "max_ms",
-        "warm_up_s",
-        "warm_up_auto",
-        "warmed_up_s",
-        "measured_s",
-        "iterations",
-        "requests_per_iteration",
-        "bytes_per_request",
-        "least_new_connections",
-        "most_new_connections",
-        "statuses",
-        "protocols",
-        "checks_passed",
-        "checks_failed",
-        "agent",
-        "generators",
-        "created_by",
-        "queued_at_ms",
-        "finished_at_ms",
-        "labels",
-        "note",
-        "reasons",
-    ];
-    let mut text = csv::line(head);
+    let mut text = csv::line(BEFORE.into_iter().chain(METRICS.iter().map(|def| def.key)).chain(AFTER));
     for run in runs {
         text.push_str(&csv::line(cells(run).iter().map(String::as_str)));
     }
@@ -145,7 +139,7 @@ fn cells(run: &Run) -> Vec<String> {
     }
     let size = run.size.as_ref();
     let parameters: Vec<_> = run.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    vec![
+    let before = [
         run.id.clone(),
         word(run.experiment.as_ref()),
         run.target.clone(),
@@ -160,22 +154,12 @@ fn cells(run: &Run) -> Vec<String> {
         run.repetition.to_string(),
         run.phase.clone(),
         run.verdict.map_or("", Verdict::as_str).to_owned(),
-        word(run.requests.as_ref()),
-        word(run.failed.as_ref()),
-        word(run.error_rate.as_ref()),
-        word(run.rps.as_ref()),
-        word(run.avg_ms.as_ref()),
-        word(run.min_ms.as_ref()),
-        word(run.p50_ms.as_ref()),
-        word(run.p90_ms.as_ref()),
-        word(run.p95_ms.as_ref()),
-        word(run.p99_ms.as_ref()),
-        word(run.p999_ms.as_ref()),
-        word(run.max_ms.as_ref()),
+    ];
+    let figures = METRICS.iter().map(|def| word((def.get)(&run.figures).as_ref()));
+    let after = [
         word(run.warm_up_s.as_ref()),
         run.warm_up_auto.to_string(),
         word(run.warmed_up_s.as_ref()),
-        word(run.measured_s.as_ref()),
         word(run.iterations.as_ref()),
         word(run.work.requests_per_iteration.as_ref()),
         word(run.work.bytes_per_request.as_ref()),
@@ -193,7 +177,8 @@ fn cells(run: &Run) -> Vec<String> {
         run.labels.join(" · "),
         word(run.note.as_ref()),
         run.reasons.iter().map(|reason| reason.code.as_str()).collect::<Vec<_>>().join(" "),
-    ]
+    ];
+    before.into_iter().chain(figures).chain(after).collect()
 }
 
 /// `200:98 302:2`

@@ -85,7 +85,7 @@ impl Finder {
 
     /// Every order as (key, words); the usual one has no key.
     pub fn orders(&self) -> Vec<(String, String)> {
-        let both = column::ALL.into_iter().filter_map(Column::order).flat_map(|order| [order, order.reversed()]);
+        let both = column::all().filter_map(Column::order).flat_map(|order| [order, order.reversed()]);
         let usual = Order::default();
         let rest = both.filter(|order| *order != usual).map(|order| (order.key(), order.words()));
         [(String::new(), usual.words())].into_iter().chain(rest).collect()

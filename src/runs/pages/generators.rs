@@ -54,9 +54,9 @@ impl Generators {
 }
 
 fn percentiles(run: &Run, list: &GeneratorList) -> Option<String> {
-    run.requests?;
+    run.figures.requests?;
     let of = plural(list.generators.len(), "generator");
-    Some(match (run.p50_ms, list.percentiles_within) {
+    Some(match (run.figures.p50_ms, list.percentiles_within) {
         (Some(_), Some(width)) => format!(
             "Percentiles come from the added histograms of {of} and are exact to within one of their buckets, which are \
              {:.0}\u{a0}% wide. Counts, means, least and greatest values are exact.",

@@ -25,24 +25,25 @@ pub struct Doubt {
 
 /// The headline figures; none for a run that has none.
 pub fn cards(run: &Run, summary: Option<&Summary>) -> Vec<Card> {
-    let Some(requests) = run.requests else { return Vec::new() };
+    let Some(requests) = run.figures.requests else { return Vec::new() };
     let ok = summary.map(|summary| summary.figures().ok_latency);
-    let over = run.measured_s.map(|seconds| format!(" in {}", format::duration(Some(seconds)).text()));
+    let over = run.figures.measured_s.map(|seconds| format!(" in {}", format::duration(Some(seconds)).text()));
     let throughput = format!("{} requests{}", format::count(Some(requests)).text(), over.unwrap_or_default());
     let latency = |label: &str, all: Option<f64>, ok: Option<f64>| {
         let value = all.map_or_else(|| "not known".to_owned(), |_| format::latency(all).text().to_owned());
-        let detail = match (all, ok.filter(|_| run.failed != Some(0))) {
+        let detail = match (all, ok.filter(|_| run.figures.failed != Some(0))) {
             (None, _) => "the summary does not have it".to_owned(),
             (Some(_), Some(ok)) => format!("of all requests; {} of successful ones", format::latency(Some(ok)).text()),
             (Some(_), None) => "of all requests".to_owned(),
         };
         Card::new(label, value, detail, Tone::Plain)
     };
-    let rps = run.rps.map_or_else(|| "not known".to_owned(), |_| format::number(run.rps).text().to_owned());
+    let rps =
+        run.figures.rps.map_or_else(|| "not known".to_owned(), |_| format::number(run.figures.rps).text().to_owned());
     vec![
         Card::new("Requests per second", rps, throughput, Tone::Plain),
-        latency("Latency p50", run.p50_ms, ok.and_then(|ok| ok.p50_ms)),
-        latency("Latency p99", run.p99_ms, ok.and_then(|ok| ok.p99_ms)),
+        latency("Latency p50", run.figures.p50_ms, ok.and_then(|ok| ok.p50_ms)),
+        latency("Latency p99", run.figures.p99_ms, ok.and_then(|ok| ok.p99_ms)),
         failures(run, requests),
     ]
 }
@@ -50,7 +51,7 @@ pub fn cards(run: &Run, summary: Option<&Summary>) -> Vec<Card> {
 fn failures(run: &Run, requests: u64) -> Card {
     const LABEL: &str = "Failed requests";
     let of = format::count(Some(requests));
-    match run.failed {
+    match run.figures.failed {
         None => Card::new(LABEL, "not known", "the summary does not say", Tone::Doubtful),
         Some(0) => Card::new(LABEL, "none", format!("of {}", of.text()), Tone::Plain),
         Some(failed) => {
@@ -60,7 +61,7 @@ fn failures(run: &Run, requests: u64) -> Card {
                 Some(Verdict::Valid) => Tone::Plain,
                 Some(Verdict::Suspect) | None => Tone::Doubtful,
             };
-            Card::new(LABEL, format::percent(run.error_rate).text(), detail, tone)
+            Card::new(LABEL, format::percent(run.figures.error_rate).text(), detail, tone)
         }
     }
 }
@@ -92,12 +93,13 @@ pub fn doubts(run: &Run) -> Vec<Doubt> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::made_up::{failed, finished, judged};
+    use crate::metrics::Figures;
+    use crate::runs::made_up::{failed, figured, finished, judged};
 
     #[test]
     fn what_is_not_known_is_said_and_never_zero() {
         let mut run = finished("servy", 1);
-        (run.p99_ms, run.failed) = (None, None);
+        (run.figures.p99_ms, run.figures.failed) = (None, None);
         let cards = cards(&run, None);
         assert_eq!((cards[2].value.as_str(), cards[3].value.as_str()), ("not known", "not known"));
         assert_eq!(cards[0].value, "10,000");
@@ -105,7 +107,8 @@ mod tests {
 
     #[test]
     fn failures_are_bad_only_where_they_make_the_run_invalid() {
-        let some = Run { failed: Some(3), error_rate: Some(0.000_03), ..finished("servy", 1) };
+        let change = |figures: &mut Figures| (figures.failed, figures.error_rate) = (Some(3), Some(0.000_03));
+        let some = figured(finished("servy", 1), change);
         assert_eq!(failures(&judged(some.clone(), Verdict::Suspect, "why"), 100_000).tone, Tone::Doubtful);
         assert_eq!(failures(&some, 100_000).tone, Tone::Plain, "no more than a note");
         assert_eq!(failures(&judged(some, Verdict::Invalid, "why"), 100_000).tone, Tone::Bad);

@@ -146,7 +146,7 @@ pub fn load(run: &Run) -> String {
     let mut parts: Vec<String> = run.scenario.iter().cloned().collect();
     parts.extend(run.parameters.iter().map(|(name, value)| format!("{name}={value}")));
     parts.extend(how_hard(run));
-    if let Some(seconds) = run.duration_s.or(run.measured_s) {
+    if let Some(seconds) = run.duration_s.or(run.figures.measured_s) {
         parts.push(seconds_text(seconds).text().to_owned());
     }
     if parts.is_empty() { "–".to_owned() } else { parts.join(" · ") }
@@ -188,9 +188,9 @@ mod tests {
         run.parameters.insert("size".to_owned(), "10k".to_owned());
         assert_eq!(plain(&load(&run)), "hash · size=10k · 10 VUs · 10 s");
         run.parameters.clear();
-        (run.load, run.vus, run.duration_s, run.measured_s) = (None, Some(1), None, Some(10.02));
+        (run.load, run.vus, run.duration_s, run.figures.measured_s) = (None, Some(1), None, Some(10.02));
         assert_eq!(plain(&load(&run)), "hash · 1 VU · 10 s");
-        (run.load, run.measured_s) = (Some(Load::Script), None);
+        (run.load, run.figures.measured_s) = (Some(Load::Script), None);
         assert_eq!(load(&run), "hash · load of the script");
         run.load = Some(rate(2_000, 10.0));
         assert_eq!(plain(&load(&run)), "hash · 2,000 iterations/s");

@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 
 use brewbench_agent::wire::load::Load;
 use serde::Deserialize;
-use sqlx::SqlitePool;
+use sqlx::{AssertSqlSafe, SqlitePool};
 
 use super::{RunRow, decode, runs};
-use crate::runs::{Run, load};
+use crate::{
+    metrics,
+    runs::{Run, load},
+};
 
 /// The columns that runs of one cell have in common, as they are stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,30 +113,8 @@ pub struct PastRun {
     pub experiment: String,
     /// When an agent took it, unix ms; null for an import.
     pub at_ms: Option<i64>,
-    /// Requests per second.
-    pub rps: Option<f64>,
-    /// Mean latency, ms.
-    pub avg_ms: Option<f64>,
-    /// Median latency, ms.
-    pub p50_ms: Option<f64>,
-    /// 90th percentile, ms.
-    pub p90_ms: Option<f64>,
-    /// 95th percentile, ms.
-    pub p95_ms: Option<f64>,
-    /// 99th percentile, ms.
-    pub p99_ms: Option<f64>,
-    /// 99.9th percentile, ms.
-    pub p999_ms: Option<f64>,
-    /// Greatest latency, ms.
-    pub max_ms: Option<f64>,
-    /// Share of failed requests.
-    pub error_rate: Option<f64>,
-    /// CPU time of the target for a request, ms.
-    pub cpu_ms: Option<f64>,
-    /// The most memory that the target used, bytes.
-    pub memory_bytes: Option<f64>,
-    /// Bytes received per second.
-    pub received_per_s: Option<f64>,
+    /// The metrics that comparisons show, in their order.
+    pub figures: Vec<Option<f64>>,
 }
 
 /// What else was measured of a run's cell, in whatever version and under the very same load: the newest runs of
@@ -142,27 +123,23 @@ pub struct PastRun {
 pub async fn past(pool: &SqlitePool, run: &str, but: &[String], limit: i64) -> sqlx::Result<Vec<PastRun>> {
     let but = serde_json::to_string(but).map_err(decode)?;
     // As one text: a page asks for many cells, and row by row, column by column it takes ten times as long.
-    let all = sqlx::query_scalar!(
-        r#"select json_group_array(json_array(experiment_id, case origin when 'agent' then started_at end,
-                  rps, avg_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms, failed * 1.0 / nullif(requests, 0),
-                  target_cpu_us / 1000.0 / nullif(requests, 0), target_memory_bytes,
-                  coalesce(received_per_s, data_received_bytes * 1000.0 / nullif(measured_ms, 0)))) as "all!: String"
-           from (select past.*
-               from run as asked
-               join run as past indexed by run_cell
-                   on past.cell_key = asked.cell_key and past.seq > (select max(seq) from run) - ?4
-               where asked.id = ?1 and past.experiment_id is not null
-                   and past.load is asked.load and past.agent is asked.agent
-                   and past.phase = 'finished' and past.verdict in ('valid', 'suspect') and past.deleted_at is null
-                   and past.id not in (select value from json_each(?2))
-               order by past.seq desc limit ?3)"#,
-        run,
-        but,
-        limit,
-        RECENT
-    )
-    .fetch_one(pool)
-    .await?;
+    let figures: Vec<_> = metrics::compared().map(|metric| metric.def().sql).collect();
+    let figures = figures.join(", ");
+    let select = format!(
+        "select json_group_array(json_array(experiment_id, case origin when 'agent' then started_at end,
+                json_array({figures})))
+         from (select past.*
+             from run as asked
+             join run as past indexed by run_cell
+                 on past.cell_key = asked.cell_key and past.seq > (select max(seq) from run) - ?4
+             where asked.id = ?1 and past.experiment_id is not null
+                 and past.load is asked.load and past.agent is asked.agent
+                 and past.phase = 'finished' and past.verdict in ('valid', 'suspect') and past.deleted_at is null
+                 and past.id not in (select value from json_each(?2))
+             order by past.seq desc limit ?3)"
+    );
+    let query = sqlx::query_scalar(AssertSqlSafe(select)).bind(run).bind(but).bind(limit).bind(RECENT);
+    let all: String = query.fetch_one(pool).await?;
     let mut runs: Vec<PastRun> = serde_json::from_str(&all).map_err(decode)?;
     runs.reverse();
     Ok(runs)

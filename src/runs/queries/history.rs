@@ -112,18 +112,11 @@ fn index(field: Field, value: &str) -> Option<&'static str> {
 
 /// The index that a list in this order is read from; none where that is the table itself.
 fn index_of(order: Order) -> Option<&'static str> {
-    Some(match order.column {
-        Column::Ended => "overview_run_finished",
-        Column::Rps => "run_by_rps",
-        Column::Avg => "run_by_avg",
-        Column::P50 => "run_by_p50",
-        Column::P90 => "run_by_p90",
-        Column::P95 => "run_by_p95",
-        Column::P99 => "run_by_p99",
-        Column::Max => "run_by_max",
-        Column::ErrorRate => "run_by_error_rate",
-        _ => return None,
-    })
+    match order.column {
+        Column::Ended => Some("overview_run_finished"),
+        Column::Figure(metric) => metric.def().index,
+        _ => None,
+    }
 }
 
 /// How many runs a lead alone leaves; counts no further than [`FEW`].

@@ -24,6 +24,7 @@ use sqlx::{SqliteConnection, SqlitePool};
 pub use history::{Values, list, plan, values};
 
 use super::{Origin, Run, RunEnforced, RunSize, load, work::RunWork};
+use crate::metrics::Figures;
 
 /// A row of `run`, column by column.
 #[derive(Clone, Debug, sqlx::FromRow)]
@@ -238,29 +239,35 @@ impl TryFrom<RunRow> for Run {
             verdict: verdict.map(|text| text.parse()).transpose().map_err(|fault: String| decode(fault))?,
             reasons: serde_json::from_str(&reasons).map_err(decode)?,
             error,
-            error_rate: requests.zip(failed).filter(|(of, _)| *of > 0).map(|(of, failed)| failed as f64 / of as f64),
-            cpu_ms_per_request: requests
-                .zip(target_cpu_us)
-                .filter(|(of, _)| *of > 0)
-                .map(|(of, us)| us as f64 / 1_000.0 / of as f64),
-            target_memory_bytes: whole(target_memory_bytes)?,
-            requests,
-            failed,
-            rps,
-            avg_ms,
-            min_ms,
-            p50_ms,
-            p90_ms,
-            p95_ms,
-            p99_ms,
-            p999_ms,
-            max_ms,
-            data_received_bytes,
-            data_sent_bytes,
-            received_per_s: received_per_s.or_else(|| {
-                let seconds = measured_ms.filter(|ms| *ms > 0.0).map(|ms| ms / 1_000.0);
-                data_received_bytes.zip(seconds).map(|(bytes, seconds)| bytes / seconds)
-            }),
+            figures: Figures {
+                error_rate: requests
+                    .zip(failed)
+                    .filter(|(of, _)| *of > 0)
+                    .map(|(of, failed)| failed as f64 / of as f64),
+                cpu_ms_per_request: requests
+                    .zip(target_cpu_us)
+                    .filter(|(of, _)| *of > 0)
+                    .map(|(of, us)| us as f64 / 1_000.0 / of as f64),
+                target_memory_bytes: whole(target_memory_bytes)?,
+                requests,
+                failed,
+                rps,
+                avg_ms,
+                min_ms,
+                p50_ms,
+                p90_ms,
+                p95_ms,
+                p99_ms,
+                p999_ms,
+                max_ms,
+                measured_s: measured_ms.map(|ms| ms / 1_000.0),
+                data_received_bytes,
+                data_sent_bytes,
+                received_per_s: received_per_s.or_else(|| {
+                    let seconds = measured_ms.filter(|ms| *ms > 0.0).map(|ms| ms / 1_000.0);
+                    data_received_bytes.zip(seconds).map(|(bytes, seconds)| bytes / seconds)
+                }),
+            },
             iterations: whole(iterations)?,
             dropped_iterations: whole(dropped_iterations)?,
             work: RunWork::new(requests, whole(iterations)?, data_received_bytes)
@@ -274,7 +281,6 @@ impl TryFrom<RunRow> for Run {
             warm_up_auto: warm_up_auto != 0,
             warmed_up_s: warmed_up_ms.map(|ms| ms as f64 / 1_000.0),
             warm_up_steady: warm_up_steady.map(|steady| steady != 0),
-            measured_s: measured_ms.map(|ms| ms / 1_000.0),
             duration_s: duration_ms.map(|ms| ms as f64 / 1_000.0),
             enforced: enforced_cpu.zip(enforced_memory).map(|(cpu, memory)| RunEnforced { cpu, memory }),
             agent,

@@ -46,13 +46,22 @@ const PERCENTILES: [&str; 7] = ["min", "p50", "p90", "p95", "p99", "p99.9", "max
 type Figures = [Option<f64>; 7];
 
 fn latency(run: &Run, mark: Mark, summary: Option<&Summary>) -> Option<Chart> {
-    let all: Figures = [run.min_ms, run.p50_ms, run.p90_ms, run.p95_ms, run.p99_ms, run.p999_ms, run.max_ms];
+    let all: Figures = [
+        run.figures.min_ms,
+        run.figures.p50_ms,
+        run.figures.p90_ms,
+        run.figures.p95_ms,
+        run.figures.p99_ms,
+        run.figures.p999_ms,
+        run.figures.max_ms,
+    ];
     let successful = summary.map(|summary| {
         let ok = summary.figures().ok_latency;
         [ok.min_ms, ok.p50_ms, ok.p90_ms, ok.p95_ms, ok.p99_ms, ok.p999_ms, ok.max_ms]
     });
     // Where nothing failed, both are the same line.
-    let successful = successful.filter(|_| run.failed != Some(0)).filter(|ok: &Figures| ok.iter().any(Option::is_some));
+    let successful =
+        successful.filter(|_| run.figures.failed != Some(0)).filter(|ok: &Figures| ok.iter().any(Option::is_some));
     let known = || all.iter().chain(successful.iter().flatten()).flatten().copied();
     // A target that was never reached answers in no time at all.
     known().find(|value| *value > 0.0)?;
@@ -115,7 +124,7 @@ fn repetitions(run: &Run, mark: Mark, cell: &[Run]) -> Option<Chart> {
     let mut shown: Vec<(&Run, f64)> = cell
         .iter()
         .filter(|other| other.counts() || other.id == run.id)
-        .filter_map(|other| Some((other, other.rps?)))
+        .filter_map(|other| Some((other, other.figures.rps?)))
         .collect();
     shown.sort_by_key(|(other, _)| other.repetition);
     if shown.len() < 2 || !shown.iter().any(|(other, _)| other.id == run.id) {
@@ -255,14 +264,14 @@ mod tests {
             (chart.figure.0["data"].as_array().map_or(0, Vec::len), chart.unit.contains("hollow"))
         };
         assert_eq!(lines(&run), (1, false));
-        run.failed = Some(3);
+        run.figures.failed = Some(3);
         assert_eq!(lines(&run), (2, true));
     }
 
     #[test]
     fn what_is_not_known_has_no_place_and_a_run_without_figures_no_chart() {
         let mut run = finished("servy", 1);
-        run.p99_ms = None;
+        run.figures.p99_ms = None;
         let chart = latency(&run, Mark(0), None).expect("the rest is known");
         let names = chart.figure.0["layout"]["xaxis"]["categoryarray"].as_array().expect("a list").clone();
         assert!(!names.contains(&json!("p99")) && names.contains(&json!("p99.9")), "{names:?}");

@@ -1,0 +1,456 @@
+//! The registry of metrics: every figure of a run that has a unit. Pure.
+//!
+//! Lists, sorting, comparisons, gate rules, objectives, trends and exports read it, so a metric is described here only.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::web::format::{self, Figure};
+
+/// What was measured of a run. Null where it is not known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Figures {
+    /// Requests in the measured phase.
+    pub requests: Option<u64>,
+    /// Requests that k6 counted as failed.
+    pub failed: Option<u64>,
+    /// `failed` ÷ `requests`.
+    pub error_rate: Option<f64>,
+    /// Requests per second of the measured phase.
+    pub rps: Option<f64>,
+    /// Mean latency of all requests, ms.
+    pub avg_ms: Option<f64>,
+    /// Least latency, ms.
+    pub min_ms: Option<f64>,
+    /// Median latency, ms.
+    pub p50_ms: Option<f64>,
+    /// 90th percentile, ms.
+    pub p90_ms: Option<f64>,
+    /// 95th percentile, ms.
+    pub p95_ms: Option<f64>,
+    /// 99th percentile, ms.
+    pub p99_ms: Option<f64>,
+    /// 99.9th percentile, ms.
+    pub p999_ms: Option<f64>,
+    /// Greatest latency, ms.
+    pub max_ms: Option<f64>,
+    /// The measured phase as k6 saw it, seconds.
+    pub measured_s: Option<f64>,
+    /// CPU time that the target used for a request of the measured phase, ms.
+    #[serde(default)]
+    pub cpu_ms_per_request: Option<f64>,
+    /// The most memory that the target was found to use in the measured phase, bytes.
+    #[serde(default)]
+    pub target_memory_bytes: Option<u64>,
+    /// Bytes received in the measured phase.
+    pub data_received_bytes: Option<f64>,
+    /// Bytes sent in the measured phase.
+    pub data_sent_bytes: Option<f64>,
+    /// Bytes received per second of the measured phase; where the summary is a text, as it says.
+    #[serde(default)]
+    pub received_per_s: Option<f64>,
+}
+
+/// A metric, by its place in the registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Requests per second of the measured phase.
+    Rps,
+    /// Mean latency, ms.
+    AvgMs,
+    /// Median latency, ms.
+    P50Ms,
+    /// 90th percentile, ms.
+    P90Ms,
+    /// 95th percentile, ms.
+    P95Ms,
+    /// 99th percentile, ms.
+    P99Ms,
+    /// 99.9th percentile, ms.
+    P999Ms,
+    /// Greatest latency, ms.
+    MaxMs,
+    /// Failed requests as a share of all, 0 to 1.
+    ErrorRate,
+    /// CPU time of the target for a request, ms.
+    CpuMs,
+    /// The most memory that the target used, bytes.
+    Memory,
+    /// Bytes received per second.
+    ReceivedPerS,
+    /// Requests in the measured phase.
+    Requests,
+    /// Failed requests.
+    Failed,
+    /// Least latency, ms.
+    MinMs,
+    /// The measured phase, seconds.
+    MeasuredS,
+}
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// More.
+    Higher,
+    /// Less.
+    Lower,
+}
+
+/// What a figure is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Requests per second.
+    RequestsPerS,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    Seconds,
+    /// 0 to 1.
+    Share,
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    BytesPerS,
+    /// How many.
+    Count,
+}
+
+/// All about a metric.
+#[derive(Debug)]
+pub struct MetricDef {
+    /// Which.
+    pub metric: Metric,
+    /// What JSON, addresses and commands call it.
+    pub key: &'static str,
+    /// What `sort` and `columns` of a list call it; none if lists do not have it.
+    pub list_key: Option<&'static str>,
+    /// The head of a column, with the unit where the cells have none.
+    pub head: &'static str,
+    /// The short name on an axis and in a sentence.
+    pub name: &'static str,
+    /// The head of a chart or a table.
+    pub title: &'static str,
+    /// What it is counted in.
+    pub unit: Unit,
+    /// Which way is better; none where neither is.
+    pub better: Option<Better>,
+    /// Whether it is the latency of requests.
+    pub is_latency: bool,
+    /// Whether comparisons show it.
+    pub is_compared: bool,
+    /// Whether comparisons judge it. The others follow from the same requests: judging them too would only make it harder
+    /// to be sure of any.
+    pub is_judged: bool,
+    /// The fewest requests of a run for which it is judged: ten beyond the percentile, so 10/(1 − p). None for what is no
+    /// percentile.
+    pub min_requests: Option<u64>,
+    /// SQL over the table `run`.
+    pub sql: &'static str,
+    /// The index by which a list is sorted; without one, sorting reads all runs.
+    pub index: Option<&'static str>,
+    /// The figure of a run.
+    pub get: fn(&Figures) -> Option<f64>,
+}
+
+/// What most metrics are: a latency that is listed and compared.
+const LATENCY: MetricDef = MetricDef {
+    metric: Metric::AvgMs,
+    key: "",
+    list_key: None,
+    head: "",
+    name: "",
+    title: "",
+    unit: Unit::Ms,
+    better: Some(Better::Lower),
+    is_latency: true,
+    is_compared: true,
+    is_judged: false,
+    min_requests: None,
+    sql: "",
+    index: None,
+    get: |_| None,
+};
+
+/// All metrics, in the order of [`Metric`]: first those that are compared, in the order of their columns.
+pub const METRICS: [MetricDef; 16] = [
+    MetricDef {
+        metric: Metric::Rps,
+        key: "rps",
+        list_key: Some("rps"),
+        head: "requests/s",
+        name: "throughput",
+        title: "Throughput",
+        is_latency: false,
+        unit: Unit::RequestsPerS,
+        better: Some(Better::Higher),
+        is_judged: true,
+        sql: "rps",
+        index: Some("run_by_rps"),
+        get: |figures| figures.rps,
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::AvgMs,
+        key: "avg_ms",
+        list_key: Some("avg"),
+        head: "avg ms",
+        name: "avg",
+        title: "Latency avg",
+        sql: "avg_ms",
+        index: Some("run_by_avg"),
+        get: |figures| figures.avg_ms,
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::P50Ms,
+        key: "p50_ms",
+        list_key: Some("p50"),
+        head: "p50 ms",
+        name: "p50",
+        title: "Latency p50",
+        is_judged: true,
+        min_requests: Some(20),
+        sql: "p50_ms",
+        index: Some("run_by_p50"),
+        get: |figures| figures.p50_ms,
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::P90Ms,
+        key: "p90_ms",
+        list_key: Some("p90"),
+        head: "p90 ms",
+        name: "p90",
+        title: "Latency p90",
+        min_requests: Some(100),
+        sql: "p90_ms",
+        index: Some("run_by_p90"),
+        get: |figures| figures.p90_ms,
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::P95Ms,
+        key: "p95_ms",
+        list_key: Some("p95"),
+        head: "p95 ms",
+        name: "p95",
+        title: "Latency p95",
+        min_requests: Some(200),
+        sql: "p95_ms",
+        index: Some("run_by_p95"),
+        get: |figures| figures.p95_ms,
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::P99Ms,
+        key: "p99_ms",
+        list_key: Some("p99"),
+        head: "p99 ms",
+        name: "p99",
+        title: "Latency p99",
+        is_judged: true,
+        min_requests: Some(1_000),
+        sql: "p99_ms",
+        index: Some("run_by_p99"),
+        get: |figures| figures.p99_ms,
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::P999Ms,
+        key: "p999_ms",
+        list_key: Some("p999"),
+        head: "p99.9 ms",
+        name: "p99.9",
+        title: "Latency p99.9",
+        min_requests: Some(10_000),
+        sql: "p999_ms",
+        get: |figures| figures.p999_ms,
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::MaxMs,
+        key: "max_ms",
+        list_key: Some("max"),
+        head: "max ms",
+        name: "max",
+        title: "Latency max",
+        sql: "max_ms",
+        index: Some("run_by_max"),
+        get: |figures| figures.max_ms,
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::ErrorRate,
+        key: "error_rate",
+        list_key: Some("error_rate"),
+        head: "failed",
+        name: "failed requests",
+        title: "Failed requests",
+        is_latency: false,
+        unit: Unit::Share,
+        is_judged: true,
+        sql: "(failed * 1.0 / requests)",
+        index: Some("run_by_error_rate"),
+        get: |figures| figures.error_rate,
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::CpuMs,
+        key: "cpu_ms",
+        list_key: Some("cpu"),
+        head: "CPU ms",
+        name: "CPU time a request",
+        title: "CPU time a request",
+        is_latency: false,
+        is_judged: true,
+        sql: "(target_cpu_us / 1000.0 / nullif(requests, 0))",
+        get: |figures| figures.cpu_ms_per_request,
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::Memory,
+        key: "memory",
+        list_key: Some("memory"),
+        head: "memory",
+        name: "memory",
+        title: "Memory of the target",
+        is_latency: false,
+        unit: Unit::Bytes,
+        is_judged: true,
+        sql: "target_memory_bytes",
+        get: |figures| figures.target_memory_bytes.map(|bytes| bytes as f64),
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::ReceivedPerS,
+        key: "received_per_s",
+        list_key: Some("received"),
+        head: "received",
+        name: "received",
+        title: "Data received",
+        is_latency: false,
+        unit: Unit::BytesPerS,
+        // It follows from the answers.
+        better: None,
+        sql: "coalesce(received_per_s, data_received_bytes * 1000.0 / nullif(measured_ms, 0))",
+        get: |figures| figures.received_per_s,
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::Requests,
+        key: "requests",
+        list_key: Some("requests"),
+        head: "requests",
+        name: "requests",
+        title: "Requests",
+        is_latency: false,
+        unit: Unit::Count,
+        better: Some(Better::Higher),
+        is_compared: false,
+        sql: "requests",
+        get: |figures| figures.requests.map(|count| count as f64),
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::Failed,
+        key: "failed",
+        list_key: Some("failed"),
+        head: "failed requests",
+        name: "failed",
+        title: "Failed requests",
+        is_latency: false,
+        unit: Unit::Count,
+        is_compared: false,
+        sql: "failed",
+        get: |figures| figures.failed.map(|count| count as f64),
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::MinMs,
+        key: "min_ms",
+        list_key: Some("min"),
+        head: "min ms",
+        name: "min",
+        title: "Latency min",
+        is_compared: false,
+        sql: "min_ms",
+        get: |figures| figures.min_ms,
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::MeasuredS,
+        key: "measured_s",
+        list_key: Some("measured"),
+        head: "measured s",
+        name: "measured time",
+        title: "Measured time",
+        is_latency: false,
+        unit: Unit::Seconds,
+        better: None,
+        is_compared: false,
+        sql: "(measured_ms / 1000.0)",
+        get: |figures| figures.measured_s,
+        ..LATENCY
+    },
+];
+
+/// The metrics that comparisons show, in the order of their columns.
+pub fn compared() -> impl Iterator<Item = Metric> {
+    METRICS.iter().filter(|def| def.is_compared).map(|def| def.metric)
+}
+
+/// The metrics that comparisons judge.
+pub fn judged() -> impl Iterator<Item = Metric> {
+    METRICS.iter().filter(|def| def.is_judged).map(|def| def.metric)
+}
+
+impl Metric {
+    /// All about it.
+    pub fn def(self) -> &'static MetricDef {
+        &METRICS[self as usize]
+    }
+
+    /// What JSON, addresses and commands call it.
+    pub fn key(self) -> &'static str {
+        self.def().key
+    }
+
+    /// The figure as a table's cell.
+    pub fn figure(self, value: Option<f64>) -> Figure {
+        match self.def().unit {
+            Unit::Share => format::percent(value),
+            Unit::Bytes => format::bytes(value),
+            Unit::BytesPerS => format::rate(value),
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was a count of SQLite's")]
+            Unit::Count => format::count(value.map(|count| count as u64)),
+            Unit::RequestsPerS | Unit::Ms | Unit::Seconds => format::number(value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_metric_has_its_place_and_names_of_its_own() {
+        for (place, def) in METRICS.iter().enumerate() {
+            assert_eq!(def.metric as usize, place, "{}", def.key);
+            assert_eq!(serde_json::to_value(def.metric).expect("a word"), def.key);
+        }
+        let keys: BTreeSet<_> = METRICS.iter().map(|def| def.key).collect();
+        let list_keys: BTreeSet<_> = METRICS.iter().filter_map(|def| def.list_key).collect();
+        assert_eq!((keys.len(), list_keys.len()), (METRICS.len(), METRICS.len()));
+    }
+
+    #[test]
+    fn what_is_compared_comes_first_and_only_that_is_judged() {
+        let compared = compared().count();
+        assert!(METRICS[..compared].iter().all(|def| def.is_compared));
+        assert!(judged().all(|metric| metric.def().is_compared));
+    }
+}
