@@ -138,6 +138,8 @@ pub struct MetricDef {
     pub better: Option<Better>,
     /// Whether it is the latency of requests.
     pub is_latency: bool,
+    /// Whether it comes from what an agent recorded beside the summary.
+    pub is_recorded: bool,
     /// Whether comparisons show it.
     pub is_compared: bool,
     /// Whether comparisons judge it. The others follow from the same requests: judging them too would only make it harder
@@ -165,6 +167,7 @@ const LATENCY: MetricDef = MetricDef {
     unit: Unit::Ms,
     better: Some(Better::Lower),
     is_latency: true,
+    is_recorded: false,
     is_compared: true,
     is_judged: false,
     min_requests: None,
@@ -304,6 +307,7 @@ pub const METRICS: [MetricDef; 16] = [
         name: "CPU time a request",
         title: "CPU time a request",
         is_latency: false,
+        is_recorded: true,
         is_judged: true,
         sql: "(target_cpu_us / 1000.0 / nullif(requests, 0))",
         get: |figures| figures.cpu_ms_per_request,
@@ -317,6 +321,7 @@ pub const METRICS: [MetricDef; 16] = [
         name: "memory",
         title: "Memory of the target",
         is_latency: false,
+        is_recorded: true,
         unit: Unit::Bytes,
         is_judged: true,
         sql: "target_memory_bytes",

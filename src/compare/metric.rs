@@ -42,7 +42,7 @@ impl Metric {
 
     /// Whether it comes from what an agent recorded beside the summary.
     pub fn is_recorded(self) -> bool {
-        matches!(self, Self::CpuMs | Self::Memory)
+        self.def().is_recorded
     }
 
     /// Its unit, and which way is better.

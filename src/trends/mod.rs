@@ -229,8 +229,8 @@ pub struct TrendList {
 
 /// The metrics that have a history here.
 pub fn metrics() -> impl Iterator<Item = Metric> {
-    // Where most runs fail nothing, a change of failures has no ratio.
-    crate::metrics::compared().filter(|metric| *metric != Metric::ErrorRate)
+    // A share is zero in most runs, and a change from zero has no ratio.
+    crate::metrics::compared().filter(|metric| !metric.is_share())
 }
 
 /// The metric of this name; throughput where none is named.
