@@ -117,6 +117,18 @@ pub enum Unit {
     Count,
 }
 
+/// How far comparisons use a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// It is in lists and exports only.
+    Listed,
+    /// They show it.
+    Compared,
+    /// They judge it. The others follow from the same requests: judging them too would only make it harder to be sure of
+    /// any.
+    Judged,
+}
+
 /// All about a metric.
 #[derive(Debug)]
 pub struct MetricDef {
@@ -140,11 +152,8 @@ pub struct MetricDef {
     pub is_latency: bool,
     /// Whether it comes from what an agent recorded beside the summary.
     pub is_recorded: bool,
-    /// Whether comparisons show it.
-    pub is_compared: bool,
-    /// Whether comparisons judge it. The others follow from the same requests: judging them too would only make it harder
-    /// to be sure of any.
-    pub is_judged: bool,
+    /// How far comparisons use it.
+    pub role: Role,
     /// The fewest requests of a run for which it is judged: ten beyond the percentile, so 10/(1 − p). None for what is no
     /// percentile.
     pub min_requests: Option<u64>,
@@ -168,8 +177,7 @@ const LATENCY: MetricDef = MetricDef {
     better: Some(Better::Lower),
     is_latency: true,
     is_recorded: false,
-    is_compared: true,
-    is_judged: false,
+    role: Role::Compared,
     min_requests: None,
     sql: "",
     index: None,
@@ -188,7 +196,7 @@ pub const METRICS: [MetricDef; 16] = [
         is_latency: false,
         unit: Unit::RequestsPerS,
         better: Some(Better::Higher),
-        is_judged: true,
+        role: Role::Judged,
         sql: "rps",
         index: Some("run_by_rps"),
         get: |figures| figures.rps,
@@ -213,7 +221,7 @@ pub const METRICS: [MetricDef; 16] = [
         head: "p50 ms",
         name: "p50",
         title: "Latency p50",
-        is_judged: true,
+        role: Role::Judged,
         min_requests: Some(20),
         sql: "p50_ms",
         index: Some("run_by_p50"),
@@ -253,7 +261,7 @@ pub const METRICS: [MetricDef; 16] = [
         head: "p99 ms",
         name: "p99",
         title: "Latency p99",
-        is_judged: true,
+        role: Role::Judged,
         min_requests: Some(1_000),
         sql: "p99_ms",
         index: Some("run_by_p99"),
@@ -293,7 +301,7 @@ pub const METRICS: [MetricDef; 16] = [
         title: "Failed requests",
         is_latency: false,
         unit: Unit::Share,
-        is_judged: true,
+        role: Role::Judged,
         sql: "(failed * 1.0 / requests)",
         index: Some("run_by_error_rate"),
         get: |figures| figures.error_rate,
@@ -308,7 +316,7 @@ pub const METRICS: [MetricDef; 16] = [
         title: "CPU time a request",
         is_latency: false,
         is_recorded: true,
-        is_judged: true,
+        role: Role::Judged,
         sql: "(target_cpu_us / 1000.0 / nullif(requests, 0))",
         get: |figures| figures.cpu_ms_per_request,
         ..LATENCY
@@ -323,7 +331,7 @@ pub const METRICS: [MetricDef; 16] = [
         is_latency: false,
         is_recorded: true,
         unit: Unit::Bytes,
-        is_judged: true,
+        role: Role::Judged,
         sql: "target_memory_bytes",
         get: |figures| figures.target_memory_bytes.map(|bytes| bytes as f64),
         ..LATENCY
@@ -353,7 +361,7 @@ pub const METRICS: [MetricDef; 16] = [
         is_latency: false,
         unit: Unit::Count,
         better: Some(Better::Higher),
-        is_compared: false,
+        role: Role::Listed,
         sql: "requests",
         get: |figures| figures.requests.map(|count| count as f64),
         ..LATENCY
@@ -367,7 +375,7 @@ pub const METRICS: [MetricDef; 16] = [
         title: "Failed requests",
         is_latency: false,
         unit: Unit::Count,
-        is_compared: false,
+        role: Role::Listed,
         sql: "failed",
         get: |figures| figures.failed.map(|count| count as f64),
         ..LATENCY
@@ -379,7 +387,7 @@ pub const METRICS: [MetricDef; 16] = [
         head: "min ms",
         name: "min",
         title: "Latency min",
-        is_compared: false,
+        role: Role::Listed,
         sql: "min_ms",
         get: |figures| figures.min_ms,
         ..LATENCY
@@ -394,7 +402,7 @@ pub const METRICS: [MetricDef; 16] = [
         is_latency: false,
         unit: Unit::Seconds,
         better: None,
-        is_compared: false,
+        role: Role::Listed,
         sql: "(measured_ms / 1000.0)",
         get: |figures| figures.measured_s,
         ..LATENCY
@@ -403,12 +411,12 @@ pub const METRICS: [MetricDef; 16] = [
 
 /// The metrics that comparisons show, in the order of their columns.
 pub fn compared() -> impl Iterator<Item = Metric> {
-    METRICS.iter().filter(|def| def.is_compared).map(|def| def.metric)
+    METRICS.iter().filter(|def| def.role >= Role::Compared).map(|def| def.metric)
 }
 
 /// The metrics that comparisons judge.
 pub fn judged() -> impl Iterator<Item = Metric> {
-    METRICS.iter().filter(|def| def.is_judged).map(|def| def.metric)
+    METRICS.iter().filter(|def| def.role == Role::Judged).map(|def| def.metric)
 }
 
 impl Metric {
@@ -453,9 +461,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_comes_first_and_only_that_is_judged() {
+    fn what_is_compared_comes_first() {
         let compared = compared().count();
-        assert!(METRICS[..compared].iter().all(|def| def.is_compared));
-        assert!(judged().all(|metric| metric.def().is_compared));
+        assert!(METRICS[..compared].iter().all(|def| def.role >= Role::Compared));
+        assert_eq!(judged().next(), Some(Metric::Rps), "what is primary");
     }
 }

@@ -5,7 +5,7 @@ use brewbench_agent::wire::load::Load;
 use super::statistics::{Better, Spread};
 pub use crate::metrics::Metric;
 use crate::{
-    metrics::{self, Unit},
+    metrics::{self, Role, Unit},
     runs::{Run, queries::cells::PastRun},
     web::format::{self, Figure},
 };
@@ -37,7 +37,7 @@ impl Metric {
 
     /// Whether it is judged, or only shown.
     pub fn is_judged(self) -> bool {
-        self.def().is_judged
+        self.def().role == Role::Judged
     }
 
     /// Whether it comes from what an agent recorded beside the summary.

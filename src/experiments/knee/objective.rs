@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    metrics::{METRICS, Metric},
+    metrics::{METRICS, Metric, Role},
     runs::Run,
 };
 
@@ -37,7 +37,7 @@ enum Bound {
 
 /// The metrics that an objective may ask for, by the names that it uses.
 fn metrics() -> impl Iterator<Item = (&'static str, Metric)> {
-    let latencies = METRICS.iter().filter(|def| def.is_compared && def.is_latency);
+    let latencies = METRICS.iter().filter(|def| def.role >= Role::Compared && def.is_latency);
     latencies.map(|def| (def.name, def.metric)).chain([("failures", Metric::ErrorRate)])
 }
 
