@@ -42,6 +42,9 @@ pub struct Figures {
     /// The most memory that the target was found to use in the measured phase, bytes.
     #[serde(default)]
     pub target_memory_bytes: Option<u64>,
+    /// Share of the measured phase in which its CPU quota held the target back, 0 to 1.
+    #[serde(default)]
+    pub throttled_share: Option<f64>,
     /// Bytes received in the measured phase.
     pub data_received_bytes: Option<f64>,
     /// Bytes sent in the measured phase.
@@ -79,6 +82,8 @@ pub enum Metric {
     Memory,
     /// Bytes received per second.
     ReceivedPerS,
+    /// Share of the measured phase in which its CPU quota held the target back, 0 to 1.
+    ThrottledShare,
     /// Requests in the measured phase.
     Requests,
     /// Failed requests.
@@ -185,7 +190,7 @@ const LATENCY: MetricDef = MetricDef {
 };
 
 /// All metrics, in the order of [`Metric`]: first those that are compared, in the order of their columns.
-pub const METRICS: [MetricDef; 16] = [
+pub const METRICS: [MetricDef; 17] = [
     MetricDef {
         metric: Metric::Rps,
         key: "rps",
@@ -349,6 +354,20 @@ pub const METRICS: [MetricDef; 16] = [
         better: None,
         sql: "coalesce(received_per_s, data_received_bytes * 1000.0 / nullif(measured_ms, 0))",
         get: |figures| figures.received_per_s,
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::ThrottledShare,
+        key: "throttled_share",
+        list_key: Some("throttled"),
+        head: "throttled",
+        name: "CPU throttled",
+        title: "CPU throttled",
+        unit: Unit::Share,
+        is_latency: false,
+        is_recorded: true,
+        sql: "throttled_share",
+        get: |figures| figures.throttled_share,
         ..LATENCY
     },
     MetricDef {

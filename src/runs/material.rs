@@ -53,8 +53,9 @@ pub enum Seen {
 impl Material {
     /// What its requests cost, where that was recorded.
     pub fn cost(&self) -> Option<Cost> {
-        match &self.made.as_ref()?.series {
-            Seen::Series(series) => Some(Cost::of(series)),
+        let made = self.made.as_ref()?;
+        match &made.series {
+            Seen::Series(series) => Some(Cost::of(series, made.target_cores())),
             Seen::Nothing | Seen::NotYet => None,
         }
     }
@@ -66,6 +67,12 @@ impl Material {
 }
 
 impl Made {
+    /// The cores that the target had: those that it was given, or else those of its size.
+    fn target_cores(&self) -> Option<f64> {
+        let given = self.evidence.cores.target.len() as f64;
+        if given > 0.0 { Some(given) } else { self.vcpus.map(f64::ceil) }
+    }
+
     fn making(&self) -> Making<'_> {
         let Self { enforced, vcpus, load, evidence, series } = self;
         let Evidence { observed, cores, environment, conditions, generators, .. } = evidence;

@@ -9,6 +9,7 @@ use brewbench_agent::wire::{
     messages::AgentMessage,
     now_ms,
     outcome::{Cause, Ended, Outcome},
+    series::Packed,
 };
 use serde_json::{Value, json};
 
@@ -16,6 +17,7 @@ use crate::harness::{
     Agent, App,
     agent::outcome,
     program::as_user,
+    series::fitting,
     submit::{plan_with, reaches, retry_of, submit, submit_one, text},
     summaries::good,
 };
@@ -542,4 +544,27 @@ async fn the_logs_of_a_run_are_there_for_programs() {
     let printed = as_user(&app, user.secret(), &["run", "logs", &id]).await.ok();
     assert_eq!(printed, "== target\nlistening\n== k6 on rack\nrunning\u{fffd}[2J\n");
     user.get("/api/v1/runs/x/logs").await.refused(404);
+}
+
+#[tokio::test]
+async fn the_share_of_time_in_which_a_target_was_throttled_is_a_figure_like_any_other() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    let mut series = fitting(&good()).unpack().expect("a series");
+    for sample in &mut series.measured.as_mut().expect("seconds").usage {
+        sample.target.throttled_us = Some(if sample.at_ms == 0 { 0 } else { 250_000 });
+    }
+    agent.end(Outcome { series: Some(Packed::pack(&series)), ..outcome(&job, &good()) }).await;
+    assert_eq!(user.run(&id).await["throttled_share"], 0.25);
+    let csv = user.get(&format!("/api/v1/runs/export?format=csv&runs={id}")).await.ok().text();
+    assert!(csv.lines().next().is_some_and(|head| head.split(',').any(|key| key == "throttled_share")), "{csv}");
+    let sorted = user.get("/api/v1/runs?sort=-throttled").await.ok().json();
+    assert_eq!(sorted["runs"][0]["id"], id.as_str());
+    let compared = user.get(&format!("/api/v1/compare?runs={id}&metric=throttled_share")).await.ok().json();
+    let stats = compared["rows"][0]["cells"][0]["stats"].as_array().expect("figures");
+    let own = stats.iter().find(|stat| stat["metric"] == "throttled_share").expect("it is compared");
+    assert_eq!(own["spread"]["mean"], 0.25);
 }

@@ -115,6 +115,7 @@ pub struct RunRow {
     warm_up_auto: i64,
     warmed_up_ms: Option<i64>,
     warm_up_steady: Option<i64>,
+    throttled_share: Option<f64>,
 }
 
 fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
@@ -208,6 +209,7 @@ impl TryFrom<RunRow> for Run {
             warm_up_auto,
             warmed_up_ms,
             warm_up_steady,
+            throttled_share,
         } = row;
         let origin = if origin == "import" { Origin::Import } else { Origin::Agent };
         let size = match (size_name, vcpus, memory_bytes) {
@@ -261,6 +263,7 @@ impl TryFrom<RunRow> for Run {
                 p999_ms,
                 max_ms,
                 measured_s: measured_ms.map(|ms| ms / 1_000.0),
+                throttled_share,
                 data_received_bytes,
                 data_sent_bytes,
                 received_per_s: received_per_s.or_else(|| {
