@@ -1,73 +1,25 @@
 //! Addresses and networks, as somebody names those that are trusted.
 
-use std::{
-    fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    str::FromStr,
-};
+use std::{net::IpAddr, str::FromStr};
 
-/// All addresses that begin with the same bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Network {
-    first: IpAddr,
-    bits: u8,
+use ipnet::IpNet;
+
+/// The network of so many bits that an address lies in; the address alone where it has no more bits.
+pub fn around(address: IpAddr, bits: u8) -> IpNet {
+    let address = address.to_canonical();
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    IpNet::new_assert(address, bits.min(most)).trunc()
 }
 
-impl Network {
-    /// The network of so many bits that an address lies in; the address alone where it has no more bits.
-    pub fn around(address: IpAddr, bits: u8) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(v4) => {
-                let bits = bits.min(32);
-                let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
-                Self { first: Ipv4Addr::from_bits(v4.to_bits() & mask).into(), bits }
-            }
-            IpAddr::V6(v6) => {
-                let bits = bits.min(128);
-                let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
-                Self { first: Ipv6Addr::from_bits(v6.to_bits() & mask).into(), bits }
-            }
-        }
-    }
-
-    /// Whether an address lies in it.
-    pub fn has(&self, address: IpAddr) -> bool {
-        match (self.first, address.to_canonical()) {
-            (IpAddr::V4(first), IpAddr::V4(other)) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(self.bits)).unwrap_or(0);
-                (first.to_bits() ^ other.to_bits()) & mask == 0
-            }
-            (IpAddr::V6(first), IpAddr::V6(other)) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(self.bits)).unwrap_or(0);
-                (first.to_bits() ^ other.to_bits()) & mask == 0
-            }
-            _ => false,
-        }
-    }
+/// A network, or an address alone.
+fn parse(text: &str) -> Result<IpNet, String> {
+    let net = text.parse::<IpAddr>().map(IpNet::from).or_else(|_| text.parse());
+    net.map_err(|_| format!("{text:?} is no address such as 10.0.0.7 or fd00::7, and no network such as 10.0.0.0/8"))
 }
 
-impl FromStr for Network {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("{text:?} is no address such as 10.0.0.7 or fd00::7, and no network such as 10.0.0.0/8");
-        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
-        let first: IpAddr = address.trim().parse().map_err(|_| bad())?;
-        let most = if first.is_ipv4() { 32 } else { 128 };
-        let bits = bits.map_or(Ok(most), str::parse).map_err(|_| bad())?;
-        if bits > most { Err(bad()) } else { Ok(Self { first, bits }) }
-    }
-}
-
-impl fmt::Display for Network {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.first, self.bits)
-    }
-}
-
-/// Several of them.
+/// Several networks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Networks(Vec<Network>);
+pub struct Networks(Vec<IpNet>);
 
 impl Networks {
     /// The machine itself.
@@ -80,7 +32,7 @@ impl Networks {
 
     /// Whether an address lies in one of them.
     pub fn have(&self, address: IpAddr) -> bool {
-        self.0.iter().any(|network| network.has(address))
+        self.0.iter().any(|network| network.contains(&address.to_canonical()))
     }
 
     /// Whether there are none.
@@ -100,7 +52,7 @@ impl FromStr for Networks {
                 // As the flag was set in the environment when it had no value.
                 "loopback" | "true" | "1" => all.extend(Self::loopback().0),
                 "false" | "0" => {}
-                part => all.push(part.parse()?),
+                part => all.push(parse(part)?),
             }
         }
         Ok(Self(all))
@@ -127,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_network_around_an_address_begins_like_it() {
-        let around = |address: &str, bits| Network::around(address.parse().expect("an address"), bits).to_string();
+        let around = |address: &str, bits| super::around(address.parse().expect("an address"), bits).to_string();
         assert_eq!(around("192.0.2.7", 24), "192.0.2.0/24");
         assert_eq!(around("::ffff:192.0.2.7", 64), "192.0.2.7/32");
         assert_eq!(around("2001:db8:1:2:3::4", 48), "2001:db8:1::/48");

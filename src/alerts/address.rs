@@ -6,7 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::lookup_host;
 use url::{Host, Url};
 
-use crate::networks::{Network, Networks};
+use ipnet::IpNet;
+
+use crate::networks::Networks;
 
 /// Everything in IPv4 that is not the public internet (IANA's registry of special addresses).
 const NOT_PUBLIC_V4: [&str; 16] = [
@@ -48,7 +50,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 }
 
 fn is_in(network: &str, address: IpAddr) -> bool {
-    network.parse::<Network>().is_ok_and(|network| network.has(address))
+    network.parse::<IpNet>().is_ok_and(|network| network.contains(&address))
 }
 
 /// The IPv4 address that a translator would reach under this one: `64:ff9b::/96`.

@@ -290,11 +290,14 @@ pub async fn ask_remove_unneeded(
     Admin(caller): Admin,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
-) -> Result<Confirm> {
+) -> Result<Response> {
     let unneeded = fleet::targets::unneeded(&state, &presence).await?;
+    if unneeded.is_empty() {
+        return Ok(Redirect::to("/targets").into_response());
+    }
     let deed = "Remove these targets";
     let (shown, count) = (unneeded.iter().take(20).cloned().collect::<Vec<_>>().join(", "), unneeded.len());
-    Ok(Confirm {
+    let page = Confirm {
         shell: Shell::signed_in(deed, Section::Targets, &caller.name),
         deed,
         what: if count > 20 { format!("{shown} and {} more", count - 20) } else { shown },
@@ -303,7 +306,8 @@ pub async fn ask_remove_unneeded(
             "Each comes back as soon as an agent offers it again.".to_owned(),
         ],
         back: "/targets".to_owned(),
-    })
+    };
+    Ok(page.into_response())
 }
 
 /// `POST /unneeded-targets/remove`

@@ -6,7 +6,9 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::networks::Network;
+use ipnet::IpNet;
+
+use crate::networks::around;
 
 /// Of more places the oldest are forgotten; each is a few bytes.
 pub const MOST: usize = 10_000;
@@ -17,15 +19,15 @@ pub struct Known(Mutex<Places>);
 
 #[derive(Debug, Default)]
 struct Places {
-    all: HashSet<Network>,
+    all: HashSet<IpNet>,
     /// The one that was added first comes first.
-    order: VecDeque<Network>,
+    order: VecDeque<IpNet>,
 }
 
 impl Known {
     /// Somebody has logged in from here.
     pub fn add(&self, address: IpAddr) {
-        let place = Network::around(address, 64);
+        let place = around(address, 64);
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !places.all.insert(place) {
             return;
@@ -40,7 +42,7 @@ impl Known {
 
     /// Whether somebody has.
     pub fn has(&self, address: IpAddr) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).all.contains(&Network::around(address, 64))
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).all.contains(&around(address, 64))
     }
 }
 

@@ -17,12 +17,13 @@ use governor::{
     middleware::NoOpMiddleware,
     state::{InMemoryState, NotKeyed, keyed::HashMapStateStore},
 };
+use ipnet::IpNet;
 
 use super::known::Known;
 use crate::{
     config::{Rate, Rates},
     error::{Error, Result},
-    networks::Network,
+    networks::around,
 };
 
 /// So many more tries all unknown addresses together have.
@@ -84,7 +85,7 @@ const fn times(n: u32) -> NonZeroU32 {
     NonZeroU32::new(n).expect("not zero")
 }
 
-type Keyed<C> = RateLimiter<Network, HashMapStateStore<Network>, C, NoOpMiddleware<<C as Clock>::Instant>>;
+type Keyed<C> = RateLimiter<IpNet, HashMapStateStore<IpNet>, C, NoOpMiddleware<<C as Clock>::Instant>>;
 
 struct Gate<C: Clock> {
     clock: C,
@@ -123,7 +124,7 @@ impl<C: Clock + Clone> Gate<C> {
         let address = address.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED)).to_canonical();
         let sizes = if address.is_ipv4() { 1 } else { SIZES.len() };
         for (bits, each) in &self.each[..sizes] {
-            each.check_key(&Network::around(address, *bits)).map_err(|until| self.refused(&until))?;
+            each.check_key(&around(address, *bits)).map_err(|until| self.refused(&until))?;
         }
         if is_known { Ok(()) } else { self.unknown.check().map_err(|until| self.refused(&until)) }
     }

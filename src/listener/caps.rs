@@ -11,7 +11,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::networks::{Network, Networks};
+use ipnet::IpNet;
+
+use crate::networks::{Networks, around};
 
 /// Who shares a number of connections.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -21,9 +23,9 @@ enum Group {
     Far,
     NearAddress(IpAddr),
     /// An IPv4 address, or the IPv6 network (/64) of one subscriber.
-    Subscriber(Network),
+    Subscriber(IpNet),
     /// An IPv6 network (/48) of one site: whoever has one has 65 536 of the above.
-    Site(Network),
+    Site(IpNet),
     Agent(String),
 }
 
@@ -104,10 +106,10 @@ impl Caps {
         if address.is_loopback() || self.0.proxies.have(address) {
             return vec![Group::All, Group::Near, Group::NearAddress(address)];
         }
-        let subscriber = Group::Subscriber(Network::around(address, if address.is_ipv4() { 32 } else { 64 }));
+        let subscriber = Group::Subscriber(around(address, if address.is_ipv4() { 32 } else { 64 }));
         let mut groups = vec![Group::All, Group::Far, subscriber];
         if address.is_ipv6() {
-            groups.push(Group::Site(Network::around(address, 48)));
+            groups.push(Group::Site(around(address, 48)));
         }
         groups
     }

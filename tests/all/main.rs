@@ -26,6 +26,7 @@ mod import;
 mod k6_versions;
 mod keeping;
 mod live;
+mod metrics;
 mod migrations;
 mod new_run;
 mod notes;

@@ -109,7 +109,7 @@ async fn app() -> App {
 }
 
 /// What an administrator is asked before something ends.
-const ENDS: [(&str, &str); 10] = [
+const ENDS: [(&str, &str); 9] = [
     ("sessions-end", "/account/sessions/end-others"),
     ("token-revoke", "/tokens/ci/revoke"),
     ("person-mend", "/people/Eve/mend"),
@@ -117,7 +117,6 @@ const ENDS: [(&str, &str); 10] = [
     ("invite-withdraw", "/people/invites/1/withdraw"),
     ("webhook", "/settings/webhooks/1"),
     ("webhook-remove", "/settings/webhooks/1/remove"),
-    ("unneeded-targets", "/unneeded-targets/remove"),
     ("differences", "/differences"),
     ("confirm", "/confirm?next=/tokens"),
 ];
