@@ -366,6 +366,8 @@ pub const METRICS: [MetricDef; 17] = [
         unit: Unit::Share,
         is_latency: false,
         is_recorded: true,
+        // It explains latencies; what it costs is in them.
+        role: Role::Listed,
         sql: "throttled_share",
         get: |figures| figures.throttled_share,
         ..LATENCY
