@@ -134,7 +134,7 @@ pub enum Role {
     Judged,
 }
 
-/// All about a metric.
+/// The definition of a metric.
 #[derive(Debug)]
 pub struct MetricDef {
     /// Which.
@@ -441,7 +441,7 @@ pub fn judged() -> impl Iterator<Item = Metric> {
 }
 
 impl Metric {
-    /// All about it.
+    /// Its definition.
     pub fn def(self) -> &'static MetricDef {
         &METRICS[self as usize]
     }

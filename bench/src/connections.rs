@@ -20,7 +20,7 @@ use crate::site::Site;
 /// How many connections there are of each kind.
 pub const COUNT: usize = 2_000;
 
-/// Between two requests of the one who is measured, and between two bytes of the slow ones.
+/// Between two measured requests, and between two bytes of a slow connection.
 const PAUSE: Duration = Duration::from_millis(20);
 const DRIP: Duration = Duration::from_secs(1);
 
@@ -33,13 +33,13 @@ const BODY: &[u8] = b"POST /api/v1/auth/register/start HTTP/1.1\r\nhost: localho
 const KINDS: [(&str, &[u8], &[u8]); 3] =
     [("silent", b"", b""), ("slow header", b"GET / HTTP/1.1\r\n", b"a"), ("slow body", BODY, b" ")];
 
-/// What one kind of connection does to others.
+/// Response times while one kind of connection is open.
 pub struct Crowd {
     /// Which kind.
     pub kind: &'static str,
-    /// Each `/healthz`, ms, ascending.
+    /// Response times of `/healthz`, ms, ascending.
     pub health_ms: Vec<f64>,
-    /// Each `/runs` of somebody logged in, ms, ascending.
+    /// Response times of `/runs` for an authenticated client, ms, ascending.
     pub page_ms: Vec<f64>,
     /// Until the last of them was closed, s.
     pub closed_s: f64,
@@ -91,7 +91,7 @@ async fn answer_ms(client: &Client, path: &str) -> anyhow::Result<f64> {
     Ok(began.elapsed().as_secs_f64() * 1e3)
 }
 
-/// Comes from an address of its own, so that it does not share limits with the one who is measured.
+/// Connects from another address, so that it does not share limits with the measured client.
 async fn connect(port: u16) -> std::io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.bind(SocketAddr::from(([127, 0, 0, 2], 0)))?;

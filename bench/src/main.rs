@@ -120,7 +120,7 @@ async fn tell_fleet() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What slow connections do to others.
+/// Prints response times while slow connections are open.
 async fn tell_connections() -> anyhow::Result<()> {
     // Each connection takes a file descriptor here and one in the server.
     brewbench::listener::descriptors::raise();

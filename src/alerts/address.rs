@@ -3,10 +3,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use ipnet::IpNet;
 use tokio::net::lookup_host;
 use url::{Host, Url};
-
-use ipnet::IpNet;
 
 use crate::networks::Networks;
 

@@ -44,19 +44,23 @@ pub async fn insert(
 /// Encrypts secrets that an earlier version stored as they are, and warns of those that this key can't decrypt.
 pub async fn encrypt_secrets(pool: &SqlitePool, key: &SecretsKey) -> sqlx::Result<()> {
     let rows = sqlx::query!("select id, secret from webhook").fetch_all(pool).await?;
-    for row in &rows {
-        if secrets_key::is_encrypted(&row.secret) {
-            if let Err(fault) = key.decrypt(&row.secret) {
-                tracing::warn!(webhook = row.id, %fault, "nothing can be sent to this webhook");
-            }
-            continue;
+    let (encrypted, plain): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| secrets_key::is_encrypted(&row.secret));
+    for row in encrypted {
+        if let Err(fault) = key.decrypt(&row.secret) {
+            tracing::warn!(webhook = row.id, %fault, "nothing can be sent to this webhook");
         }
-        let encrypted = key.encrypt(&row.secret);
-        // Otherwise the old secret stays readable in what is free of the file.
-        sqlx::query("pragma secure_delete = on").execute(pool).await?;
-        sqlx::query!("update webhook set secret = ? where id = ?", encrypted, row.id).execute(pool).await?;
-        sqlx::query("pragma wal_checkpoint(truncate)").execute(pool).await?;
     }
+    if plain.is_empty() {
+        return Ok(());
+    }
+    // Without this, SQLite leaves the old secrets readable in free space of the file.
+    sqlx::query("pragma secure_delete = on").execute(pool).await?;
+    for row in plain {
+        let encrypted = key.encrypt(&row.secret);
+        sqlx::query!("update webhook set secret = ? where id = ?", encrypted, row.id).execute(pool).await?;
+    }
+    sqlx::query("pragma secure_delete = off").execute(pool).await?;
+    sqlx::query("pragma wal_checkpoint(truncate)").execute(pool).await?;
     Ok(())
 }
 
