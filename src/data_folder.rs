@@ -82,10 +82,11 @@ pub fn make_file(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Puts a small file there, whole or not at all.
+/// Writes a small file, whole or not at all; on return it is on disk.
 pub fn write(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     let mut draft = NamedTempFile::new_in(folder)?;
     draft.write_all(text.as_bytes())?;
+    draft.as_file().sync_all()?;
     draft.persist(folder.join(name))?;
-    Ok(())
+    File::open(folder)?.sync_all()
 }

@@ -3,16 +3,16 @@
 //! AES-256-GCM with a random nonce each. The key is a file of its own: a backup never contains it.
 
 use std::{
-    fmt,
-    fs::{self, File},
-    io::{self, Write},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    fmt, fs, io,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rand::{TryRngCore, rngs::OsRng};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+
+use crate::data_folder;
 
 /// The key's name in the data folder, if no other file is named.
 pub const FILE: &str = "secrets.key";
@@ -55,7 +55,8 @@ impl SecretsKey {
         let file = named.map_or_else(|| data.join(FILE), Path::to_owned);
         let fault = |fault| KeyError::File(file.clone(), fault);
         if named.is_none() && !file.exists() {
-            create(&file).map_err(fault)?;
+            let key: [u8; KEY_BYTES] = random();
+            data_folder::write(data, FILE, &BASE64_STANDARD.encode(key)).map_err(fault)?;
         }
         if fs::metadata(&file).map_err(fault)?.permissions().mode() & 0o077 != 0 {
             tracing::warn!(file = %file.display(), "others can read the key for stored secrets");
@@ -95,13 +96,6 @@ impl SecretsKey {
 /// Whether this is encrypted; earlier versions stored secrets as they are.
 pub fn is_encrypted(stored: &str) -> bool {
     stored.starts_with(PREFIX)
-}
-
-fn create(file: &Path) -> io::Result<()> {
-    let mut created = File::options().write(true).create_new(true).mode(0o600).open(file)?;
-    let key: [u8; KEY_BYTES] = random();
-    writeln!(created, "{}", BASE64_STANDARD.encode(key))?;
-    created.sync_all()
 }
 
 fn random<const N: usize>() -> [u8; N] {
