@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use brewbench::{
+    app::logs,
     cli::{Cli, gate},
-    logs,
 };
 use clap::Parser;
 

@@ -1,6 +1,7 @@
 //! The bundled scenarios, embedded: an agent knows them even where it takes no script from anybody.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use crate::wire::job::Scenario;
 

@@ -5,17 +5,17 @@ mod support;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use brewbench_agent::cage::Cage;
-use brewbench_agent::cage::support::Landlock;
-use brewbench_agent::inspection::inspect;
-use brewbench_agent::process::{Plan, Process, find_program};
+use brewbench_agent::engine::k6::inspection::inspect;
+use brewbench_agent::run::execute;
+use brewbench_agent::sandbox::cage::Cage;
+use brewbench_agent::sandbox::cage::support::Landlock;
+use brewbench_agent::sandbox::process::{Plan, Process, find_program};
 use brewbench_agent::sandbox::{CGROUP_ROOT, Group, Sandbox, Side};
 use brewbench_agent::wire::RunId;
 use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::load::Load;
 use brewbench_agent::wire::messages::Finding;
 use brewbench_agent::wire::outcome::{Ended, Outcome};
-use brewbench_agent::work;
 use brewbench_testing::skip;
 use support::{Bench, job, scenario};
 use tokio_util::sync::CancellationToken;
@@ -172,7 +172,7 @@ async fn a_program_without_a_network_gets_no_socket() {
 /// Runs a script against a target that serves, with the script's own load.
 async fn run(bench: &Bench, script: &str) -> Outcome {
     let job = Job { scenario: scenario(script), load: Load::Script, warm_up_ms: 0, ..job("good") };
-    work::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await
+    execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await
 }
 
 #[tokio::test]

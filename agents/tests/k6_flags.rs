@@ -5,11 +5,13 @@ mod support;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use brewbench_agent::k6::K6;
+use brewbench_agent::engine::k6::K6;
+use brewbench_agent::run::execute;
 use brewbench_agent::sandbox::Sandbox;
+use brewbench_agent::wire::RunId;
+use brewbench_agent::wire::job::Job;
+use brewbench_agent::wire::load::Load;
 use brewbench_agent::wire::outcome::{Ended, Outcome};
-use brewbench_agent::wire::{RunId, job::Job, load::Load};
-use brewbench_agent::work;
 use support::{Bench, job, scenario};
 use tokio_util::sync::CancellationToken;
 
@@ -70,7 +72,7 @@ async fn done_by(version: &str, job: &Job) -> (Outcome, Vec<String>, String) {
     let agent = format!("test flags {} {}", RunId::now(), std::process::id());
     let bench = Bench::with_k6(Sandbox::none(&agent), agent, k6);
     bench.offer("good", "");
-    let outcome = work::run(job, &bench.work, &CancellationToken::new(), |_| {}).await;
+    let outcome = execute::run(job, &bench.work, &CancellationToken::new(), |_| {}).await;
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
     (outcome, read("arguments").lines().map(str::to_owned).collect(), read("environment"))
 }

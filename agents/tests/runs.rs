@@ -8,19 +8,19 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use brewbench_agent::conditions::ground::Quiet;
-use brewbench_agent::inspection::inspect;
+use brewbench_agent::engine::k6::inspection::inspect;
+use brewbench_agent::host::idle_wait::Quiet;
+use brewbench_agent::run::execute;
 use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::load::{Closed, Form, Load, Open, Stage};
 use brewbench_agent::wire::messages::Finding;
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use brewbench_agent::wire::{Phase, RunId, now_ms};
-use brewbench_agent::work;
 use support::{Bench, job, processes_with, scenario, vus};
 use tokio_util::sync::CancellationToken;
 
 async fn run(bench: &Bench, job: &Job) -> Outcome {
-    let outcome = work::run(job, &bench.work, &CancellationToken::new(), |_| {}).await;
+    let outcome = execute::run(job, &bench.work, &CancellationToken::new(), |_| {}).await;
     bench.assert_clean(job.run);
     outcome
 }
@@ -57,7 +57,7 @@ async fn a_run_goes_through_its_phases_and_brings_everything_home() {
     let (job, phases) = (job("good"), RefCell::new(Vec::new()));
     let begun = Instant::now();
     let outcome =
-        work::run(&job, &bench.work, &CancellationToken::new(), |phase| phases.borrow_mut().push(phase)).await;
+        execute::run(&job, &bench.work, &CancellationToken::new(), |phase| phases.borrow_mut().push(phase)).await;
     println!("overhead: {} ms", begun.elapsed().as_millis() - 1200);
     bench.assert_clean(job.run);
 
@@ -492,7 +492,7 @@ async fn cancelling_ends_a_run_in_every_phase() {
         }
         let cancel = CancellationToken::new();
         let (entered, mut phases) = tokio::sync::mpsc::unbounded_channel();
-        let work = work::run(&job, &bench.work, &cancel, |phase| entered.send(phase).expect("a listener"));
+        let work = execute::run(&job, &bench.work, &cancel, |phase| entered.send(phase).expect("a listener"));
         let asked = async {
             while phases.recv().await != Some(at) {}
             while processes_with(&job.run.to_string()).is_empty() {
@@ -522,7 +522,7 @@ async fn a_run_that_is_dropped_leaves_nothing_either() {
     let (entered, mut phases) = tokio::sync::mpsc::unbounded_channel();
     let cancel = CancellationToken::new();
     tokio::select! {
-        outcome = work::run(&job, &bench.work, &cancel, |phase| entered.send(phase).expect("a listener")) => {
+        outcome = execute::run(&job, &bench.work, &cancel, |phase| entered.send(phase).expect("a listener")) => {
             panic!("{outcome:?}")
         }
         () = async { while phases.recv().await != Some(Phase::Measuring) {} } => {}

@@ -6,9 +6,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use brewbench_agent::cage::Cage;
-use brewbench_agent::leftovers;
-use brewbench_agent::process::{Plan, Process, find_program};
+use brewbench_agent::host::cleanup;
+use brewbench_agent::sandbox::cage::Cage;
+use brewbench_agent::sandbox::process::{Plan, Process, find_program};
 use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox, Side};
 use brewbench_agent::wire::RunId;
 use brewbench_agent::wire::job::Size;
@@ -118,7 +118,7 @@ async fn what_an_earlier_life_left_is_removed_and_told() {
     // As when the agent was killed: nobody cleans up.
     std::mem::forget(group);
 
-    let left = leftovers::remove(&sandbox, work.path()).await;
+    let left = cleanup::remove(&sandbox, work.path()).await;
     assert_eq!(left.folders, [work.path().join("run-x")]);
     assert!(work.path().join("spool").exists());
     assert!(left.processes.iter().any(|(_, pid)| u32::try_from(*pid) == Ok(ours.id())), "{left:?}");
@@ -135,6 +135,6 @@ async fn what_an_earlier_life_left_is_removed_and_told() {
     assert!(other.try_wait().expect("a status").is_none(), "another agent's process lives");
     other.kill().expect("a kill");
     other.wait().expect("an end");
-    assert!(leftovers::remove(&sandbox, work.path()).await.is_empty());
+    assert!(cleanup::remove(&sandbox, work.path()).await.is_empty());
     assert!(processes_with(&agent).is_empty());
 }

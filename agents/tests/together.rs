@@ -5,12 +5,13 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use brewbench_agent::gates::{Gates, Opening};
+use brewbench_agent::run::barrier::{Gates, Opening};
+use brewbench_agent::run::execute;
+use brewbench_agent::run::execute::Workbench;
 use brewbench_agent::wire::job::{Job, Role, Segment};
 use brewbench_agent::wire::messages::Gate;
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use brewbench_agent::wire::{Phase, now_ms};
-use brewbench_agent::work::{self, Workbench};
 use support::{Bench, job, vus};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -77,7 +78,7 @@ async fn together(
         let job = Job { role, ..job.clone() };
         parts.push(async move {
             let on_phase = |phase| phases.lock().expect("whole").push(phase);
-            let outcome = work::run_part(&job, &bench.work, gates, cancel, on_phase).await;
+            let outcome = execute::run_part(&job, &bench.work, gates, cancel, on_phase).await;
             if outcome.ended != Ended::Finished {
                 // As the server does: nobody waits for one who has fallen out.
                 cancel.cancel();
@@ -173,7 +174,7 @@ async fn load_from_elsewhere_is_taken_only_where_the_owner_says_so() {
     let cancel = CancellationToken::new();
     let gates = Gates::new(|_, _| (), watch::channel(None).1);
     let host = Job { role: Role::Host, ..job("good") };
-    let outcome = work::run_part(&host, &benches[0].work, gates, &cancel, |_| {}).await;
+    let outcome = execute::run_part(&host, &benches[0].work, gates, &cancel, |_| {}).await;
     let Ended::Failed { reason, .. } = outcome.ended else { panic!("{outcome:?}") };
     assert!(reason.contains("--load-address"), "{reason}");
 
@@ -181,7 +182,7 @@ async fn load_from_elsewhere_is_taken_only_where_the_owner_says_so() {
     let opening = Opening { gate: Gate::Load, at_ms: 0, base_url: "http://8.8.8.8:80".to_owned() };
     let gates = Gates::new(|_, _| (), watch::channel(Some(opening)).1);
     let generator = Job { role: Role::Generator(Segment { index: 0, of: 1 }), ..job("good") };
-    let outcome = work::run_part(&generator, &benches[1].work, gates, &cancel, |_| {}).await;
+    let outcome = execute::run_part(&generator, &benches[1].work, gates, &cancel, |_| {}).await;
     let Ended::Failed { reason, cause: Cause::Generator } = outcome.ended else { panic!("{outcome:?}") };
     assert!(reason.contains("8.8.8.8 is no private address"), "{reason}");
 }

@@ -15,18 +15,17 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use brewbench::{
-    compare::{
-        Comparison,
-        metric::Metric,
-        statistics::{Decision, Stratum, rank_test},
-    },
-    experiments::ExperimentWithRuns,
-    gate::{Check, Gate},
-    runs::Run,
-    web::mark::Marks,
+use brewbench::compare::view::Comparison;
+use brewbench::compare::{
+    metric::Metric,
+    statistics::{Decision, Stratum, rank_test},
 };
-use brewbench_agent::client::Client;
+use brewbench::experiments::model::ExperimentWithRuns;
+use brewbench::gate::model::Check;
+use brewbench::gate::model::Gate;
+use brewbench::runs::model::Run;
+use brewbench::web::series_style::Marks;
+use brewbench_agent::connection::client::Client;
 
 use crate::{
     agent,

@@ -10,18 +10,21 @@ use std::{
 };
 
 use anyhow::Context;
+use brewbench::experiments::model::ExperimentWithRuns;
+use brewbench::experiments::plan::Plan;
 use brewbench::{
     auth::secret::{self, Kind},
-    experiments::{ExperimentWithRuns, Plan},
     runs::load::LoadBody,
 };
+use brewbench_agent::connection::client::Client;
+use brewbench_agent::connection::link::Heard;
+use brewbench_agent::connection::link::Link;
+use brewbench_agent::connection::link::Standing;
+use brewbench_agent::connection::spool::Spool;
+use brewbench_agent::connection::uploader::Courier;
+use brewbench_agent::engine::k6::version::SUPPORTED;
 use brewbench_agent::{
-    client::Client,
-    courier::Courier,
-    k6::version::SUPPORTED,
-    link::{Heard, Link, Standing},
     series::live::Live,
-    spool::Spool,
     wire::{
         PROTOCOL, Phase, RunId,
         job::Job,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::ensure;
-use brewbench_agent::client::Client;
+use brewbench_agent::connection::client::Client;
 use reqwest::Method;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 use tokio::{task::JoinSet, time::MissedTickBehavior};
@@ -169,7 +169,7 @@ async fn fill(pool: &SqlitePool) -> anyhow::Result<()> {
     .execute(&mut *transaction)
     .await?;
     let summary = include_bytes!("../../tests/fixtures/k6/summary-export-hash-v1.8.1.json");
-    let summary = brewbench::runs::blob::pack(summary);
+    let summary = brewbench::results::blob::pack(summary);
     sqlx::query(
         "insert into run_summary (run_id, body) select id, ? from run where seq = (select max(seq) - 5 from run)",
     )

@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use anyhow::Context;
-use brewbench::runs::RunList;
-use brewbench_agent::client::Client;
+use brewbench::runs::model::RunList;
+use brewbench_agent::connection::client::Client;
 use reqwest::Method;
 use sqlx::{
     SqlitePool,

@@ -7,11 +7,13 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use brewbench::{
-    experiments::{ExperimentWithRuns, Plan, default_retries},
-    runs::{RunList, load::LoadBody, series::SeriesBody},
-};
-use brewbench_agent::client::Client;
+use brewbench::experiments::model::ExperimentWithRuns;
+use brewbench::experiments::plan::Plan;
+use brewbench::experiments::plan::default_retries;
+use brewbench::results::series::model::SeriesBody;
+use brewbench::runs::load::LoadBody;
+use brewbench::runs::model::RunList;
+use brewbench_agent::connection::client::Client;
 use chromiumoxide::{
     Browser, BrowserConfig, Page,
     cdp::browser_protocol::network::{EnableParams, Headers, SetExtraHttpHeadersParams},

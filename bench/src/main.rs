@@ -123,7 +123,7 @@ async fn tell_fleet() -> anyhow::Result<()> {
 /// Prints response times while slow connections are open.
 async fn tell_connections() -> anyhow::Result<()> {
     // Each connection takes a file descriptor here and one in the server.
-    brewbench::listener::descriptors::raise();
+    brewbench::app::listener::descriptors::raise();
     let count = connections::COUNT;
     eprintln!("connections: {count} that send almost nothing, of each kind");
     println!(

@@ -12,20 +12,21 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
-use brewbench::{
-    experiments::{ExperimentWithRuns, Plan, default_retries},
-    runs::{RunList, load::LoadBody},
-};
+use brewbench::experiments::model::ExperimentWithRuns;
+use brewbench::experiments::plan::Plan;
+use brewbench::experiments::plan::default_retries;
+use brewbench::runs::load::LoadBody;
+use brewbench::runs::model::RunList;
+use brewbench_agent::connection::client::Client;
+use brewbench_agent::connection::daemon::CGROUPS;
 use brewbench_agent::{
-    client::Client,
-    daemon::CGROUPS,
     sandbox::{
         Group, Sandbox, Side,
         cores::{self, Beside},
     },
     scenarios,
     target::{Fingerprints, Manifest, manifest},
-    wire::{RunId, job::Size, summary},
+    wire::{RunId, job::Size},
 };
 use reqwest::Method;
 use tokio::{
@@ -39,6 +40,7 @@ use crate::{
     apart::Apart,
     site::{ROOMY, Site},
 };
+use brewbench_agent::reports::read;
 
 /// How many pairs are made.
 pub const PAIRS: usize = 9;
@@ -222,7 +224,7 @@ impl Bare {
             .await
             .context("taskset and k6")?;
         ensure!(status.success(), "k6 ended with {status}");
-        let figures = summary::parse(&std::fs::read(self.folder.join("summary.json"))?)?.figures();
+        let figures = read::parse(&std::fs::read(self.folder.join("summary.json"))?)?.figures();
         ensure!(figures.failed == Some(0), "requests failed");
         Ok(figures.rps)
     }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use brewbench::runs::{blob, ingest::Evidence};
+use brewbench::results::blob;
+use brewbench::results::evidence::Evidence;
 use brewbench_agent::{
     series::histogram::Histogram,
     wire::series::{Consumption, Packed, Second, Series, Stretch, Usage},

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use brewbench::{
-    auth::{NewToken, Scope},
-    catalog::MachineSize,
-    config::Config,
-    owner,
-    server::Server,
-};
-use brewbench_agent::{client::Client, wire::RunId};
+use brewbench::app::config::Config;
+use brewbench::app::local_admin;
+use brewbench::app::server::Server;
+use brewbench::auth::model::Scope;
+use brewbench::auth::people::NewToken;
+use brewbench::catalog::model::MachineSize;
+use brewbench_agent::connection::client::Client;
+use brewbench_agent::wire::RunId;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +27,7 @@ async fn begin(data: &Path, port: u16) -> anyhow::Result<(Server, String)> {
     let listen = ([127, 0, 0, 1], port).into();
     let server = Server::start(Config::new(listen, data), CancellationToken::new()).await?;
     let asked = NewToken { name: format!("bench {}", RunId::now()), scope: Scope::Admin, expires_in_days: None };
-    Ok((server, owner::token(data, &asked).await?.secret))
+    Ok((server, local_admin::token(data, &asked).await?.secret))
 }
 
 /// The word that makes this program such a server: its data folder follows.

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use brewbench_agent::series::push::Push;
+use brewbench_agent::engine::k6::remote_write::Push;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Ok(push) = Push::unpack(bytes) {

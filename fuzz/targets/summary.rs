@@ -2,10 +2,11 @@
 
 #![no_main]
 
-use brewbench_agent::wire::summary;
+use brewbench_agent::reports::read;
+use brewbench_agent::reports::summary;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    if let Ok(summary) = summary::parse(bytes) {
+    if let Ok(summary) = read::parse(bytes) {
         let figures = summary.figures();
         assert!(figures.rps.is_finite() && figures.rps >= 0.0, "{figures:?}");
     }

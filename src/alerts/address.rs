@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use tokio::net::lookup_host;
 use url::{Host, Url};
 
-use crate::networks::Networks;
+use crate::app::networks::Networks;
 
 /// Everything in IPv4 that is not the public internet (IANA's registry of special addresses).
 const NOT_PUBLIC_V4: [&str; 16] = [

@@ -8,14 +8,17 @@ use axum::{
 use brewbench_agent::wire::now_ms;
 use serde_json::json;
 
-use super::{
-    Alert, AlertList, AlertRule, Delivery, DeliveryList, MadeWebhook, NewWebhook, Rule, WebhookList, queries,
-    watch::url, webhooks,
-};
+use super::{Delivery, DeliveryList, MadeWebhook, NewWebhook, Rule, WebhookList, watch::url, webhooks};
 use crate::{
-    auth::{Admin, Caller, Read, audit::Deed},
-    error::{Error, ErrorBody, Input, Result},
-    state::AppState,
+    alerts::model::{Alert, AlertList, AlertRule},
+    app::{
+        error::{Error, ErrorBody, Input, Result},
+        state::AppState,
+    },
+    auth::{
+        audit::deed::Deed,
+        caller::{Admin, Caller, Read},
+    },
 };
 
 /// More than these are not listed.
@@ -39,7 +42,7 @@ pub async fn alerts(_: Read, State(state): State<AppState>) -> Json<AlertList> {
 /// From when on something is an alert.
 #[utoipa::path(get, path = "/api/v1/alert-rule", tag = "alerts", responses((status = 200, body = AlertRule)))]
 pub async fn alert_rule(_: Read, State(state): State<AppState>) -> Result<Json<AlertRule>> {
-    Ok(Json(queries::rule(&state.db.read).await?))
+    Ok(Json(crate::alerts::store::rule(&state.db.read).await?))
 }
 
 /// Say from when on something is an alert.
@@ -51,15 +54,15 @@ pub async fn set_alert_rule(
     Input(rule): Input<Rule>,
 ) -> Result<Json<AlertRule>> {
     set(&state, &caller, rule).await?;
-    Ok(Json(queries::rule(&state.db.read).await?))
+    Ok(Json(crate::alerts::store::rule(&state.db.read).await?))
 }
 
 /// Sets the rule, and looks by it at once.
 pub async fn set(state: &AppState, caller: &Caller, rule: Rule) -> Result<()> {
     let rule = rule.checked().map_err(Error::Invalid)?;
-    if queries::rule(&state.db.read).await?.rule != rule {
+    if crate::alerts::store::rule(&state.db.read).await?.rule != rule {
         let act = caller.does(Deed::AlertRuleSet, "").with(json!(rule));
-        queries::set_rule(&state.db.write, rule, now_ms(), &act).await?;
+        crate::alerts::store::set_rule(&state.db.write, rule, now_ms(), &act).await?;
         state.look_again.notify_one();
     }
     Ok(())
@@ -68,7 +71,7 @@ pub async fn set(state: &AppState, caller: &Caller, rule: Rule) -> Result<()> {
 /// Where events are sent, without the secrets.
 #[utoipa::path(get, path = "/api/v1/webhooks", tag = "alerts", responses((status = 200, body = WebhookList)))]
 pub async fn webhooks(_: Admin, State(state): State<AppState>) -> Result<Json<WebhookList>> {
-    Ok(Json(WebhookList { webhooks: queries::webhooks::all(&state.db.read).await? }))
+    Ok(Json(WebhookList { webhooks: crate::alerts::store::webhooks::all(&state.db.read).await? }))
 }
 
 /// Have events sent somewhere, signed after Standard Webhooks. The secret is in the answer and nowhere else.
@@ -106,7 +109,7 @@ pub async fn deliveries(_: Admin, State(state): State<AppState>, Path(id): Path<
 
 /// What was and is to be sent to a webhook, the last first.
 pub async fn sent(state: &AppState, webhook: i64) -> Result<Vec<Delivery>> {
-    Ok(queries::webhooks::deliveries(&state.db.read, webhook, MOST_LISTED).await?)
+    Ok(crate::alerts::store::webhooks::deliveries(&state.db.read, webhook, MOST_LISTED).await?)
 }
 
 /// Send a test event now, once; the answer says what came of it.

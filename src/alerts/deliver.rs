@@ -5,7 +5,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use brewbench_agent::{client::prepare_tls, text::plain, wire::now_ms};
+use brewbench_agent::{connection::client::prepare_tls, sanitize::plain, wire::now_ms};
 use futures_util::future::join_all;
 use reqwest::{
     Client, Response,
@@ -16,15 +16,14 @@ use reqwest::{
 use tokio::time::{sleep, timeout};
 use url::Url;
 
-use super::{
-    address,
-    queries::{
+use super::{address, sign::signature};
+use crate::{
+    alerts::{
         self,
-        webhooks::{self, Due},
+        store::webhooks::{self, Due},
     },
-    sign::signature,
+    app::{error::Result, state::AppState},
 };
-use crate::{error::Result, state::AppState};
 
 /// How long after each try there is another one, s: the last is seven hours after the first.
 const WAITS_S: [i64; 6] = [5, 30, 2 * 60, 10 * 60, 60 * 60, 6 * 60 * 60];
@@ -93,7 +92,7 @@ async fn round(state: &AppState) -> Result<Duration> {
     }
     if state.clock.may_delete() {
         webhooks::prune(write, now_ms() - KEPT_MS).await?;
-        queries::prune(write, now_ms() - KEPT_MS).await?;
+        alerts::store::prune(write, now_ms() - KEPT_MS).await?;
     }
     let next = webhooks::next_due(read).await?;
     Ok(next.map_or(IDLE, |at| Duration::from_millis(u64::try_from(at - now_ms()).unwrap_or(0))))

@@ -6,12 +6,15 @@ use brewbench_agent::wire::now_ms;
 use serde_json::{Value, json};
 use tokio::{sync::broadcast::error::RecvError, time::sleep};
 
-use super::{Event, queries, watch, webhooks::Told};
+use super::{watch, webhooks::Told};
 use crate::{
-    error::Result,
-    experiments::{self, Experiment, progress},
-    runs::{self, Origin, Run},
-    state::{AppState, RunChanged},
+    alerts::{self, model::Event},
+    app::{
+        error::Result,
+        state::{AppState, RunChanged},
+    },
+    experiments::{model::Experiment, progress},
+    runs::model::{Origin, Run},
 };
 
 /// Changes that come closer together than this are looked at once.
@@ -46,7 +49,7 @@ pub async fn work(state: AppState) {
 
 async fn tell(state: &AppState, missed: bool, mut changed: BTreeSet<String>) -> Result<()> {
     if missed {
-        changed.extend(queries::untold(&state.db.read).await?);
+        changed.extend(alerts::store::untold(&state.db.read).await?);
     }
     for id in &changed {
         look_at(state, id).await?;
@@ -55,15 +58,15 @@ async fn tell(state: &AppState, missed: bool, mut changed: BTreeSet<String>) -> 
 }
 
 async fn look_at(state: &AppState, id: &str) -> Result<()> {
-    if !queries::is_untold(&state.db.read, id).await? {
+    if !alerts::store::is_untold(&state.db.read, id).await? {
         return Ok(());
     }
-    let Some(experiment) = experiments::queries::one(&state.db.read, id).await? else { return Ok(()) };
-    let runs = runs::queries::of_experiment(&state.db.read, id).await?;
+    let Some(experiment) = crate::experiments::store::one(&state.db.read, id).await? else { return Ok(()) };
+    let runs = crate::runs::store::of_experiment(&state.db.read, id).await?;
     // What was brought from elsewhere ended there.
     if runs.iter().any(|run| run.origin == Origin::Agent) {
         let told = Told::new(Event::ExperimentFinished, now_ms(), &data(state, &experiment, &runs));
-        queries::tell_end(&state.db.write, id, &told).await?;
+        alerts::store::tell_end(&state.db.write, id, &told).await?;
         state.outbox.notify_one();
     }
     Ok(())

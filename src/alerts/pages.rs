@@ -11,11 +11,14 @@ use axum::{
 };
 use url::form_urlencoded;
 
-use super::{Delivery, Event, NewWebhook, Webhook, api, queries, webhooks};
+use super::{Delivery, NewWebhook, Webhook, api, webhooks};
 use crate::{
-    auth::{Admin, Caller},
-    error::{Error, Result},
-    state::AppState,
+    alerts::model::Event,
+    app::{
+        error::{Error, Result},
+        state::AppState,
+    },
+    auth::caller::{Admin, Caller},
     web::{
         confirm::Confirm,
         shell::{Section, Shell},
@@ -45,7 +48,7 @@ impl WebhooksPage {
     async fn read(state: &AppState, caller: &Caller) -> Result<Self> {
         Ok(Self {
             shell: Shell::signed_in("Webhooks", Section::Settings, &caller.name),
-            webhooks: queries::webhooks::all(&state.db.read).await?,
+            webhooks: crate::alerts::store::webhooks::all(&state.db.read).await?,
             typed: NewWebhook { url: String::new(), events: Event::ALL.to_vec() },
             fault: None,
         })

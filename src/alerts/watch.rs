@@ -7,17 +7,16 @@ use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
-    Event, Rule, queries,
+    Rule,
     rules::{Change, Kind, Memory, Raised, Seen, Stuck},
     webhooks::Told,
 };
 use crate::{
-    dispatch::queue::{self, why::Reason},
-    error::Result,
-    fleet::{self, Presence},
-    notices::Notice,
-    runs,
-    state::AppState,
+    alerts::model::Event,
+    app::{alert_cache::Notice, error::Result, state::AppState},
+    dispatch::queue::list,
+    fleet::{self, model::Agent, presence::Presence},
+    placement::wait_reason::Reason,
     web::address,
 };
 
@@ -52,8 +51,9 @@ pub async fn work(state: AppState, presence: Presence) {
 
 /// One look; gives how long until the next.
 async fn look(state: &AppState, presence: &Presence, memory: &mut Memory) -> Result<Duration> {
-    let rule = queries::rule(&state.db.read).await?.rule;
-    let raised: Vec<Raised> = queries::raised(&state.db.read).await?.into_iter().map(|(alert, _)| alert).collect();
+    let rule = crate::alerts::store::rule(&state.db.read).await?.rule;
+    let raised: Vec<Raised> =
+        crate::alerts::store::raised(&state.db.read).await?.into_iter().map(|(alert, _)| alert).collect();
     let seen = see(state, presence).await?;
     let changes = memory.look(&seen, &raised, rule);
     for change in &changes {
@@ -62,7 +62,7 @@ async fn look(state: &AppState, presence: &Presence, memory: &mut Memory) -> Res
     if !changes.is_empty() {
         state.outbox.notify_one();
     }
-    let raised = queries::raised(&state.db.read).await?.into_iter();
+    let raised = crate::alerts::store::raised(&state.db.read).await?.into_iter();
     state.notices.set(raised.map(|(alert, raised_at_ms)| notice(alert, raised_at_ms)).collect());
     Ok(every(rule))
 }
@@ -73,14 +73,14 @@ fn every(rule: Rule) -> Duration {
 }
 
 async fn see(state: &AppState, presence: &Presence) -> Result<Seen> {
-    let mut agents = queries::missed(&state.db.read).await?;
+    let mut agents = crate::alerts::store::missed(&state.db.read).await?;
     for agent in &mut agents {
         agent.is_connected = presence.has(&agent.name);
     }
-    let (_, queued) = runs::queries::unfinished_count(&state.db.read).await?;
+    let (_, queued) = crate::runs::store::unfinished_count(&state.db.read).await?;
     let mut stuck = Vec::new();
     if queued > 0 {
-        let queue = queue::look(state, presence).await?;
+        let queue = list::look(state, presence).await?;
         // Who is paused is meant to wait; who waits for somebody who works waits rightly.
         let waiting = queue.waiting.into_iter().filter(|run| !matches!(run.reason, Reason::Paused | Reason::Busy));
         stuck.extend(waiting.map(|waiting| Stuck { run: waiting.run.id, why: waiting.why }));
@@ -102,7 +102,7 @@ async fn apply(state: &AppState, presence: &Presence, seen: &Seen, change: &Chan
         (Kind::AgentAway, false) => {
             let agents = fleet::api::all(&state.db, presence).await?;
             let agent = agents.iter().find(|agent| agent.name == alert.subject);
-            let standing = agent.map_or("forgotten", fleet::Agent::state);
+            let standing = agent.map_or("forgotten", Agent::state);
             (Event::AgentBack, json!({"agent": alert.subject, "state": standing, "away_since_ms": since, "url": url}))
         }
         (Kind::QueueStandstill, true) => {
@@ -114,9 +114,9 @@ async fn apply(state: &AppState, presence: &Presence, seen: &Seen, change: &Chan
     let told = Told::new(event, seen.now_ms, &data);
     tracing::info!(event = event.as_str(), subject = alert.subject, "{}", alert.sentence);
     if is_raised {
-        queries::raise(&state.db.write, alert, &told).await?;
+        crate::alerts::store::raise(&state.db.write, alert, &told).await?;
     } else {
-        queries::clear(&state.db.write, alert, &told).await?;
+        crate::alerts::store::clear(&state.db.write, alert, &told).await?;
     }
     Ok(())
 }

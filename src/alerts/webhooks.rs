@@ -7,11 +7,14 @@ use url::Url;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Event, address, deliver, queries::webhooks as queries, sign};
+use super::{address, deliver, sign};
 use crate::{
-    auth::{Caller, audit::Deed},
-    error::{Error, Result},
-    state::AppState,
+    alerts::model::Event,
+    app::{
+        error::{Error, Result},
+        state::AppState,
+    },
+    auth::{audit::deed::Deed, caller::Caller},
 };
 
 /// More of them nobody looks after.
@@ -161,7 +164,7 @@ pub async fn add(state: &AppState, caller: &Caller, asked: NewWebhook) -> Result
     if events.contains(&Event::Test) {
         return Err(Error::Invalid("events: every webhook gets test when somebody tries it".to_owned()));
     }
-    if queries::all(&state.db.read).await?.len() >= MOST {
+    if crate::alerts::store::webhooks::all(&state.db.read).await?.len() >= MOST {
         return Err(Error::Conflict(format!("there are {MOST} webhooks already; remove one")));
     }
     let secret = sign::new_secret();
@@ -169,7 +172,7 @@ pub async fn add(state: &AppState, caller: &Caller, asked: NewWebhook) -> Result
     let webhook = Webhook { id: 0, url, events, created_by, created_at_ms, is_active: true, last: None };
     let words: Vec<_> = webhook.events.iter().map(|event| event.as_str()).collect();
     let act = caller.does(Deed::WebhookAdded, &origin(&webhook)).with(json!({"events": words.join(", ")}));
-    let id = queries::insert(
+    let id = crate::alerts::store::webhooks::insert(
         &state.db.write,
         &webhook,
         &state.secrets_key.encrypt(&secret),
@@ -184,14 +187,14 @@ pub async fn add(state: &AppState, caller: &Caller, asked: NewWebhook) -> Result
 pub async fn found(state: &AppState, id: &str) -> Result<Webhook> {
     let missing = || Error::NotFound(format!("webhook {id:?}"));
     let number: i64 = id.parse().map_err(|_| missing())?;
-    let all = queries::all(&state.db.read).await?;
+    let all = crate::alerts::store::webhooks::all(&state.db.read).await?;
     all.into_iter().find(|webhook| webhook.id == number).ok_or_else(missing)
 }
 
 /// Removes a webhook and what was to be sent to it.
 pub async fn remove(state: &AppState, caller: &Caller, webhook: &Webhook) -> Result<()> {
     let act = caller.does(Deed::WebhookRemoved, &origin(webhook)).with(json!({"id": webhook.id}));
-    if queries::remove(&state.db.write, webhook.id, &act).await? {
+    if crate::alerts::store::webhooks::remove(&state.db.write, webhook.id, &act).await? {
         Ok(())
     } else {
         Err(Error::NotFound(format!("webhook {}", webhook.id)))
@@ -207,9 +210,9 @@ pub async fn try_out(state: &AppState, caller: &Caller, webhook: &Webhook) -> Re
         )));
     }
     let told = Told::new(Event::Test, now_ms(), &json!({"by": caller.name, "url": state.public_url.as_str()}));
-    let due = queries::insert_one(&state.db.write, webhook.id, &told).await?;
+    let due = crate::alerts::store::webhooks::insert_one(&state.db.write, webhook.id, &told).await?;
     deliver::once(state, &due).await?;
-    let all = queries::deliveries(&state.db.read, webhook.id, 100).await?;
+    let all = crate::alerts::store::webhooks::deliveries(&state.db.read, webhook.id, 100).await?;
     let sent = all.into_iter().find(|delivery| delivery.id == told.id);
     sent.ok_or_else(|| Error::NotFound(format!("webhook {}", webhook.id)))
 }

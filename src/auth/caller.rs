@@ -11,14 +11,19 @@ use brewbench_agent::wire::now_ms;
 use url::Url;
 
 use super::{
-    Scope,
-    audit::{Act, Deed, OWNER},
-    queries::{sessions::session_user, tokens::good_token},
+    audit::{Act, OWNER},
     secret,
 };
 use crate::{
-    error::{Error, Result},
-    state::AppState,
+    app::{
+        error::{Error, Result},
+        state::AppState,
+    },
+    auth::{
+        audit::deed::Deed,
+        model::Scope,
+        store::{sessions::session_user, tokens::good_token},
+    },
     web::request::Peer,
 };
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 use brewbench_agent::wire::now_ms;
 use tokio::time::MissedTickBehavior;
 
-use super::{
-    audit::KEPT,
-    queries::{audit, sessions},
+use super::audit::KEPT;
+use crate::{
+    app::{error::Result, state::AppState},
+    auth::store::{audit, sessions},
 };
-use crate::{error::Result, state::AppState};
 
 /// How often it is looked for.
 const EVERY: Duration = Duration::from_hours(1);

@@ -8,126 +8,25 @@ pub mod api;
 pub mod audit;
 pub mod authority;
 pub mod caller;
+pub mod checks;
 pub mod device;
 pub mod housekeeping;
+pub mod model;
 pub mod pages;
 pub mod passkeys;
 pub mod people;
-pub mod queries;
+pub mod places;
 pub mod refusals;
 pub mod secret;
-
-use std::time::Duration;
+pub mod store;
 
 use axum::{Extension, Router};
-use brewbench_agent::wire::now_ms;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub use authority::{Ending, EndingList};
-pub use caller::{Admin, Caller, Finish, Keeper, Public, Read, SignIn, SignedIn, Submit};
-pub use passkeys::Passkeys;
-pub use people::{
-    Account, Invite, InviteList, MadeSecret, NewInvite, NewRole, NewToken, OpenInvite, OwnPasskey, OwnSession, Person,
-    PersonList, Renamed, Token, TokenList,
+use crate::{
+    app::state::AppState,
+    auth::{passkeys::Passkeys, refusals::Refusals},
 };
-pub use refusals::Refusals;
-
-use crate::{limits::known, state::AppState};
-
-/// How far a caller may go; each includes the ones before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// Look at everything.
-    Read,
-    /// Submit and cancel runs, import summaries.
-    Submit,
-    /// Manage people, tokens, agents and sizes.
-    Admin,
-}
-
-impl Scope {
-    /// All, from the least on.
-    pub const ALL: [Self; 3] = [Self::Read, Self::Submit, Self::Admin];
-
-    /// The word for columns and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Submit => "submit",
-            Self::Admin => "admin",
-        }
-    }
-
-    /// What it lets a program do.
-    pub fn reach(self) -> &'static str {
-        match self {
-            Self::Read => "looks at everything",
-            Self::Submit => "submits, cancels, imports and deletes runs as well",
-            Self::Admin => "manages people, tokens, agents and sizes as well",
-        }
-    }
-}
-
-impl std::str::FromStr for Scope {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|scope| scope.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is no scope: read, submit or admin"))
-    }
-}
-
-/// What a person is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Reads.
-    Viewer,
-    /// Submits.
-    #[default]
-    Member,
-    /// Manages.
-    Admin,
-}
-
-impl Role {
-    /// All, from the least on.
-    pub const ALL: [Self; 3] = [Self::Viewer, Self::Member, Self::Admin];
-
-    /// The word for columns and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Member => "member",
-            Self::Admin => "admin",
-        }
-    }
-
-    /// How far a person of this role may go.
-    pub fn scope(self) -> Scope {
-        match self {
-            Self::Viewer => Scope::Read,
-            Self::Member => Scope::Submit,
-            Self::Admin => Scope::Admin,
-        }
-    }
-}
-
-impl std::str::FromStr for Role {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|role| role.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is no role: viewer, member or admin"))
-    }
-}
 
 /// Pages.
 pub fn pages() -> Router<AppState> {
@@ -160,16 +59,4 @@ pub fn api(passkeys: Passkeys, refusals: Refusals) -> OpenApiRouter<AppState> {
         .routes(routes!(api::audit::export))
         .layer(Extension(passkeys))
         .layer(Extension(refusals))
-}
-
-/// How long ago somebody may have logged in from somewhere for that to count after a restart.
-const PLACES_KEPT: Duration = Duration::from_hours(90 * 24);
-
-/// Has the limits know from where people log in; the audit log does.
-pub async fn remember_places(state: &AppState) -> sqlx::Result<()> {
-    let kept = i64::try_from(PLACES_KEPT.as_millis()).unwrap_or(i64::MAX);
-    for place in queries::audit::places(&state.db.read, now_ms() - kept, known::MOST).await? {
-        state.limits.tries.signed_in(place.parse().ok());
-    }
-    Ok(())
 }

@@ -15,7 +15,7 @@ use webauthn_rs::prelude::{
 };
 use webauthn_rs_proto::{AuthenticatorSelectionCriteria, ResidentKeyRequirement, UserVerificationPolicy};
 
-use crate::error::{Error, Result};
+use crate::app::error::{Error, Result};
 
 /// How long a person may take over a ceremony.
 const LIFE: Duration = Duration::from_mins(5);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Role, Scope};
+use crate::auth::model::{Role, Scope};
 
 /// A person as administrators see her.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

@@ -16,11 +16,11 @@ use serde_json::json;
 use tokio::{sync::Notify, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    audit::{Act, Deed, SOMEBODY},
-    queries::audit::note_all,
+use super::audit::{Act, SOMEBODY};
+use crate::{
+    app::db::Db,
+    auth::{audit::deed::Deed, store::audit::note_all},
 };
-use crate::db::Db;
 
 /// How long refusals are gathered after some were written down.
 const EVERY: Duration = Duration::from_secs(1);
@@ -92,12 +92,12 @@ fn act(((address, told), times): ((Option<IpAddr>, String), u64)) -> Act {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::{audit::Wanted, queries::audit::entries};
+    use crate::auth::{audit::Wanted, store::audit::entries};
 
     #[tokio::test]
     async fn what_comes_together_is_one_entry_with_its_count_and_memory_is_bounded() {
         let folder = tempfile::tempdir().expect("a folder");
-        let db = crate::db::open(folder.path()).await.expect("a database");
+        let db = crate::app::db::open(folder.path()).await.expect("a database");
         let refusals = Refusals::default();
         for _ in 0..12 {
             refusals.add("192.0.2.1".parse().ok(), "no");

@@ -1,5 +1,6 @@
 //! Random secrets and their hashes.
 
+use brewbench_agent::connection::key::ONE_TIME;
 use rand::{TryRngCore, rngs::OsRng};
 use sha2::{Digest, Sha256};
 
@@ -25,7 +26,7 @@ impl Kind {
         match self {
             Self::Token => "bbt_",
             Self::AgentKey => "bba_",
-            Self::OneTimeKey => brewbench_agent::key::ONE_TIME,
+            Self::OneTimeKey => ONE_TIME,
             Self::Invite => "bbi_",
             Self::Session => "bbs_",
             Self::Share => "bbc_",

@@ -7,16 +7,21 @@ use axum::{
 };
 use brewbench_agent::wire::{name::Name, now_ms};
 
-use super::{
-    Baseline, BaselineList, BaselineRuns, BaselineWithRuns,
-    meant::{is_id, of_experiment},
-    queries,
-};
 use crate::{
-    auth::{Caller, Read, Submit, api::checked_name, audit::Deed},
-    error::{Error, ErrorBody, Input, Result},
-    runs::{self, Run, api::export::ids},
-    state::AppState,
+    app::{
+        error::{Error, ErrorBody, Input, Result},
+        state::AppState,
+    },
+    auth::{
+        audit::deed::Deed,
+        caller::{Caller, Read, Submit},
+        checks::checked_name,
+    },
+    baselines::{
+        model::{Baseline, BaselineList, BaselineRuns, BaselineWithRuns},
+        resolve::{is_id, of_experiment},
+    },
+    runs::{api::export::ids, model::Run},
 };
 
 /// As many as a comparison shows.
@@ -27,7 +32,7 @@ const MOST_BASELINES: usize = 200;
 /// Baselines by name.
 #[utoipa::path(get, path = "/api/v1/baselines", tag = "baselines", responses((status = 200, body = BaselineList)))]
 pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<BaselineList>> {
-    Ok(Json(BaselineList { baselines: queries::all(&state.db.read).await? }))
+    Ok(Json(BaselineList { baselines: crate::baselines::store::all(&state.db.read).await? }))
 }
 
 /// One baseline with its runs. Runs that were deleted are told by their ids.
@@ -35,7 +40,7 @@ pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<Baselin
     responses((status = 200, body = BaselineWithRuns), (status = 404, body = ErrorBody)))]
 pub async fn show(_: Read, State(state): State<AppState>, Path(name): Path<String>) -> Result<Json<BaselineWithRuns>> {
     let baseline = found(&state, &name).await?;
-    let runs = runs::queries::by_ids(&state.db.read, &baseline.runs).await?;
+    let runs = crate::runs::store::by_ids(&state.db.read, &baseline.runs).await?;
     Ok(Json(BaselineWithRuns { baseline, runs }))
 }
 
@@ -67,7 +72,9 @@ pub async fn remove(
 
 /// The baseline of this name, or a 404.
 pub async fn found(state: &AppState, name: &str) -> Result<Baseline> {
-    queries::one(&state.db.read, name).await?.ok_or_else(|| Error::NotFound(format!("baseline {name:?}")))
+    crate::baselines::store::one(&state.db.read, name)
+        .await?
+        .ok_or_else(|| Error::NotFound(format!("baseline {name:?}")))
 }
 
 /// Sets a baseline; figures that don't count are refused, as nothing can be held against them.
@@ -75,12 +82,12 @@ pub async fn set_as(state: &AppState, caller: &Caller, name: &str, asked: &Basel
     let name = checked(name)?;
     let name = name.as_str();
     let runs = read(state, asked).await?;
-    let there = queries::all(&state.db.read).await?;
+    let there = crate::baselines::store::all(&state.db.read).await?;
     if there.len() >= MOST_BASELINES && !there.iter().any(|known| known.name == name) {
         return Err(Error::Conflict(format!("there are {MOST_BASELINES} baselines already: remove one first")));
     }
     let ids: Vec<String> = runs.into_iter().map(|run| run.id).collect();
-    queries::set(&state.db.write, name, &ids, now_ms(), caller.does(Deed::BaselineSet, name)).await?;
+    crate::baselines::store::set(&state.db.write, name, &ids, now_ms(), caller.does(Deed::BaselineSet, name)).await?;
     found(state, name).await
 }
 
@@ -98,7 +105,7 @@ async fn read(state: &AppState, asked: &BaselineRuns) -> Result<Vec<Run>> {
     if named.is_empty() && experiments.is_empty() {
         return Err(Error::Invalid("runs: name at least one run or experiment".to_owned()));
     }
-    let mut runs = runs::queries::by_ids(&state.db.read, &named).await?;
+    let mut runs = crate::runs::store::by_ids(&state.db.read, &named).await?;
     if let Some(missing) = named.iter().find(|id| !runs.iter().any(|run| run.id == **id)) {
         return Err(Error::NotFound(format!("run {missing:?}")));
     }
@@ -121,7 +128,7 @@ async fn read(state: &AppState, asked: &BaselineRuns) -> Result<Vec<Run>> {
 
 /// Removes a baseline.
 pub async fn remove_named(state: &AppState, caller: &Caller, name: &str) -> Result<()> {
-    if queries::remove(&state.db.write, name, &caller.does(Deed::BaselineRemoved, name)).await? {
+    if crate::baselines::store::remove(&state.db.write, name, &caller.does(Deed::BaselineRemoved, name)).await? {
         Ok(())
     } else {
         Err(Error::NotFound(format!("baseline {name:?}")))

@@ -10,13 +10,15 @@ use axum::{
 };
 use serde::Deserialize;
 
-use super::{Baseline, BaselineList, BaselineRuns, BaselineWithRuns, api};
+use super::api;
 use crate::{
-    auth::{Read, Scope, Submit},
-    catalog,
-    error::Result,
-    runs::{Run, api::export::ids, pages::line::Line, queries},
-    state::AppState,
+    app::{error::Result, state::AppState},
+    auth::{
+        caller::{Read, Submit},
+        model::Scope,
+    },
+    baselines::model::{Baseline, BaselineList, BaselineRuns, BaselineWithRuns},
+    runs::{api::export::ids, model::Run, pages::row::Line},
     web::{
         address::segment,
         confirm::Confirm,
@@ -73,7 +75,7 @@ async fn index(Read(caller): Read, state: State<AppState>) -> Result<IndexPage> 
 async fn show(Read(caller): Read, state: State<AppState>, name: Path<String>) -> Result<ShowPage> {
     let BaselineWithRuns { baseline, runs } = api::show(Read(caller.clone()), State(state.0.clone()), name).await?.0;
     let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
-    let marks = catalog::queries::marks(&state.db.read, &targets).await?;
+    let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
     let shell = Shell::signed_in(format!("Baseline {}", baseline.name), Section::Compare, &caller.name);
     let lines = runs.into_iter().map(|run| Line::new(run, &marks)).collect();
     Ok(ShowPage { shell, baseline, lines, scope: caller.scope })
@@ -90,7 +92,7 @@ struct Typed {
 /// Of the runs of a comparison those whose figures count become a baseline.
 async fn set(Submit(caller): Submit, State(state): State<AppState>, Form(typed): Form<Typed>) -> Result<Redirect> {
     let named = ids(&[typed.runs]);
-    let runs = queries::by_ids(&state.db.read, &named).await?;
+    let runs = crate::runs::store::by_ids(&state.db.read, &named).await?;
     let runs = runs.into_iter().filter(Run::counts).map(|run| run.id).collect();
     let asked = BaselineRuns { runs, ..BaselineRuns::default() };
     let baseline = api::set_as(&state, &caller, &typed.name, &asked).await?;

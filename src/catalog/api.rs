@@ -9,14 +9,21 @@ use brewbench_agent::wire::{job::Scenario, now_ms};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::{
-    Check, MachineSize, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList, queries,
-};
 use crate::{
-    auth::{Admin, Caller, Read, api::checked_name, audit::Deed},
-    db::Db,
-    error::{Asked, Error, ErrorBody, Input, Result},
-    state::AppState,
+    app::{
+        db::Db,
+        error::{Asked, Error, ErrorBody, Input, Result},
+        state::AppState,
+    },
+    auth::{
+        audit::deed::Deed,
+        caller::{Admin, Caller, Read},
+        checks::checked_name,
+    },
+    catalog::{
+        self,
+        model::{Check, MachineSize, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList},
+    },
 };
 
 /// So many names stand on a page of targets unless told.
@@ -42,14 +49,14 @@ pub async fn targets(
     Asked(TargetQuery { after, limit }): Asked<TargetQuery>,
 ) -> Result<Json<TargetList>> {
     let limit = limit.unwrap_or(NAMES).clamp(1, 1_000);
-    let (targets, next) = queries::page(&state.db.read, &after, i64::from(limit)).await?;
+    let (targets, next) = catalog::store::page(&state.db.read, &after, i64::from(limit)).await?;
     Ok(Json(TargetList { targets, next }))
 }
 
 /// All machine sizes.
 #[utoipa::path(get, path = "/api/v1/sizes", tag = "catalog", responses((status = 200, body = SizeList)))]
 pub async fn sizes(_: Read, State(state): State<AppState>) -> Result<Json<SizeList>> {
-    Ok(Json(SizeList { sizes: queries::sizes(&state.db.read).await? }))
+    Ok(Json(SizeList { sizes: catalog::store::sizes(&state.db.read).await? }))
 }
 
 /// Add a machine size.
@@ -74,7 +81,7 @@ pub async fn store_size(db: &Db, mut size: MachineSize, by: &Caller) -> Result<M
     if !(1024 * 1024..=1 << 60).contains(&size.memory_bytes) {
         return Err(Error::Invalid(format!("memory_bytes: {} is less than 1 MiB or absurd", size.memory_bytes)));
     }
-    queries::insert_size(&db.write, &size, now_ms(), &by.does(Deed::SizeAdded, &size.name)).await?;
+    catalog::store::insert_size(&db.write, &size, now_ms(), &by.does(Deed::SizeAdded, &size.name)).await?;
     Ok(size)
 }
 
@@ -92,10 +99,10 @@ pub async fn delete_size(
 
 /// Removes a size that no run has had.
 pub async fn remove_size(db: &Db, name: &str, by: &Caller) -> Result<()> {
-    if queries::delete_size(&db.write, name, &by.does(Deed::SizeRemoved, name)).await? {
+    if catalog::store::delete_size(&db.write, name, &by.does(Deed::SizeRemoved, name)).await? {
         return Ok(());
     }
-    if queries::sizes(&db.read).await?.iter().any(|size| size.name == name) {
+    if catalog::store::sizes(&db.read).await?.iter().any(|size| size.name == name) {
         return Err(Error::Conflict(format!("runs have had the size {name:?}: it stays as long as they are kept")));
     }
     Err(Error::NotFound(format!("size {name:?}")))
@@ -104,7 +111,7 @@ pub async fn remove_size(db: &Db, name: &str, by: &Caller) -> Result<()> {
 /// The newest revision of each scenario.
 #[utoipa::path(get, path = "/api/v1/scenarios", tag = "catalog", responses((status = 200, body = ScenarioList)))]
 pub async fn scenarios(_: Read, State(state): State<AppState>) -> Result<Json<ScenarioList>> {
-    Ok(Json(ScenarioList { scenarios: queries::scenarios(&state.db.read).await? }))
+    Ok(Json(ScenarioList { scenarios: catalog::store::scenarios(&state.db.read).await? }))
 }
 
 /// Which revision of a scenario.
@@ -125,8 +132,8 @@ pub async fn scenario(
     Asked(RevisionQuery { revision }): Asked<RevisionQuery>,
 ) -> Result<Json<ScenarioText>> {
     let found = match &revision {
-        Some(sha256) => queries::revision(&state.db.read, &name, sha256).await?,
-        None => queries::scenario(&state.db.read, &name).await?,
+        Some(sha256) => catalog::store::revision(&state.db.read, &name, sha256).await?,
+        None => catalog::store::scenario(&state.db.read, &name).await?,
     };
     let missing = || match revision {
         Some(sha256) => Error::NotFound(format!("revision {sha256:?} of scenario {name:?}")),
@@ -140,7 +147,7 @@ pub async fn scenario(
 #[utoipa::path(get, path = "/api/v1/scenarios/{name}/revisions", tag = "catalog", params(("name" = String, Path)),
     responses((status = 200, body = RevisionList), (status = 404, body = ErrorBody)))]
 pub async fn revisions(_: Read, State(state): State<AppState>, Path(name): Path<String>) -> Result<Json<RevisionList>> {
-    let revisions = queries::revisions(&state.db.read, &name).await?;
+    let revisions = catalog::store::revisions(&state.db.read, &name).await?;
     if revisions.is_empty() {
         return Err(Error::NotFound(format!("scenario {name:?}")));
     }
@@ -168,8 +175,8 @@ pub fn checked_scenario(text: ScenarioText) -> Result<Scenario> {
 /// Stores a scenario, or another revision of one, with what k6 said to it.
 pub async fn store_scenario(db: &Db, scenario: &Scenario, check: Option<&Check>, by: &Caller) -> Result<ScenarioInfo> {
     let name = &scenario.name;
-    queries::add_scenario(&db.write, scenario, check, now_ms(), &by.does(Deed::ScenarioAdded, name)).await?;
-    let stored = queries::scenarios(&db.read).await?.into_iter().find(|stored| stored.name == *name);
+    catalog::store::add_scenario(&db.write, scenario, check, now_ms(), &by.does(Deed::ScenarioAdded, name)).await?;
+    let stored = catalog::store::scenarios(&db.read).await?.into_iter().find(|stored| stored.name == *name);
     stored.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))
 }
 

@@ -10,23 +10,28 @@ use std::{
 
 use anyhow::{Context, bail};
 use brewbench_agent::{
-    cage::support::{self, Landlock},
-    client::Trust,
-    conditions::ground::Quiet,
-    daemon::{self, CGROUPS, Options, SteadyOptions},
+    connection::{
+        client::Trust,
+        daemon,
+        daemon::{CGROUPS, Options, SteadyOptions},
+        session::Accepts,
+    },
     doctor::{self, Rank, Sign},
-    reach::Reach,
-    session::Accepts,
-    steady::SYSFS,
+    host::{cpu_tuning::SYSFS, idle_wait::Quiet},
+    run::address_policy::Reach,
+    sandbox::cage::{support, support::Landlock},
 };
 use clap::{Args, Subcommand};
 use url::Url;
 
 use super::{
-    TrustFlags, duration,
+    duration,
     table::{hanging, plain},
 };
-use crate::{logs::Log, signal};
+use crate::{
+    app::{logs::Log, signals},
+    cli::common::TrustFlags,
+};
 
 /// Starts the agent of this machine.
 #[derive(Debug, Args)]
@@ -205,7 +210,7 @@ impl Agent {
         if let Some(AgentCommand::Doctor(doctor)) = self.command {
             return doctor.run().await;
         }
-        daemon::run(self.place.options()?, signal::end()).await?;
+        daemon::run(self.place.options()?, signals::end()).await?;
         Ok(ExitCode::SUCCESS)
     }
 }

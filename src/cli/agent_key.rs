@@ -5,15 +5,12 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use reqwest::Method;
 
-use super::{
-    Common,
-    scenario::encoded,
-    table::{Align, cut, plain, table},
-};
+use super::table::{Align, cut, plain, table};
 use crate::{
-    auth::MadeSecret,
-    fleet::{About, Agent, AgentList, NewAgentKey},
-    owner,
+    app::local_admin,
+    auth::people::MadeSecret,
+    cli::{common::Common, connection::encoded},
+    fleet::model::{About, Agent, AgentList, NewAgentKey},
 };
 
 /// Commands about the keys of agents.
@@ -60,7 +57,7 @@ impl AgentKey {
         match self {
             Self::New { common, name, data } => {
                 let made: MadeSecret = match data {
-                    Some(data) => owner::agent_key(&data, &name).await?,
+                    Some(data) => local_admin::agent_key(&data, &name).await?,
                     None => common.connect()?.client.post("api/v1/agent-keys", &NewAgentKey { name }).await?,
                 };
                 common.print(&made, |made| format!("{}\n", made.secret))

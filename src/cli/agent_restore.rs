@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use brewbench_agent::steady::{self, Restored, guard};
+use brewbench_agent::host::{
+    cpu_tuning,
+    cpu_tuning::{Restored, guard},
+};
 use clap::Args;
 
 /// Puts back what an agent with --steady-cpu has changed.
@@ -21,7 +24,7 @@ impl AgentRestore {
     /// Puts it back, and says what it was.
     pub async fn run(self) -> anyhow::Result<()> {
         let Self { state, when_orphaned } = self;
-        let restored = if when_orphaned { guard::stand_by(&state).await } else { steady::restore(&state) };
+        let restored = if when_orphaned { guard::stand_by(&state).await } else { cpu_tuning::restore(&state) };
         let Restored { back, left_alone } =
             restored.with_context(|| format!("what is noted in {} is not put back whole", state.display()))?;
         for path in &back {

@@ -5,12 +5,16 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 
 use super::{
-    Common, duration,
+    duration,
     table::{left, plain},
 };
 use crate::{
-    alerts::{Alert as AlertData, AlertList, AlertRule, Rule},
-    web::moment::exact,
+    alerts::{
+        Rule,
+        model::{Alert as AlertData, AlertList, AlertRule},
+    },
+    cli::common::Common,
+    web::time_ago::exact,
 };
 
 /// What somebody should look at.

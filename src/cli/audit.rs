@@ -4,11 +4,11 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use reqwest::Method;
 
-use super::{
-    Common,
-    table::{Align, cut, plain, table, with_below},
+use super::table::{Align, cut, plain, table, with_below};
+use crate::{
+    auth::audit::{Entry, EntryList, Wanted},
+    cli::common::Common,
 };
-use crate::auth::audit::{Entry, EntryList, Wanted};
 
 /// Commands about the audit log.
 #[derive(Debug, Subcommand)]

@@ -7,9 +7,9 @@ use clap::Args;
 use reqwest::Method;
 use serde::Serialize;
 
-use super::Common;
 use crate::{
-    keeping::backup::{self, Draft, IfThere},
+    cli::common::Common,
+    maintenance::backup::{self, Draft, IfThere},
     web::format,
 };
 

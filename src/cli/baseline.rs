@@ -3,14 +3,14 @@
 use clap::Subcommand;
 use reqwest::Method;
 
-use super::{
-    Common, Connection,
-    run::full_id,
-    scenario::encoded,
-    table::{self, Align, cut, left, plain, table},
-};
+use super::table::{self, Align, cut, left, plain, table};
 use crate::{
-    baselines::{Baseline as BaselineData, BaselineList, BaselineRuns, BaselineWithRuns},
+    baselines::model::{Baseline as BaselineData, BaselineList, BaselineRuns, BaselineWithRuns},
+    cli::{
+        common::Common,
+        connection::{Connection, encoded},
+        run::which::full_id,
+    },
     web::format::plural,
 };
 

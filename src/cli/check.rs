@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::table::plain;
 use crate::{
-    keeping::check::{self, Findings},
+    maintenance::integrity_check::{self, Findings},
     web::format::plural,
 };
 
@@ -26,7 +26,7 @@ impl Check {
     /// Does what was asked for.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let Self { data, json } = self;
-        let found = check::of_folder(&data).await?;
+        let found = integrity_check::of_folder(&data).await?;
         if json {
             println!("{}", serde_json::to_string_pretty(&found)?);
         } else {

@@ -2,23 +2,19 @@
 
 use std::{fmt::Write, process::ExitCode};
 
-use brewbench_agent::client::Client;
-use clap::{Args, CommandFactory, builder::PossibleValuesParser, error::ErrorKind};
+use brewbench_agent::connection::client::Client;
+use clap::{Args, builder::PossibleValuesParser, error::ErrorKind};
 use reqwest::Method;
 
 use super::{
-    Cli, Common, Connection,
     gate::Gate,
-    run::full_id,
     table::{Align, cut, figure, plain, table},
 };
-use crate::compare::{
-    Comparison,
-    cell::{Cell, Stat},
-    metric::Metric,
-    selection::By,
+use crate::{
+    cli::{common::Common, connection::Connection, run::which::full_id},
+    compare::{cell::Cell, metric::Metric, selection::By, stat::Stat, view::Comparison},
+    metrics,
 };
-use crate::metrics;
 
 /// Puts runs side by side; with --candidate, says whether that is a regression.
 #[derive(Debug, Args)]
@@ -99,7 +95,8 @@ impl Which {
         let Self { ids, experiment, runs_of } = self;
         if [ids, experiment, runs_of].into_iter().all(Vec::is_empty) {
             let told = "name runs, --experiment or --runs-of";
-            Cli::command().error(ErrorKind::MissingRequiredArgument, told).exit();
+            let mut command = Self::augment_args(clap::Command::new("brewbench compare"));
+            command.error(ErrorKind::MissingRequiredArgument, told).exit();
         }
         let mut full = Vec::new();
         for id in ids {

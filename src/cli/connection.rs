@@ -8,9 +8,11 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use brewbench_agent::client::{Client, Plain, Trust};
+use brewbench_agent::connection::client::{Client, Plain, Trust};
 use serde::{Deserialize, Serialize};
 use url::Url;
+
+use crate::web::address::segment;
 
 /// To one server. Requests go through [`Connection::client`].
 #[derive(Clone, Debug)]
@@ -90,4 +92,9 @@ impl Kept {
         fs::rename(&draft, &file)?;
         Ok(file)
     }
+}
+
+/// A name as one segment of a path.
+pub fn encoded(name: &str) -> String {
+    segment(name)
 }

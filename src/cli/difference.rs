@@ -3,11 +3,11 @@
 use clap::Subcommand;
 use reqwest::Method;
 
-use super::{
-    Common,
-    table::{Align, cut, left, plain, table},
+use super::table::{Align, cut, left, plain, table};
+use crate::{
+    cli::common::Common,
+    differences::{AcceptedDifference, DifferenceList, NewDifference, WorkFact},
 };
-use crate::differences::{AcceptedDifference, DifferenceList, NewDifference, WorkFact};
 
 /// Commands about differences in work.
 #[derive(Debug, Subcommand)]

@@ -7,17 +7,19 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 
 use super::{
-    Common, compare, duration, files, progress,
-    run::judge,
-    scenario::encoded,
+    compare, duration, files, progress,
     table::{self, Align, cut, table},
 };
 use crate::{
+    cli::{common::Common, connection::encoded, exit_code::judge},
     experiments::{
-        ExperimentInfo, ExperimentList, ExperimentWithRuns, More, knee::path::Rung, progress::Standing, told::asked,
-        until::Pair,
+        describe::asked,
+        knee::history::Rung,
+        model::{ExperimentInfo, ExperimentList, ExperimentWithRuns, More},
+        progress::Standing,
+        stopping_rule::Pair,
     },
-    runs::{Note, RunList},
+    runs::model::{Note, RunList},
 };
 
 /// Commands about experiments.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, bail, ensure};
-use brewbench_agent::encoding;
+use brewbench_agent::reports::encoding;
 use nix::libc::O_NONBLOCK;
 
 /// Larger than all that a server takes.

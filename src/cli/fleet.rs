@@ -4,12 +4,13 @@ use clap::Subcommand;
 use reqwest::Method;
 
 use super::{
-    Common,
     agent_key::rows,
-    scenario::encoded,
     table::{plain, with_below},
 };
-use crate::fleet::{Agent, AgentList, NewLabels, NewName, NewStanding, Standing};
+use crate::{
+    cli::{common::Common, connection::encoded},
+    fleet::model::{Agent, AgentList, NewLabels, NewName, NewStanding, Standing},
+};
 
 /// Commands about agents.
 #[derive(Debug, Subcommand)]

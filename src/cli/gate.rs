@@ -9,20 +9,21 @@ use std::{
 };
 
 use anyhow::Context;
-use brewbench_agent::client::Fault;
+use brewbench_agent::connection::client::Fault;
 use clap::Args;
 use reqwest::{Method, StatusCode};
 
-use super::{
-    Common, Connection,
-    run::full_id,
-    table::{Align, cut, plain, table},
-};
+use super::table::{Align, cut, plain, table};
 use crate::{
-    baselines::{BaselineList, meant::is_id},
-    compare::likeness::Circumstance,
-    experiments::{self, ExperimentWithRuns},
-    gate::{Check, Gate as Answer, More, Outcome, junit, markdown, rule::Rule},
+    baselines::{model::BaselineList, resolve::is_id},
+    cli::{common::Common, connection::Connection, run::which::full_id},
+    compare::comparability::Circumstance,
+    experiments::model::ExperimentWithRuns,
+    gate::{
+        junit, markdown,
+        model::{Check, Gate as Answer, More, Outcome},
+        rule::Rule,
+    },
     web::format::plural,
 };
 
@@ -127,7 +128,7 @@ impl Gate {
 async fn extend(connection: &Connection, More { experiment, repetitions }: &More) -> anyhow::Result<()> {
     let path = format!("api/v1/experiments/{experiment}");
     eprintln!("brewbench: cannot say yet; measuring {} more", plural(*repetitions, "repetition"));
-    let more = experiments::More { repetitions: u32::try_from(*repetitions)? };
+    let more = crate::experiments::model::More { repetitions: u32::try_from(*repetitions)? };
     let _: ExperimentWithRuns = connection.client.post(&format!("{path}/repetitions"), &more).await?;
     // The stream of its events ends with the experiment.
     let events = connection.client.request(Method::GET, &format!("{path}/events"));

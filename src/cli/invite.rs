@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use brewbench_agent::wire::now_ms;
 use clap::{Args, Subcommand};
 
-use super::{
-    Common,
-    table::{Align, cut, left, table},
-};
+use super::table::{Align, cut, left, table};
 use crate::{
-    auth::{Invite as Made, InviteList, NewInvite, OpenInvite, Role},
-    owner,
+    app::local_admin,
+    auth::{
+        model::Role,
+        people::{Invite as Made, InviteList, NewInvite, OpenInvite},
+    },
+    cli::common::Common,
 };
 
 /// Makes a one-time registration link; or lists and withdraws those that can still be used.
@@ -69,7 +70,7 @@ impl Invite {
             None => {
                 let asked = NewInvite { role, person, ends_passkeys: end_passkeys };
                 let made: Made = match data {
-                    Some(data) => owner::invite(&data, &asked).await?,
+                    Some(data) => local_admin::invite(&data, &asked).await?,
                     None => common.connect()?.client.post("api/v1/invites", &asked).await?,
                 };
                 common.print(&made, |made| format!("{}\n", made.url))

@@ -6,17 +6,14 @@ use anyhow::anyhow;
 use clap::Args;
 use reqwest::Method;
 
-use super::{
-    Common,
-    scenario::encoded,
-    table::{Align, plain, table},
-};
+use super::table::{Align, plain, table};
 use crate::{
-    runs::{
+    cli::{common::Common, connection::encoded},
+    results::{
         api::limits::{LimitInfo, LimitList, NewLimits},
-        verdict::{Limit, limits::unknown},
+        verdict::limits::{Limit, unknown},
     },
-    web::moment::exact,
+    web::time_ago::exact,
 };
 
 /// `scenario limits`
@@ -28,7 +25,7 @@ pub struct LimitsOf {
     name: String,
     /// Set a limit, as `generator_busy=0.95`, `generator_busy=95%` or `too_short=5s`; repeat for several. The others
     /// stay, and old runs are judged anew
-    #[arg(long = "set", value_name = "LIMIT=VALUE", value_parser = super::run::new::pair)]
+    #[arg(long = "set", value_name = "LIMIT=VALUE", value_parser = crate::cli::common::pair)]
     set: Vec<(String, String)>,
     /// Take the usual limits again
     #[arg(long, conflicts_with = "set")]

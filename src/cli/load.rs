@@ -7,7 +7,10 @@ use clap::{ArgGroup, Args};
 use super::duration;
 use crate::{
     experiments::{
-        knee::{Knee, Objective, USUAL_PRECISION},
+        knee::{
+            model::{Knee, USUAL_PRECISION},
+            objective::Objective,
+        },
         plan::share,
         sweep::{self, Of},
     },
@@ -117,7 +120,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        experiments::{command::command, told::tests::plan},
+        experiments::{describe::tests::plan, new::command::command, plan::Plan},
         runs::load::{
             LoadBody,
             tests::{rate, vus, vus_stages},
@@ -141,7 +144,7 @@ mod tests {
         let sweep = vec![vus(1, 5.0), vus(2, 5.0), vus(7, 5.0)];
         let single = [Load::Script, vus(10, 90.0), rate(2_000, 1.5), few, vus_stages("5s:10,500ms:0")];
         for loads in single.into_iter().map(|load| vec![load]).chain([sweep]) {
-            let line = command(&crate::experiments::Plan { loads: loads.clone(), ..plan() });
+            let line = command(&Plan { loads: loads.clone(), ..plan() });
             let (_, flags) = line.split_once("--scenario hash").expect("a scenario");
             let (flags, _) = flags.split_once("--warm-up").expect("a warm-up");
             assert_eq!(said(flags), Ok((loads, None)), "{flags}");

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use brewbench_agent::client::{Client, Plain, Trust};
+use brewbench_agent::connection::client::{Client, Plain, Trust};
 use clap::Args;
 use url::Url;
 
-use super::{TrustFlags, connection::Kept};
-use crate::catalog::SizeList;
+use super::connection::Kept;
+use crate::{catalog::model::SizeList, cli::common::TrustFlags};
 
 /// Keeps a server's address and a token for the other commands.
 #[derive(Debug, Args)]

@@ -8,11 +8,14 @@ pub mod audit;
 pub mod backup;
 pub mod baseline;
 pub mod check;
+pub mod common;
 pub mod compare;
 pub mod connection;
+pub mod demo;
 pub mod difference;
 pub mod duration;
 pub mod events;
+pub mod exit_code;
 pub mod experiment;
 mod files;
 pub mod fleet;
@@ -39,15 +42,11 @@ pub mod user;
 mod view;
 pub mod webhook;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
-use brewbench_agent::client::{Plain, Trust};
-use clap::{Args, CommandFactory, Parser, Subcommand};
-use serde::Serialize;
+use clap::{CommandFactory, Parser, Subcommand};
 
-pub use connection::Connection;
-
-use crate::logs::Log;
+use crate::{app::logs::Log, cli::demo::Demo};
 
 /// Benchmarks HTTP server implementations and puts them side by side.
 #[derive(Debug, Parser)]
@@ -64,9 +63,6 @@ Exit codes:
   2  the command line can't be understood
   3  the runs that were waited for ended, but not all with figures that count";
 
-/// What waiting commands end with when runs did not come to figures that count.
-pub const NOT_ALL_WELL: u8 = 3;
-
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Start the server
@@ -76,7 +72,7 @@ enum Command {
     /// Put back what a killed agent with --steady-cpu left, if nobody has yet
     AgentRestore(agent_restore::AgentRestore),
     /// Try it: server, agent and a finished comparison in one process
-    Demo(crate::demo::Demo),
+    Demo(Demo),
     /// Make a one-time registration link; `invite list` and `invite withdraw`
     Invite(invite::Invite),
     /// Keep a server's address and a token for the other commands
@@ -150,57 +146,6 @@ enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-}
-
-/// Given to every command that speaks to a server.
-#[derive(Clone, Debug, Args)]
-pub struct Common {
-    /// The server's address [default: that of the last login]
-    #[arg(long, env = "BREWBENCH_URL", global = true)]
-    url: Option<url::Url>,
-    /// An API token [default: that of the last login]
-    #[arg(long, env = "BREWBENCH_TOKEN", hide_env_values = true, global = true)]
-    token: Option<String>,
-    #[command(flatten)]
-    trust: TrustFlags,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
-/// Whom to trust, given to whatever speaks to a server.
-#[derive(Clone, Debug, Default, Args)]
-pub struct TrustFlags {
-    /// PEM file of a CA that is trusted as well, where the server's certificate is from one of your own
-    #[arg(long, env = "BREWBENCH_CA_FILE", value_name = "FILE", global = true)]
-    ca_file: Option<PathBuf>,
-    /// Speak plain HTTP also to another machine: whoever stands between reads and changes everything
-    #[arg(long, env = "BREWBENCH_INSECURE_HTTP", global = true)]
-    insecure_http: bool,
-}
-
-impl From<TrustFlags> for Trust {
-    fn from(flags: TrustFlags) -> Self {
-        let TrustFlags { ca_file, insecure_http } = flags;
-        Self { ca_file, plain: if insecure_http { Plain::Anywhere } else { Plain::Loopback } }
-    }
-}
-
-impl Common {
-    /// To the server that is meant.
-    pub fn connect(&self) -> anyhow::Result<Connection> {
-        Connection::open(self.url.clone(), self.token.clone(), self.trust.clone().into())
-    }
-
-    /// Prints for scripts or for people.
-    pub fn print<T: Serialize>(&self, value: &T, table: impl FnOnce(&T) -> String) -> anyhow::Result<()> {
-        if self.json {
-            println!("{}", serde_json::to_string_pretty(value)?);
-        } else {
-            print!("{}", table(value));
-        }
-        Ok(())
-    }
 }
 
 impl Cli {

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use brewbench_agent::client::Client;
+use brewbench_agent::connection::client::Client;
 use indicatif::{ProgressBar, ProgressStyle};
 use reqwest::Method;
 
 use super::{duration, events::Events};
-use crate::experiments::{ExperimentWithRuns, Progress, progress::Standing};
+use crate::experiments::{
+    model::ExperimentWithRuns,
+    progress::{Progress, Standing},
+};
 
 const STEPS: u64 = 1_000;
 /// A server that starts anew takes this long at most before it is asked again.

@@ -1,16 +1,17 @@
 //! `brewbench queue` and `brewbench queue next`
 
-use brewbench_agent::client::Fault;
+use brewbench_agent::connection::client::Fault;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 
 use super::{
-    Common, duration,
-    run::full_id,
-    scenario::encoded,
+    duration,
     table::{Align, cut, plain, short_id, short_size, table, with_below},
 };
-use crate::dispatch::queue::{QueueList, Waiting};
+use crate::{
+    cli::{common::Common, connection::encoded, run::which::full_id},
+    dispatch::queue::model::{QueueList, Waiting},
+};
 
 /// What waits.
 #[derive(Debug, Args)]

@@ -6,11 +6,13 @@ use clap::Args;
 use reqwest::Method;
 
 use super::{
-    Common,
     compare::{How, Which},
     gate::write,
 };
-use crate::reports::{Format, file_name};
+use crate::{
+    cli::common::Common,
+    reports::format::{Format, file_name},
+};
 
 /// Writes a comparison as a file.
 #[derive(Debug, Args)]

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::files;
 use crate::{
-    keeping::restore::{Restored, restore},
+    maintenance::restore::{Restored, restore},
     web::format::plural,
 };
 

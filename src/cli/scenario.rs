@@ -6,13 +6,14 @@ use anyhow::bail;
 use clap::Subcommand;
 
 use super::{
-    Common, files,
+    files,
     limits::LimitsOf,
     table::{Align, cut, plain, table},
 };
 use crate::{
-    catalog::{Check, Revision, RevisionList, ScenarioInfo, ScenarioList, ScenarioText},
-    web::{address::segment, moment::exact},
+    catalog::model::{Check, Revision, RevisionList, ScenarioInfo, ScenarioList, ScenarioText},
+    cli::{common::Common, connection::encoded},
+    web::time_ago::exact,
 };
 
 /// Commands about scenarios.
@@ -57,7 +58,7 @@ pub enum Scenario {
         #[arg(long = "file")]
         files: Vec<PathBuf>,
         /// A parameter with its default; repeat for several
-        #[arg(long = "default", value_name = "NAME=VALUE", value_parser = super::run::new::pair)]
+        #[arg(long = "default", value_name = "NAME=VALUE", value_parser = crate::cli::common::pair)]
         defaults: Vec<(String, String)>,
     },
     /// Let the k6 of a free agent look at a scenario
@@ -124,11 +125,6 @@ impl Scenario {
             }
         }
     }
-}
-
-/// A name as one segment of a path.
-pub fn encoded(name: &str) -> String {
-    segment(name)
 }
 
 fn rows(scenarios: &[ScenarioInfo]) -> String {

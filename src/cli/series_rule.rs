@@ -3,10 +3,11 @@
 use clap::Args;
 use reqwest::Method;
 
-use super::{Common, table::plain};
+use super::table::plain;
 use crate::{
-    keeping::retention::{Reduction, Rule, SeriesRule},
-    web::moment::exact,
+    cli::common::Common,
+    maintenance::retention::{Reduction, Rule, SeriesRule},
+    web::time_ago::exact,
 };
 
 /// Says how long series are kept, or sets it. Figures and verdicts of runs stay in any case.

@@ -2,15 +2,15 @@
 
 use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, time::Duration};
 
-use brewbench_agent::daemon;
+use brewbench_agent::connection::daemon;
 use clap::Args;
 use nix::sys::stat::{Mode, umask};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{agent::Tools, duration};
-use crate::{
-    config::Config, listener::descriptors, logs::Log, networks::Networks, owner, server::Server, signal,
+use crate::app::{
+    config::Config, listener::descriptors, local_admin, logs::Log, networks::Networks, server::Server, signals,
     tls::CertificateFiles,
 };
 
@@ -104,7 +104,7 @@ impl Serve {
             // Targets would inherit it and find another machine than those of an agent by itself.
             descriptors::raise();
         }
-        let end = signal::end();
+        let end = signals::end();
         let server = Server::start(config, CancellationToken::new()).await?;
         eprintln!("brewbench listens on {}, open {}", server.address, server.state.public_url);
         if server.is_nobodys().await? {
@@ -118,7 +118,7 @@ impl Serve {
             });
             return Ok(server.serve().await?);
         }
-        let key = owner::local_agent_key(&server.state.db, "local").await?;
+        let key = local_admin::local_agent_key(&server.state.db, "local").await?;
         let state = server.state.config.data.join("agent");
         let options = tools.options(server.local_url(), Some(key), state)?;
         with_agent(server, options, end).await
@@ -128,7 +128,7 @@ impl Serve {
 /// What who has started a server does next. A link is a key to it, and what is no terminal is kept as a log.
 async fn first_steps(server: &Server) -> anyhow::Result<String> {
     if std::io::stderr().is_terminal() {
-        let link = owner::link(&server.state).await?;
+        let link = local_admin::link(&server.state).await?;
         return Ok(format!("register once, within two days, at\n  {link}"));
     }
     let data = server.state.config.data.display();

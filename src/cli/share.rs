@@ -5,11 +5,13 @@ use clap::Subcommand;
 use url::form_urlencoded;
 
 use super::{
-    Common,
     compare::{How, Which},
     table::{Align, cut, left, table},
 };
-use crate::shares::{MadeShare, NewShare, Share as ShareData, ShareList};
+use crate::{
+    cli::common::Common,
+    shares::model::{MadeShare, NewShare, Share as ShareData, ShareList},
+};
 
 /// Commands about links to a comparison that need no login.
 #[derive(Debug, Subcommand)]

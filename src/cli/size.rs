@@ -2,12 +2,11 @@
 
 use clap::Subcommand;
 
-use super::{
-    Common,
-    scenario::encoded,
-    table::{Align, cut, plain, short_size, table},
+use super::table::{Align, cut, plain, short_size, table};
+use crate::{
+    catalog::model::{MachineSize, SizeList, parse_memory, size_name},
+    cli::{common::Common, connection::encoded},
 };
-use crate::catalog::{MachineSize, SizeList, parse_memory, size_name};
 
 /// Commands about machine sizes.
 #[derive(Debug, Subcommand)]

@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
-use brewbench_agent::text::is_obeyed;
+use brewbench_agent::sanitize::is_obeyed;
 
 use crate::{
-    runs::{Run, load, now::RunNow},
+    live::status::RunNow,
+    runs::{load, model::Run},
     web::format,
 };
 
@@ -183,7 +184,7 @@ pub fn cut(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::{load::tests::rate, made_up::finished};
+    use crate::runs::{load::tests::rate, testing::finished};
 
     #[test]
     fn figures_have_four_digits_and_what_is_missing_is_no_zero() {

@@ -3,13 +3,10 @@
 use clap::Subcommand;
 use reqwest::Method;
 
-use super::{
-    Common,
-    scenario::encoded,
-    table::{Align, cut, plain, table},
-};
+use super::table::{Align, cut, plain, table};
 use crate::{
-    catalog::{Target as TargetData, TargetList},
+    catalog::model::{Target as TargetData, TargetList},
+    cli::{common::Common, connection::encoded},
     fleet::targets::RemovedTargets,
 };
 

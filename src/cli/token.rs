@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use brewbench_agent::wire::now_ms;
 use clap::Subcommand;
 
-use super::{
-    Common,
-    scenario::encoded,
-    table::{Align, cut, left, table},
-};
+use super::table::{Align, cut, left, table};
 use crate::{
-    auth::{MadeSecret, NewToken, Scope, TokenList},
-    owner,
+    app::local_admin,
+    auth::{
+        model::Scope,
+        people::{self, MadeSecret, NewToken, TokenList},
+    },
+    cli::{common::Common, connection::encoded},
 };
 
 /// Commands about API tokens.
@@ -58,7 +58,7 @@ impl Token {
             Self::New { common, name, scope, expires_in, data } => {
                 let asked = NewToken { name, scope, expires_in_days: expires_in };
                 let made: MadeSecret = match data {
-                    Some(data) => owner::token(&data, &asked).await?,
+                    Some(data) => local_admin::token(&data, &asked).await?,
                     None => common.connect()?.client.post("api/v1/tokens", &asked).await?,
                 };
                 common.print(&made, |made| format!("{}\n", made.secret))
@@ -89,7 +89,7 @@ fn rows(list: &TokenList) -> String {
         ("state", Align::Left),
     ];
     let now = now_ms();
-    let row = |token: &crate::auth::Token| {
+    let row = |token: &people::Token| {
         let used = token.last_used_at_ms.map_or("never".to_owned(), |at| format!("{} ago", left(now - at)));
         vec![
             cut(&token.name, 40),

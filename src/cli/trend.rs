@@ -5,14 +5,14 @@ use std::fmt::Write;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 
-use super::{
-    Common,
-    scenario::encoded,
-    table::{Align, cut, figure, plain, table},
-};
+use super::table::{Align, cut, figure, plain, table};
 use crate::{
-    trends::{self, Change, Ruling, TrendList, api::JudgementBody},
-    web::{format::plural, moment::exact},
+    cli::{common::Common, connection::encoded},
+    trends::{
+        api::JudgementBody,
+        model::{self, Change, Ruling, Span, TrendInfo, TrendList},
+    },
+    web::{format::plural, time_ago::exact},
 };
 
 /// Commands about cells over versions and time.
@@ -96,7 +96,7 @@ impl Which {
     async fn show(self) -> anyhow::Result<()> {
         let client = self.common.connect()?.client;
         let request = client.request(Method::GET, &self.path()).query(&[("metric", &self.metric)]);
-        let trend: trends::Trend = client.json(request).await?;
+        let trend: model::Trend = client.json(request).await?;
         self.common.print(&trend, text)
     }
 }
@@ -113,13 +113,13 @@ impl Known {
     async fn send(self, method: Method, body: Option<JudgementBody>) -> anyhow::Result<()> {
         let Self { which, run } = self;
         let connection = which.common.connect()?;
-        let run = super::run::full_id(&connection, &run).await?;
+        let run = crate::cli::run::which::full_id(&connection, &run).await?;
         let path = format!("{}/changes/{}", which.path(), encoded(&run));
         let mut request = connection.client.request(method, &path).query(&[("metric", &which.metric)]);
         if let Some(body) = &body {
             request = request.json(body);
         }
-        let trend: trends::Trend = connection.client.json(request).await?;
+        let trend: model::Trend = connection.client.json(request).await?;
         which.common.print(&trend, text)
     }
 }
@@ -136,7 +136,7 @@ fn cells(list: &TrendList) -> String {
         ("to judge", Align::Right),
         ("of", Align::Left),
     ];
-    let row = |info: &trends::TrendInfo| {
+    let row = |info: &TrendInfo| {
         let open = if info.open == 0 { "–".to_owned() } else { info.open.to_string() };
         let (runs, setting) = (info.runs.to_string(), info.cell.setting());
         vec![cut(&info.cell.target, 20), info.cell.id.clone(), runs, figure(info.rps), open, cut(&setting, 60)]
@@ -144,7 +144,7 @@ fn cells(list: &TrendList) -> String {
     table(&head, &list.trends.iter().map(row).collect::<Vec<_>>())
 }
 
-fn text(trend: &trends::Trend) -> String {
+fn text(trend: &model::Trend) -> String {
     let mut text = format!("{}: {}\n", plain(&trend.cell.target), plain(&trend.cell.setting()));
     let head = [
         ("version", Align::Left),
@@ -155,7 +155,7 @@ fn text(trend: &trends::Trend) -> String {
         ("last", Align::Left),
     ];
     let amount = |value: f64| trend.metric.figure(Some(value)).text().replace('\u{a0}', " ");
-    let row = |span: &trends::Span| {
+    let row = |span: &Span| {
         let interval = span.low.zip(span.high).map(|(low, high)| format!("{} to {}", amount(low), amount(high)));
         let runs =
             if span.suspect > 0 { format!("{} ({} suspect)", span.runs, span.suspect) } else { span.runs.to_string() };

@@ -5,12 +5,15 @@ use brewbench_agent::wire::now_ms;
 use clap::Subcommand;
 use reqwest::Method;
 
-use super::{
-    Common,
-    scenario::encoded,
-    table::{Align, cut, left, plain, table},
+use super::table::{Align, cut, left, plain, table};
+use crate::{
+    auth::{
+        authority::EndingList,
+        model::Role,
+        people::{NewRole, Person, PersonList},
+    },
+    cli::{common::Common, connection::encoded},
 };
-use crate::auth::{EndingList, NewRole, Person, PersonList, Role};
 
 /// Commands about people.
 #[derive(Debug, Subcommand)]

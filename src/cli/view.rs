@@ -3,12 +3,11 @@
 use clap::Subcommand;
 use reqwest::Method;
 
-use super::{
-    Common,
-    scenario::encoded,
-    table::{Align, cut, plain, table},
+use super::table::{Align, cut, plain, table};
+use crate::{
+    cli::{common::Common, connection::encoded},
+    runs::view::{SavedView, ViewList, ViewQuery},
 };
-use crate::runs::view::{SavedView, ViewList, ViewQuery};
 
 /// Commands about saved views of the history.
 #[derive(Debug, Subcommand)]

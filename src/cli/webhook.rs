@@ -3,13 +3,11 @@
 use clap::Subcommand;
 use reqwest::Method;
 
-use super::{
-    Common,
-    table::{Align, cut, plain, table, with_below},
-};
+use super::table::{Align, cut, plain, table, with_below};
 use crate::{
-    alerts::{Delivery, DeliveryList, Event, MadeWebhook, NewWebhook, Webhook as WebhookData, WebhookList},
-    web::moment::exact,
+    alerts::{Delivery, DeliveryList, MadeWebhook, NewWebhook, Webhook as WebhookData, WebhookList, model::Event},
+    cli::common::Common,
+    web::time_ago::exact,
 };
 
 /// Commands about who is told elsewhere.

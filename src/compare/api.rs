@@ -2,11 +2,17 @@
 
 use axum::{Json, extract::State};
 
-use super::{Chosen, Comparison, load, named, nothing_named};
 use crate::{
-    auth::Read,
-    error::{Asked, ErrorBody, Result},
-    state::AppState,
+    app::{
+        error::{Asked, ErrorBody, Result},
+        state::AppState,
+    },
+    auth::caller::Read,
+    compare::{
+        chosen::Chosen,
+        load::{load, named, nothing_named},
+        view::Comparison,
+    },
 };
 
 /// Compares runs: medians of their repetitions, differences to the baseline, clear winners and doubts.

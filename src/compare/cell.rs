@@ -6,16 +6,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    equal_work::WorkDifference,
-    likeness::Unlike,
     metric::Metric,
-    pair::ApartStat,
-    selection::{Group, Setting},
-    statistics::{self, Decision, Effect, Lead, Noise, Spread},
+    selection::Group,
+    statistics::{self, Decision, Lead, Noise},
 };
 use crate::{
+    compare::{comparability::Unlike, note::WorkDifference, setting::Setting, stat::Stat},
     metrics,
-    runs::{Run, Verdict},
+    runs::{model::Run, verdict::Verdict},
     web::{
         card::Tone,
         format::{self, Figure},
@@ -72,36 +70,6 @@ pub struct Tally {
     pub lost: usize,
     /// Not at an end yet.
     pub unfinished: usize,
-}
-
-/// One figure of a cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Stat {
-    /// Which.
-    pub metric: Metric,
-    /// Over the repetitions that count; null when none has it.
-    pub spread: Option<Spread>,
-    /// By what factor it differs from the baseline's cell of its row; null for shares. The interval is that of the corrected
-    /// test.
-    pub effect: Option<Effect>,
-    /// By how much a share differs from that of the baseline's cell, 0 to 1; null for all else.
-    #[serde(default)]
-    pub points: Option<f64>,
-    /// The p-value of the difference, corrected for all questions of this page; null where nothing is judged.
-    pub p: Option<f64>,
-    /// Minimum detectable effect: the smallest difference to the baseline that is found in 80 % of such comparisons, as a
-    /// share; null where no scatter is known.
-    pub detectable: Option<f64>,
-    /// Where it was not measured in turn with the baseline: what the past says of such differences.
-    #[serde(default)]
-    pub apart: Option<ApartStat>,
-    /// How it compares with the baseline; null for metrics that are shown and not judged.
-    pub decision: Option<Decision>,
-    /// Whether it is better than every other cell of its row.
-    pub best: bool,
-    /// Whether figures of suspect runs are among those that it comes of.
-    #[serde(default)]
-    pub suspect: bool,
 }
 
 impl Row {

@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 use super::{
     cell::{Cell, Row},
     metric::Metric,
-    selection::{Setting, Subject, only_sizes_differ},
+    selection::Subject,
     statistics::{Spread, spread},
 };
 use crate::{
-    runs::{Run, Verdict},
+    compare::setting::{Setting, only_sizes_differ},
+    runs::{model::Run, verdict::Verdict},
     web::{
+        axis::Scale,
         chart::{Chart, ScriptJson, elided, layout, text},
-        scale::Scale,
     },
 };
 
@@ -252,11 +253,13 @@ fn spoken<'a, 'b: 'a>(what: &str, bars: impl Iterator<Item = (&'a Bar<'b>, Metri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{
-        Comparison,
-        made_up::{faster, judged, repeated, run, sized},
+    use crate::{
+        compare::{
+            testing::{faster, judged, repeated, run, sized},
+            view::Comparison,
+        },
+        web::series_style::{Mark, Marks},
     };
-    use crate::web::mark::{Mark, Marks};
 
     fn charts_of(runs: Vec<Run>) -> Vec<Chart> {
         Comparison::new(runs, &marks(), None).charts.into_iter().filter(|chart| chart.id != "differences").collect()

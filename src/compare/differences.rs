@@ -165,11 +165,11 @@ mod tests {
     use super::*;
     use crate::{
         compare::{
-            Comparison,
-            made_up::{faster, repeated, run, sized},
+            testing::{faster, repeated, run, sized},
+            view::Comparison,
         },
-        runs::Run,
-        web::mark::Marks,
+        runs::model::Run,
+        web::series_style::Marks,
     };
 
     fn of_runs(runs: Vec<Run>) -> Option<Chart> {

@@ -8,17 +8,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use brewbench_agent::wire::load::Load;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::{
     cell::{Cell, Row},
-    notes::{Note, doubt, info, listed},
+    notes::{doubt, info, listed},
     selection::Subject,
 };
 use crate::{
+    compare::note::{Note, WorkDifference},
     differences::{AcceptedDifference, WorkFact},
-    runs::{Run, work::mix},
+    runs::{model::Run, work::mix},
     web::format,
 };
 
@@ -36,22 +35,6 @@ const MAX_LISTED: usize = 100;
 const MAD_TO_DEVIATION: f64 = 1.4826;
 /// Deviations of single repetitions within which two cells are taken for alike.
 const DEVIATIONS: f64 = 3.0;
-
-/// A difference in the work of two cells of a row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct WorkDifference {
-    /// In what.
-    pub fact: WorkFact,
-    /// The targets of both, by name.
-    pub targets: [String; 2],
-    /// In a sentence, with both values.
-    pub text: String,
-    /// Ids of a run of each.
-    pub runs: [String; 2],
-    /// Who accepted it and why; null if nobody has.
-    #[serde(default)]
-    pub accepted: Option<AcceptedDifference>,
-}
 
 /// What a user would have to accept, so that two targets are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,16 +1,22 @@
 //! The answer first: what a comparison says in a few words and one big figure each. Pure.
 
 use super::{
-    answers::Asked,
-    cell::{Cell, Row, Stat},
-    left_out::{LeftOut, no_result},
+    cell::{Cell, Row},
     metric::Metric,
-    selection::{By, Setting, Subject, only_sizes_differ, shared},
+    selection::{By, Subject},
     statistics::{Better, Decision, Lead, Spread, TooLittlePast},
 };
-use crate::web::{
-    card::{Card, Tone},
-    format,
+use crate::{
+    compare::{
+        excluded::{LeftOut, no_result},
+        setting::{Setting, only_sizes_differ, shared},
+        significance::Asked,
+        stat::Stat,
+    },
+    web::{
+        card::{Card, Tone},
+        format,
+    },
 };
 
 /// More settings than this are left to the charts and the table.
@@ -270,11 +276,11 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, aske
 mod tests {
     use crate::{
         compare::{
-            Comparison,
-            made_up::{failed, faster, repeated, run, sized},
+            testing::{failed, faster, repeated, run, sized},
+            view::Comparison,
         },
-        runs::Run,
-        web::{card::Tone, mark::Marks},
+        runs::model::Run,
+        web::{card::Tone, series_style::Marks},
     };
 
     fn cards(runs: Vec<Run>) -> Vec<(String, String, Tone)> {

@@ -1,11 +1,7 @@
 //! One metric of all cells: settings down, subjects across, and who wins each line. Pure.
 
-use super::{
-    cell::{Row, Stat},
-    metric::Metric,
-    selection::Subject,
-    statistics::Lead,
-};
+use super::{cell::Row, metric::Metric, selection::Subject, statistics::Lead};
+use crate::compare::stat::Stat;
 
 /// One metric of all cells.
 #[derive(Clone, Debug, PartialEq)]

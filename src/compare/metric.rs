@@ -5,8 +5,11 @@ use brewbench_agent::wire::load::Load;
 use super::statistics::{Better, Spread};
 pub use crate::metrics::Metric;
 use crate::{
-    metrics::{self, Role, Unit},
-    runs::{Run, queries::cells::PastRun},
+    metrics::{
+        self,
+        definition::{Role, Unit},
+    },
+    runs::{model::Run, store::cells::PastRun},
     web::format::{self, Figure},
 };
 
@@ -165,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_percentile_is_judged_only_from_enough_requests() {
-        use crate::compare::made_up::{figured, run};
+        use crate::compare::testing::{figured, run};
         let with = |requests| figured(run("servy", 1), |figures| figures.requests = requests);
         for (metric, fewest) in [(Metric::P50Ms, 20), (Metric::P99Ms, 1_000), (Metric::P999Ms, 10_000)] {
             assert_eq!(metric.judged_value(&with(Some(fewest - 1))), None, "{metric:?}");

@@ -2,60 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-
 use super::{
-    answers::Asked,
-    cell::{Cell, Row, Stat, Tally},
-    left_out::{LeftOut, counts},
-    likeness::Circumstance,
+    cell::{Cell, Row, Tally},
     metric::Metric,
     selection::{By, Subject},
     sweep::Sweep,
 };
 use crate::{
+    compare::{
+        comparability::Circumstance,
+        excluded::{LeftOut, counts},
+        note::{Level, Note},
+        significance::Asked,
+        stat::Stat,
+    },
     metrics,
-    runs::{Run, Verdict},
+    runs::{model::Run, verdict::Verdict},
     web::format::plural,
 };
-
-/// Something to know before believing a figure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Note {
-    /// How much it weighs.
-    pub level: Level,
-    /// In a few words.
-    pub title: String,
-    /// In a sentence.
-    pub text: String,
-    /// Ids of two runs whose environments, held against each other, tell more.
-    #[serde(default)]
-    pub environments: Option<[String; 2]>,
-}
-
-/// How much a note weighs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Level {
-    /// It may change the answer.
-    Doubt,
-    /// It explains what is shown.
-    Info,
-}
-
-impl Level {
-    /// The heavier first.
-    pub const ALL: [Self; 2] = [Self::Doubt, Self::Info];
-
-    /// The class in `app.css`.
-    pub fn class(self) -> &'static str {
-        match self {
-            Self::Doubt => "doubt",
-            Self::Info => "info",
-        }
-    }
-}
 
 /// All notes of a comparison.
 pub fn notes(subjects: &[Subject], rows: &[Row], asked: Asked, left_out: &[LeftOut]) -> Vec<Note> {
@@ -347,11 +311,13 @@ fn sentence(text: &str) -> String {
 mod tests {
     use crate::{
         compare::{
-            Comparison,
-            made_up::{failed, judged, repeated, run, sized},
+            metric::Metric,
+            statistics::Lead,
+            testing::{failed, faster, judged, repeated, run, sized},
+            view::Comparison,
         },
-        runs::{Run, Verdict},
-        web::mark::Marks,
+        runs::{model::Run, verdict::Verdict},
+        web::series_style::Marks,
     };
 
     fn titles(runs: Vec<Run>) -> Vec<String> {
@@ -444,7 +410,6 @@ mod tests {
 
     #[test]
     fn a_percentile_of_too_few_requests_is_shown_and_not_judged() {
-        use crate::compare::{made_up::faster, metric::Metric, statistics::Lead};
         let mut runs = repeated(|n| run("gosherve", n));
         runs.extend(repeated(|n| faster(run("servy", n), 1.25)));
         for run in &mut runs {

@@ -4,15 +4,18 @@ use askama::Template;
 use askama_web::WebTemplate;
 use axum::extract::{RawQuery, State};
 
-use super::{
-    Chosen, Comparison,
-    equal_work::{OpenDifference, open_differences},
-    load, named, tell,
-};
+use super::equal_work::{OpenDifference, open_differences};
 use crate::{
-    auth::{Read, Scope},
-    error::{Asked, Result},
-    state::AppState,
+    app::{
+        error::{Asked, Result},
+        state::AppState,
+    },
+    auth::{caller::Read, model::Scope},
+    compare::{
+        chosen::Chosen,
+        load::{load, named, tell},
+        view::Comparison,
+    },
     web::shell::{Section, Shell},
 };
 
@@ -90,10 +93,10 @@ pub async fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::mark::Marks;
     use crate::{
-        compare::made_up::{faster, repeated, run},
-        runs::Run,
+        compare::testing::{faster, repeated, run},
+        runs::model::Run,
+        web::series_style::Marks,
     };
 
     fn page(runs: Vec<Run>) -> String {

@@ -1,10 +1,6 @@
 //! Two cells and one metric: what the comparison is based on, and what follows once all questions are corrected. Pure.
 
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-
 use super::{
-    Options,
     cell::Cell,
     metric::Metric,
     past::{self, History, observations},
@@ -13,7 +9,10 @@ use super::{
         power,
     },
 };
-use crate::runs::Run;
+use crate::{
+    compare::{chosen::Options, stat::ApartStat},
+    runs::model::Run,
+};
 
 /// What a comparison of two cells is based on.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,20 +21,6 @@ pub enum Basis {
     InTurn(Vec<Stratum>),
     /// Runs of different experiments, all in one stratum, and what the past says of such experiments.
     Apart(Vec<Stratum>, Result<past::Apart, TooLittlePast>),
-}
-
-/// How two cells of different experiments compare with their past.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ApartStat {
-    /// Why nothing can be said; null where the past says enough.
-    pub because: Option<TooLittlePast>,
-    /// Experiments of the past, the baseline's own included, that show how far the cell moves between experiments.
-    pub experiments: Option<usize>,
-    /// Differences up to this share are not told from such moves.
-    pub margin: Option<f64>,
-    /// The smallest difference that would be found in 80 % of cases if both were measured in turn with as many repetitions;
-    /// null where no scatter is known.
-    pub in_turn: Option<f64>,
 }
 
 /// The answer to a question.

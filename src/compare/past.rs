@@ -10,7 +10,10 @@ use super::{
         between::{gap_ms, level},
     },
 };
-use crate::runs::{Origin, Run, queries::cells::PastRun};
+use crate::runs::{
+    model::{Origin, Run},
+    store::cells::PastRun,
+};
 
 /// More past runs than this say no more of a cell.
 pub const MOST_RUNS: i64 = 200;
@@ -158,13 +161,14 @@ mod tests {
     use super::*;
     use crate::{
         compare::{
-            Comparison, Options,
-            cell::Stat,
-            known::Known,
-            made_up::{faster, repeated, run},
+            chosen::Options,
+            context::Known,
+            stat::Stat,
             statistics::Decision,
+            testing::{faster, repeated, run},
+            view::Comparison,
         },
-        web::mark::Marks,
+        web::series_style::Marks,
     };
 
     const DAY: i64 = 86_400_000;

@@ -11,11 +11,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    runs::{Run, RunSize, load},
-    web::{
-        format,
-        mark::{Mark, Marks},
-    },
+    compare::setting::{Setting, order, setting_of, settings},
+    runs::{load, model::Run},
+    web::series_style::{Mark, Marks},
 };
 
 /// By what runs are told apart, so that they can be compared.
@@ -75,34 +73,6 @@ pub struct Subject {
     pub mark: Mark,
     /// How it is called here: with its version only where another version is compared too.
     pub label: String,
-}
-
-/// What runs must share to be comparable.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Setting {
-    /// What tells it from the other settings of this comparison; everything where it is the only one.
-    pub label: String,
-    /// Name of the scenario.
-    pub scenario: Option<String>,
-    /// Hash of the scenario's revision.
-    pub scenario_sha256: Option<String>,
-    /// Parameters of the scenario.
-    pub parameters: BTreeMap<String, String>,
-    /// How hard, in words that differ where loads do; null where it is not known. How long a constant load lasts makes it
-    /// no other.
-    pub load: Option<String>,
-    /// Virtual users, where they are constant.
-    pub vus: Option<u32>,
-    /// The highest level of the load, by which settings are put in order; 0 where it is not known.
-    pub peak: u32,
-    /// The machine size.
-    pub size: Option<RunSize>,
-    /// Target and version, where something else is compared.
-    #[serde(default)]
-    pub target: Option<String>,
-    /// What is compared, and so is not part of the setting.
-    #[serde(default)]
-    pub by: By,
 }
 
 /// The runs of one subject in one setting.
@@ -165,7 +135,7 @@ pub fn select(runs: Vec<Run>, marks: &Marks, by: By) -> Selection {
     Selection { subjects, settings, groups }
 }
 
-fn key(run: &Run, by: By) -> String {
+pub(crate) fn key(run: &Run, by: By) -> String {
     match by {
         By::Target => match &run.version {
             Some(version) => format!("{}@{version}", run.target),
@@ -179,12 +149,12 @@ fn key(run: &Run, by: By) -> String {
     }
 }
 
-fn load_of(run: &Run) -> Option<String> {
+pub(crate) fn load_of(run: &Run) -> Option<String> {
     run.load.as_ref().map(|load| load::telling(load).replace('\u{a0}', " "))
 }
 
 /// Sizes, loads, agents or labels, from the smallest where they have an order. Their colours follow from their places.
-fn others(runs: &[Run], by: By) -> Vec<Subject> {
+pub(crate) fn others(runs: &[Run], by: By) -> Vec<Subject> {
     let mut all: Vec<&Run> = runs.iter().collect();
     let cores = |run: &Run| run.size.as_ref().map_or(0.0, |size| size.vcpus);
     all.sort_by(|a, b| match by {
@@ -208,7 +178,7 @@ fn others(runs: &[Run], by: By) -> Vec<Subject> {
     keys.into_iter().enumerate().map(subject).collect()
 }
 
-fn peak(run: &Run) -> u32 {
+pub(crate) fn peak(run: &Run) -> u32 {
     run.load.as_ref().and_then(Load::shape).map_or(0, Shape::peak)
 }
 
@@ -231,129 +201,15 @@ fn targets(runs: &[Run], marks: &Marks) -> Vec<Subject> {
     names.iter().map(subject).collect()
 }
 
-fn settings(runs: &[Run], by: By) -> Vec<Setting> {
-    let mut all: Vec<Setting> = Vec::new();
-    for setting in runs.iter().map(|run| setting_of(run, by)) {
-        if !all.iter().any(|known| same(known, &setting)) {
-            all.push(setting);
-        }
-    }
-    all.sort_by(order);
-    let labels: Vec<String> = all.iter().map(|setting| label(setting, &all)).collect();
-    for (setting, label) in all.iter_mut().zip(labels) {
-        setting.label = label;
-    }
-    all
-}
-
-fn setting_of(run: &Run, by: By) -> Setting {
-    let has_load = by != By::Load;
-    Setting {
-        label: String::new(),
-        target: (by != By::Target).then(|| key(run, By::Target)),
-        by,
-        scenario: run.scenario.clone(),
-        scenario_sha256: run.scenario_sha256.clone(),
-        parameters: run.parameters.clone(),
-        load: load_of(run).filter(|_| has_load),
-        vus: run.vus.filter(|_| has_load),
-        peak: if has_load { peak(run) } else { 0 },
-        size: run.size.clone().filter(|_| by != By::Size),
-    }
-}
-
-fn same(one: &Setting, other: &Setting) -> bool {
+pub(crate) fn same(one: &Setting, other: &Setting) -> bool {
     order(one, other) == Ordering::Equal
-}
-
-/// A size is its cores and memory, whatever it is called.
-fn order(one: &Setting, other: &Setting) -> Ordering {
-    let rest = |setting: &Setting| {
-        let load = (setting.vus, setting.peak, setting.load.clone());
-        let script = (setting.scenario.clone(), setting.scenario_sha256.clone(), setting.parameters.clone());
-        (setting.target.clone(), script, load)
-    };
-    let cores = |setting: &Setting| setting.size.as_ref().map_or(0.0, |size| size.vcpus);
-    let memory = |setting: &Setting| setting.size.as_ref().map(|size| size.memory_bytes);
-    rest(one).cmp(&rest(other)).then(cores(one).total_cmp(&cores(other))).then(memory(one).cmp(&memory(other)))
-}
-
-/// Scenario, revision, parameters, load, size and target of a setting, as words; empty for what is compared.
-fn parts(setting: &Setting) -> [String; 6] {
-    let but = |by: By, part: String| if setting.by == by { String::new() } else { part };
-    let unknown = |what: &str| format!("unknown {what}");
-    let parameters: Vec<String> = setting.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let short = |sha: &String| format!("revision {}", sha.chars().take(8).collect::<String>());
-    let vus = |vus: u32| {
-        let unit = if vus == 1 { "VU" } else { "VUs" };
-        format!("{} {unit}", format::count(Some(u64::from(vus))).text())
-    };
-    [
-        setting.scenario.clone().unwrap_or_else(|| unknown("scenario")),
-        setting.scenario_sha256.as_ref().map_or_else(|| unknown("revision"), short),
-        if parameters.is_empty() { "no parameters".to_owned() } else { parameters.join(" ") },
-        but(By::Load, setting.load.clone().or_else(|| setting.vus.map(vus)).unwrap_or_else(|| unknown("load"))),
-        but(By::Size, setting.size.as_ref().map_or_else(|| unknown("size"), |size| size.name.clone())),
-        setting.target.clone().unwrap_or_default(),
-    ]
-}
-
-/// Whether settings differ by their machine size alone.
-pub fn only_sizes_differ(all: &[&Setting]) -> bool {
-    let but_size = |setting: &Setting| {
-        let [scenario, revision, parameters, load, _, target] = parts(setting);
-        [scenario, revision, parameters, load, target]
-    };
-    all.windows(2).all(|pair| but_size(pair[0]) == but_size(pair[1]))
-}
-
-/// Whether settings differ by their load alone.
-pub fn only_loads_differ(all: &[&Setting]) -> bool {
-    let but_load = |setting: &Setting| {
-        let [scenario, revision, parameters, _, size, target] = parts(setting);
-        [scenario, revision, parameters, size, target]
-    };
-    all.windows(2).all(|pair| but_load(pair[0]) == but_load(pair[1]))
-}
-
-/// What all settings have in common.
-pub fn shared(all: &[&Setting]) -> Vec<String> {
-    let Some(first) = all.first() else { return Vec::new() };
-    let all: Vec<_> = all.iter().map(|setting| parts(setting)).collect();
-    let common = |place: usize, part: &String| all.iter().all(|other| other[place] == *part);
-    let told = |place: usize| place != REVISION && !(place == PARAMETERS && first.parameters.is_empty());
-    let kept = parts(first).into_iter().enumerate();
-    let kept = kept.filter(|(place, part)| !part.is_empty() && told(*place) && common(*place, part));
-    kept.map(|(_, part)| part).collect()
-}
-
-/// Places among the parts that go without saying: a revision where it is the only one, no parameters.
-const REVISION: usize = 1;
-const PARAMETERS: usize = 2;
-
-fn label(setting: &Setting, all: &[Setting]) -> String {
-    if all.len() == 1 {
-        return shared(&[setting]).join(" · ");
-    }
-    let others: Vec<_> = all.iter().map(parts).collect();
-    let own = parts(setting);
-    let differs = |place: usize| {
-        let rivals = others.iter().filter(|other| place != REVISION || other[0] == own[0]);
-        rivals.map(|other| &other[place]).any(|part| *part != own[place])
-    };
-    own.iter()
-        .enumerate()
-        .filter(|(place, _)| differs(*place))
-        .map(|(_, part)| part.as_str())
-        .collect::<Vec<_>>()
-        .join(" · ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        compare::made_up::{run, sized},
+        compare::testing::{run, sized},
         runs::load::tests::{rate, vus, vus_stages},
     };
 

@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 use super::{
     cell::{Cell, Row},
     metric::Metric,
-    selection::{Setting, Subject, only_loads_differ},
+    selection::Subject,
 };
 use crate::{
-    runs::Run,
+    compare::setting::{Setting, only_loads_differ},
+    runs::model::Run,
     web::{
         chart::{Chart, Key, ScriptJson, layout, text},
         format,
@@ -270,14 +271,14 @@ mod tests {
     use super::*;
     use crate::{
         compare::{
-            Comparison,
-            made_up::{faster, judged, run},
+            testing::{faster, judged, run},
+            view::Comparison,
         },
         runs::{
-            Verdict,
             load::tests::{vus, vus_stages},
+            verdict::Verdict,
         },
-        web::mark::Marks,
+        web::series_style::Marks,
     };
 
     fn at(users: u32, rps: f64) -> Run {

@@ -5,25 +5,27 @@ use url::form_urlencoded;
 use utoipa::ToSchema;
 
 use super::{
-    Options,
-    answers::{self, Asked},
     cell::{Cell, Row, rows},
     charts, differences, equal_work, headline,
-    known::Known,
-    left_out::{LeftOut, left_out},
-    likeness,
     matrix::Matrix,
     metric::Metric,
-    notes::{self, Level, Note},
-    past,
+    notes, past,
     scatter::Scatter,
-    selection::{By, Selection, Setting, Subject, select, with_versions},
-    story::Missing,
+    selection::{By, Selection, Subject, select, with_versions},
     sweep::Sweep,
 };
 use crate::{
-    runs::Run,
-    web::{card::Card, chart::Chart, mark::Marks},
+    compare::{
+        chosen::Options,
+        comparability,
+        context::Known,
+        excluded::{LeftOut, left_out},
+        note::{Level, Note},
+        setting::Setting,
+        significance::{self, Asked},
+    },
+    runs::model::Run,
+    web::{card::Card, chart::Chart, format::plural, series_style::Marks},
 };
 
 /// A list of more runs than this is no longer read, and makes a page slow; the JSON has all.
@@ -122,13 +124,13 @@ impl Comparison {
         let base = options.baseline.as_deref().and_then(named).unwrap_or(first);
         let mut rows = rows(settings, groups);
         for row in &mut rows {
-            row.unlike = likeness::unlike(row, options.by, &known.environments);
+            row.unlike = comparability::unlike(row, options.by, &known.environments);
             row.work = equal_work::different_work(row, &subjects, &known.accepted);
             for cell in &mut row.cells {
                 cell.noise = past::of_runs(cell.counting(), &known.history);
             }
         }
-        let asked = answers::answer(&mut rows, base, options, known);
+        let asked = significance::answer(&mut rows, base, options, known);
         let is_held_back = !options.allow_confounders && rows.iter().any(|row| !row.unlike.is_empty());
         let left_out = left_out(&subjects, &rows);
         Self {
@@ -264,7 +266,7 @@ fn measure_again(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Stri
         .append_pair("run", &run.id)
         .append_pair("target", &base.target)
         .finish();
-    Some(format!("/runs/new?{query}"))
+    Some(format!("/experiments/new?{query}"))
 }
 
 /// The differences first, then what they come of; of a sweep the curves.
@@ -276,12 +278,38 @@ fn drawn(subjects: &[Subject], base: usize, rows: &[Row]) -> Vec<Chart> {
     }
 }
 
+/// Runs that count and are not in a story.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// They have no series.
+    pub without_series: usize,
+    /// There are more than anybody can look at.
+    pub too_many: usize,
+}
+
+impl Missing {
+    /// In a sentence; none where nothing is missing.
+    pub fn told(&self) -> Option<String> {
+        let Self { without_series, too_many } = *self;
+        let parts = [
+            (without_series, format!("{} without a series left out", plural(without_series, "run"))),
+            (too_many, format!("{} more not drawn", plural(too_many, "run"))),
+        ];
+        let told: Vec<String> = parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words).collect();
+        (!told.is_empty()).then(|| told.join("; ") + ".")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::made_up::{failed, faster, judged, repeated, run, sized};
-    use crate::compare::statistics::Decision;
-    use crate::runs::Verdict;
+    use crate::{
+        compare::{
+            statistics::Decision,
+            testing::{failed, faster, judged, repeated, run, sized},
+        },
+        runs::verdict::Verdict,
+    };
 
     fn two() -> Vec<Run> {
         let mut runs = repeated(|n| run("gosherve", n));

@@ -8,15 +8,18 @@ use axum::{
 use brewbench_agent::wire::now_ms;
 use serde_json::json;
 
-use super::{
-    model::{AcceptedDifference, DifferenceList, NewDifference},
-    queries,
-};
+use super::model::{AcceptedDifference, DifferenceList, NewDifference};
 use crate::{
-    auth::{Caller, Read, Submit, api::checked_line, audit::Deed},
-    error::{Error, ErrorBody, Input, Result},
+    app::{
+        error::{Error, ErrorBody, Input, Result},
+        state::AppState,
+    },
+    auth::{
+        audit::deed::Deed,
+        caller::{Caller, Read, Submit},
+        checks::checked_line,
+    },
     runs::api::remarks::checked_note,
-    state::AppState,
 };
 
 /// More than this are no exceptions any more.
@@ -25,7 +28,7 @@ const MAX_DIFFERENCES: usize = 1_000;
 /// Lists the differences in work that users have accepted.
 #[utoipa::path(get, path = "/api/v1/differences", tag = "compare", responses((status = 200, body = DifferenceList)))]
 pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<DifferenceList>> {
-    Ok(Json(DifferenceList { differences: queries::all(&state.db.read).await? }))
+    Ok(Json(DifferenceList { differences: crate::differences::store::all(&state.db.read).await? }))
 }
 
 /// Accepts a difference in the work of two targets: comparisons between them are judged in spite of it.
@@ -57,17 +60,17 @@ pub async fn revoke(
 pub async fn find(state: &AppState, id: &str) -> Result<AcceptedDifference> {
     let missing = || Error::NotFound(format!("accepted difference {id:?}"));
     let number: i64 = id.parse().map_err(|_| missing())?;
-    queries::one(&state.db.read, number).await?.ok_or_else(missing)
+    crate::differences::store::one(&state.db.read, number).await?.ok_or_else(missing)
 }
 
 /// Accepts a difference, once its names are checked.
 pub async fn accept_as(state: &AppState, caller: &Caller, new: NewDifference) -> Result<AcceptedDifference> {
     let new = checked(new)?;
-    if queries::all(&state.db.read).await?.len() >= MAX_DIFFERENCES {
+    if crate::differences::store::all(&state.db.read).await?.len() >= MAX_DIFFERENCES {
         return Err(Error::Conflict(format!("there are {MAX_DIFFERENCES} accepted differences: revoke some first")));
     }
     let act = caller.does(Deed::DifferenceAccepted, &new.targets.join(" and "));
-    let id = queries::accept(&state.db.write, &new, now_ms(), act).await?;
+    let id = crate::differences::store::accept(&state.db.write, &new, now_ms(), act).await?;
     find(state, &id.to_string()).await
 }
 
@@ -75,7 +78,7 @@ pub async fn accept_as(state: &AppState, caller: &Caller, new: NewDifference) ->
 pub async fn revoke_as(state: &AppState, caller: &Caller, id: &str) -> Result<()> {
     let known = find(state, id).await?;
     let act = caller.does(Deed::DifferenceRevoked, &known.targets.join(" and ")).with(json!({"id": known.id}));
-    if queries::revoke(&state.db.write, known.id, &act).await? {
+    if crate::differences::store::revoke(&state.db.write, known.id, &act).await? {
         Ok(())
     } else {
         Err(Error::NotFound(format!("accepted difference {id:?}")))

@@ -5,14 +5,13 @@
 pub mod api;
 pub mod model;
 pub mod pages;
-pub mod queries;
+pub mod store;
 
 use axum::Router;
+pub use model::{AcceptedDifference, DifferenceList, NewDifference, WorkFact};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub use model::{AcceptedDifference, DifferenceList, NewDifference, WorkFact};
-
-use crate::state::AppState;
+use crate::app::state::AppState;
 
 /// Pages.
 pub fn pages() -> Router<AppState> {

@@ -14,9 +14,14 @@ use serde::Deserialize;
 
 use super::{AcceptedDifference, DifferenceList, NewDifference, WorkFact, api};
 use crate::{
-    auth::{Read, Scope, Submit},
-    error::{Error, Result},
-    state::AppState,
+    app::{
+        error::{Error, Result},
+        state::AppState,
+    },
+    auth::{
+        caller::{Read, Submit},
+        model::Scope,
+    },
     web::{
         confirm::Confirm,
         shell::{Section, Shell},

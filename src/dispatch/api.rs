@@ -7,16 +7,19 @@ use axum::{
 use brewbench_agent::wire::outcome::Outcome;
 use tracing::Instrument;
 
-use super::together::{Meetings, Together};
 use crate::{
-    error::{Error, ErrorBody, Input, Result},
-    fleet::{Presence, api::AgentCaller},
-    limits::uploads::Room,
-    runs::{
-        self,
-        ingest::{self, Settled},
+    app::{
+        error::{Error, ErrorBody, Input, Result},
+        rate_limit::uploads::Room,
+        state::AppState,
     },
-    state::AppState,
+    distributed::{
+        coordinate::{Meetings, Together},
+        ingest,
+    },
+    fleet::{api::AgentCaller, presence::Presence},
+    results::settlement::Settled,
+    runs::api::lookup,
 };
 
 /// An agent sends the result of a run, as often as it takes; the answer comes once it is committed.
@@ -37,7 +40,7 @@ pub async fn result(
         return Err(Error::Invalid(format!("run: the body is about {}, the address about {id}", outcome.run)));
     }
     let span = tracing::info_span!("run", id);
-    let settled = ingest::settle(&state.db, &caller.name, &outcome).instrument(span).await?;
+    let settled = ingest::take(&state.db, &caller.name, &outcome).instrument(span).await?;
     if let Some(why) = &settled.why {
         tracing::info!(run = id, agent = caller.name, why, "a result that does not count");
     } else {
@@ -47,6 +50,6 @@ pub async fn result(
     together.delivered(&caller.name, outcome.run).await?;
     // It may be done again.
     state.work.notify_one();
-    runs::api::tell(&state, &runs::api::found(&state, &id).await?);
+    lookup::tell(&state, &lookup::found(&state, &id).await?);
     Ok(Json(settled))
 }

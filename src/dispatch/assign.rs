@@ -11,23 +11,29 @@ use brewbench_agent::{
     },
 };
 
-use super::{
-    homes::Homes,
-    lease_end,
-    queue::why::{At, Needs, Reason, generators_lack, lack},
-    tell,
-    together::give_up,
-};
 use crate::{
-    catalog,
-    error::{Error, Result},
-    experiments::fits::Source,
-    fleet::{Connected, Presence, Standing},
-    runs::{
-        WARM_UP_FACTOR, load,
-        queries::leases::{self, HeldRun, QueuedRun},
+    app::{
+        error::{Error, Result},
+        state::AppState,
     },
-    state::AppState,
+    dispatch::{
+        renewal::lease_end,
+        store::{
+            leases,
+            queue::{self, QueuedRun},
+        },
+    },
+    distributed::coordinate::{give_up, tell},
+    fleet::{
+        model::Standing,
+        presence::{Connected, Presence},
+    },
+    placement::{
+        affinity::Homes,
+        feasibility::Source,
+        wait_reason::{At, Needs, Reason, generators_lack, lack},
+    },
+    runs::{load, model::WARM_UP_FACTOR, store::retries::HeldRun},
 };
 
 /// Gives each free agent the first queued run that it can do. A run that several do is given to all of them or to nobody;
@@ -38,7 +44,7 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
     }
     // A run that one agent just declined would come straight back to it.
     let mut tried = HashSet::new();
-    let queued = leases::queued(&state.db.read).await?;
+    let queued = queue::queued(&state.db.read).await?;
     if queued.is_empty() {
         return Ok(());
     }
@@ -161,7 +167,7 @@ fn needs<'a>(run: &'a QueuedRun, generators: &'a [String]) -> Result<Needs<'a>> 
 }
 
 async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
-    let scenario = catalog::queries::revision(&state.db.read, &run.scenario, &run.scenario_sha256).await?;
+    let scenario = crate::catalog::store::revision(&state.db.read, &run.scenario, &run.scenario_sha256).await?;
     let scenario: Scenario = scenario.ok_or_else(|| Error::NotFound(format!("scenario of run {}", run.id)))?;
     let mut parameters = scenario.defaults.clone();
     parameters

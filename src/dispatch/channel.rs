@@ -31,21 +31,27 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{
-    heartbeat, lease_end, lose, prolong, tell,
-    together::{Meetings, Together, give_up},
-    watch,
-};
+use super::watch;
 use crate::{
-    catalog,
-    error::{Error, Result},
-    fleet::{self, Connected, Presence, Standing, api::AgentCaller},
-    listener::Place,
-    runs::queries::{
-        crew::{self, HeldPart},
-        leases::{self, Advance, HeldRun},
+    app::{
+        error::{Error, Result},
+        listener::Place,
+        state::AppState,
     },
-    state::AppState,
+    dispatch::{
+        renewal::{heartbeat, lease_end, lose, prolong},
+        store::leases::{self, Advance},
+    },
+    distributed::{
+        coordinate::{Meetings, Together, give_up, tell},
+        store::participants::{self, HeldPart},
+    },
+    fleet::{
+        api::AgentCaller,
+        model::Standing,
+        presence::{Connected, Presence},
+    },
+    runs::store::retries::HeldRun,
 };
 
 #[cfg(test)]
@@ -96,9 +102,9 @@ async fn converse(
         say(&mut socket, &ServerMessage::Refused { reason }).await;
         return Ok(());
     }
-    if let Some(reason) = fleet::k6_fault(&hello) {
+    if let Some(reason) = crate::fleet::model::k6_fault(&hello) {
         tracing::warn!(agent = name, reason, "refused");
-        fleet::queries::keep_hello(&mut *state.db.write.acquire().await?, name, &hello, now_ms()).await?;
+        crate::fleet::store::keep_hello(&mut *state.db.write.acquire().await?, name, &hello, now_ms()).await?;
         state.events.agents_changed();
         say(&mut socket, &ServerMessage::Refused { reason }).await;
         return Ok(());
@@ -115,7 +121,7 @@ async fn refusal(name: &str, hello: &Hello, state: &AppState, presence: &Presenc
         return Ok(Some(reason));
     }
     let offered = hello.targets.iter().map(|offer| offer.name.as_str());
-    let fault = catalog::queries::names::target_fault(&mut *state.db.read.acquire().await?, offered).await?;
+    let fault = crate::catalog::store::names::target_fault(&mut *state.db.read.acquire().await?, offered).await?;
     if let Some(fault) = fault {
         return Ok(Some(format!("this agent offers a target that can be taken for another: {fault}")));
     }
@@ -139,7 +145,7 @@ async fn is_alive(other: &Connected, silence: Duration) -> bool {
 
 /// Nobody waits for an agent that was disabled, revoked or forgotten.
 async fn give_up_of_who_was_cut_off(state: &AppState, name: &str) -> Result<()> {
-    let why = match fleet::queries::standing(&state.db.read, name).await? {
+    let why = match crate::fleet::store::standing(&state.db.read, name).await? {
         Some(Standing::Disabled) => "its agent was disabled",
         None => "its agent's key was revoked, or it was forgotten",
         Some(Standing::Enabled | Standing::Drained) => return Ok(()),
@@ -147,7 +153,7 @@ async fn give_up_of_who_was_cut_off(state: &AppState, name: &str) -> Result<()> 
     for run in &leases::held_by(&state.db.read, name).await? {
         lose(state, run, why).await?;
     }
-    for HeldPart { run, agent } in crew::held_by(&state.db.read, name).await? {
+    for HeldPart { run, agent } in participants::held_by(&state.db.read, name).await? {
         give_up(state, &run, &format!("{agent}, which made load: {why}")).await?;
     }
     Ok(())
@@ -176,10 +182,10 @@ async fn take_stock(
             lose(state, run, "its agent was started anew and no longer holds it").await?;
         }
     }
-    let parts = crew::held_by(&state.db.read, name).await?;
+    let parts = participants::held_by(&state.db.read, name).await?;
     for HeldPart { run, agent } in &parts {
         if holds.contains(run) {
-            crew::prolong(&state.db.write, run, name, lease_end(state)).await?;
+            participants::prolong(&state.db.write, run, name, lease_end(state)).await?;
         } else {
             give_up(state, run, &format!("{agent}, which made load, was started anew")).await?;
         }
@@ -215,8 +221,8 @@ impl<'a> Visit<'a> {
         let now = now_ms();
         // At once: many come together after the server was away, and each waits for the disk.
         let mut transaction = state.db.write.begin().await?;
-        fleet::queries::keep_hello(&mut transaction, name, &hello, now).await?;
-        catalog::queries::keep_targets(&mut transaction, name, &hello.targets, now).await?;
+        crate::fleet::store::keep_hello(&mut transaction, name, &hello, now).await?;
+        crate::catalog::store::keep_targets(&mut transaction, name, &hello.targets, now).await?;
         transaction.commit().await?;
         let (outbox, inbox) = mpsc::unbounded_channel();
         let (connection, close) = (Uuid::new_v4(), state.shutdown.child_token());
@@ -224,8 +230,8 @@ impl<'a> Visit<'a> {
         let (heard, ears) = signs::channel(());
         let agent = Connected {
             // Unknown or revoked since it proved who it is: it gets nothing, and will be told.
-            standing: fleet::queries::standing(&state.db.read, name).await?.unwrap_or(Standing::Disabled),
-            labels: fleet::queries::labels(&state.db.read, name).await?.into(),
+            standing: crate::fleet::store::standing(&state.db.read, name).await?.unwrap_or(Standing::Disabled),
+            labels: crate::fleet::store::labels(&state.db.read, name).await?.into(),
             ears,
             connection,
             clock_offset_ms: hello.now_ms - now,
@@ -246,7 +252,7 @@ impl<'a> Visit<'a> {
         let Self { name, connection, state, presence, .. } = *self;
         presence.leave(name, connection);
         state.events.agents_changed();
-        fleet::queries::seen(&state.db.write, name, now_ms()).await?;
+        crate::fleet::store::seen(&state.db.write, name, now_ms()).await?;
         tracing::info!(agent = name, "agent gone");
         give_up_of_who_was_cut_off(state, name).await
     }
@@ -259,17 +265,17 @@ impl<'a> Visit<'a> {
     ) -> Result<()> {
         let Self { name, state, presence, .. } = *self;
         // What somebody has said of it since it was asked: from now on that reaches who has entered.
-        match fleet::queries::standing(&state.db.read, name).await? {
+        match crate::fleet::store::standing(&state.db.read, name).await? {
             Some(Standing::Disabled) | None => presence.cut(name),
             Some(standing) => presence.set_standing(name, standing),
         }
-        presence.set_labels(name, &fleet::queries::labels(&state.db.read, name).await?);
+        presence.set_labels(name, &crate::fleet::store::labels(&state.db.read, name).await?);
         state.events.agents_changed();
         state.work.notify_one();
         // Only now, so that who was welcomed is on every page. Jobs wait in the inbox meanwhile.
         let heartbeat_ms = u64::try_from(heartbeat(state).as_millis()).unwrap_or(u64::MAX);
         say(&mut socket, &ServerMessage::Welcome { protocol: PROTOCOL, name: name.to_owned(), heartbeat_ms }).await;
-        if fleet::queries::wants_key_change(&state.db.read, name).await? {
+        if crate::fleet::store::wants_key_change(&state.db.read, name).await? {
             say(&mut socket, &ServerMessage::ChangeKey).await;
         }
         self.serve(socket, inbox, close).await
@@ -365,7 +371,7 @@ impl<'a> Visit<'a> {
     async fn declined(&self, run: RunId, reason: &str) -> Result<()> {
         tracing::warn!(agent = self.name, %run, reason, "run declined");
         self.presence.decline(self.name, self.connection, run);
-        if !crew::of(&self.state.db.read, &run.to_string()).await?.is_empty() {
+        if !participants::of(&self.state.db.read, &run.to_string()).await?.is_empty() {
             // The others have begun: what comes of that under this id would be taken for what comes of the next try.
             give_up(self.state, &run.to_string(), &format!("{} would not go on: {reason}", self.name)).await?;
         } else if leases::give_back(&self.state.db.write, &run.to_string(), self.name, now_ms()).await? {
@@ -376,7 +382,7 @@ impl<'a> Visit<'a> {
     }
 
     async fn tell(&self, id: &str) -> Result<()> {
-        let run = crate::runs::queries::one(&self.state.db.read, id).await?;
+        let run = crate::runs::store::one(&self.state.db.read, id).await?;
         if let Some(run) = run {
             tell(self.state, &HeldRun { id: run.id, experiment_id: run.experiment });
         }

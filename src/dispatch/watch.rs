@@ -3,14 +3,16 @@
 use brewbench_agent::wire::{RunId, series::Portion};
 
 use crate::{
-    error::Result,
-    runs::queries::{
-        leases,
-        parts::{self, PartState},
+    app::{
+        error::Result,
+        state::{AppState, RunChanged},
     },
-    state::{AppState, RunChanged},
-    together::Clock,
-    underway::Teller,
+    live::participants::Teller,
+    results::{
+        clock::Clock,
+        store::parts::{self, PartState},
+    },
+    runs::store::retries,
 };
 
 /// Takes points of a run. An agent is heard only about the run that it works on, alone or with others.
@@ -60,7 +62,7 @@ pub async fn forget(state: &AppState, event: Option<RunChanged>) -> Result<()> {
 
 async fn works_on(state: &AppState, agent: &str, run: RunId) -> Result<bool> {
     let (id, mut connection) = (run.to_string(), state.db.read.acquire().await?);
-    let Some((phase, whose)) = leases::standing(&mut connection, &id).await? else { return Ok(false) };
+    let Some((phase, whose)) = retries::standing(&mut connection, &id).await? else { return Ok(false) };
     let working = matches!(phase.as_str(), "leased" | "preparing" | "warming_up" | "measuring" | "collecting");
     Ok(working && (whose.as_deref() == Some(agent) || parts::generates(&mut connection, &id, agent).await?))
 }

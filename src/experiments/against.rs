@@ -8,11 +8,14 @@ use std::collections::BTreeMap;
 
 use brewbench_agent::wire::load::{Load, Shape};
 
-use super::Plan;
 use crate::{
-    catalog::{MachineSize, find_size},
-    fleet::Connected,
-    runs::{Origin, Run, load},
+    catalog::model::{MachineSize, find_size},
+    experiments::plan::Plan,
+    fleet::presence::Connected,
+    runs::{
+        load,
+        model::{Origin, Run},
+    },
     web::format,
 };
 
@@ -244,9 +247,9 @@ fn missing(name: &str, targets: &[Versioned], agents: &[&(String, Connected)]) -
 mod tests {
     use super::*;
     use crate::{
-        catalog::size_name,
-        experiments::told::tests::plan,
-        runs::{RunSize, load::tests::vus, made_up::finished},
+        catalog::model::size_name,
+        experiments::describe::tests::plan,
+        runs::{load::tests::vus, model::RunSize, testing::finished},
     };
 
     fn size(vcpus: f64, gib: u64) -> MachineSize {

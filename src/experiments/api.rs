@@ -18,22 +18,22 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::{
-    Experiment, ExperimentInfo, ExperimentList, ExperimentWithRuns, Plan,
-    knee::path::searches,
     list,
-    power::plan_power,
     progress::progress,
-    queries,
     submission::{check, make},
-    told,
-    until::narrowing,
 };
 use crate::{
-    auth::{Read, Submit},
-    error::{Asked, Error, ErrorBody, Input, Result},
-    fleet::Presence,
-    runs,
-    state::{AppState, RunChanged},
+    app::{
+        error::{Asked, Error, ErrorBody, Input, Result},
+        state::{AppState, RunChanged},
+    },
+    auth::caller::{Read, Submit},
+    experiments::{
+        lookup::{found, whole},
+        model::{ExperimentInfo, ExperimentList, ExperimentWithRuns},
+        plan::Plan,
+    },
+    fleet::presence::Presence,
 };
 
 const MOST_LISTED: u32 = 200;
@@ -90,30 +90,6 @@ pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<String>
     Ok(Json(whole(&state, &id).await?))
 }
 
-/// The experiment with this id, or a 404.
-pub async fn found(state: &AppState, id: &str) -> Result<Experiment> {
-    let experiment = queries::one(&state.db.read, id).await?;
-    experiment.ok_or_else(|| Error::NotFound(format!("experiment {id:?}")))
-}
-
-/// The experiment with this id and everything of it, or a 404.
-pub async fn whole(state: &AppState, id: &str) -> Result<ExperimentWithRuns> {
-    let experiment = found(state, id).await?;
-    let runs = runs::queries::of_experiment(&state.db.read, id).await?;
-    let url = state.public_url.join(&format!("experiments/{id}")).map_err(Error::internal)?;
-    let plan = &experiment.plan;
-    Ok(ExperimentWithRuns {
-        url: url.into(),
-        progress: progress(&experiment, &runs, now_ms()),
-        repeated: told::repeated(&runs),
-        narrowing: plan.until.map(|until| narrowing(plan, until, &runs)),
-        power: plan_power(plan, None),
-        searches: plan.knee.as_ref().map(|knee| searches(&experiment, knee, &runs)),
-        experiment,
-        runs,
-    })
-}
-
 /// Watch an experiment: an event `progress` at once and whenever something changes (at least every second while it
 /// runs), the last one when it is over.
 #[utoipa::path(get, path = "/api/v1/experiments/{id}/events", tag = "experiments", params(("id" = String, Path)),
@@ -150,7 +126,7 @@ fn changes(state: AppState, id: String) -> impl Stream<Item = Result<Event, Infa
             }
         }
         let experiment = found(&state, &id).await.ok()?;
-        let runs = runs::queries::of_experiment(&state.db.read, &id).await.ok()?;
+        let runs = crate::runs::store::of_experiment(&state.db.read, &id).await.ok()?;
         let progress = progress(&experiment, &runs, now_ms());
         let next = if progress.is_over() { Next::End } else { Next::Change };
         let event = Event::default().event("progress").json_data(&progress).ok()?;

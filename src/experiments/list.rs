@@ -6,26 +6,21 @@ use axum::{extract::State, response::IntoResponse};
 use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
 
-use super::{
-    Experiment, Progress,
-    pages::what_came_of_it,
-    progress::{Standing, progress},
-    queries,
-    told::asked,
-};
+use super::progress::{Standing, progress};
 use crate::{
-    auth::Read,
-    catalog,
-    compare::{Comparison, Options},
-    error::{Asked, Result},
-    runs::{self, Run, filter::address},
-    state::AppState,
+    app::{
+        error::{Asked, Result},
+        state::AppState,
+    },
+    auth::caller::Read,
+    experiments::{describe::asked, model::Experiment, outcome::answer_of, progress::Progress},
+    runs::filter::address,
     web::{
         card::{Card, Tone},
         format,
         live::{self, Beat, Concerns, Frame, Pace, View},
-        moment::{self, Moment},
         shell::{Section, Shell},
+        time_ago::{self, Moment},
     },
 };
 
@@ -81,7 +76,7 @@ impl Line {
 
     /// When it was asked for.
     pub fn submitted(&self) -> Moment {
-        moment::ago(Some(self.experiment.created_at_ms))
+        time_ago::ago(Some(self.experiment.created_at_ms))
     }
 
     fn left(&self) -> String {
@@ -106,17 +101,6 @@ impl Line {
     }
 }
 
-/// The first card of a comparison that compares anything. On the page of two targets it is about the challenger,
-/// elsewhere its label says it.
-fn answer(comparison: Comparison) -> Option<(String, Card)> {
-    let challenger = comparison.pair().filter(|_| comparison.rows.len() == 1).map(|(one, _)| one.label.clone());
-    // Where there are several settings, each has a card.
-    let first = comparison.rows.iter().position(|row| row.rivals().count() > 1).unwrap_or(0);
-    let place = if comparison.cards.len() > first && comparison.rows.len() > 1 { first } else { 0 };
-    let card = comparison.cards.into_iter().nth(place)?;
-    Some((challenger.unwrap_or_else(|| card.label.clone()), card))
-}
-
 /// Which experiments are listed.
 #[derive(Clone, Copy, Debug)]
 pub struct Which<'a> {
@@ -131,8 +115,8 @@ pub struct Which<'a> {
 /// Experiments with what came of them, newest first. What was `known` is not compared again unless a run has ended since.
 pub async fn lines(state: &AppState, Which { before, label, limit }: Which<'_>, known: &[Line]) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
-    for experiment in queries::list(&state.db.read, before, label, limit).await? {
-        let runs = runs::queries::of_experiment(&state.db.read, &experiment.id).await?;
+    for experiment in crate::experiments::store::list(&state.db.read, before, label, limit).await? {
+        let runs = crate::runs::store::of_experiment(&state.db.read, &experiment.id).await?;
         let progress = progress(&experiment, &runs, now_ms());
         let ended = |progress: &Progress| (progress.total, progress.ended, progress.without_figures);
         let is_same = |line: &&Line| line.experiment.id == experiment.id && ended(&line.progress) == ended(&progress);
@@ -143,17 +127,6 @@ pub async fn lines(state: &AppState, Which { before, label, limit }: Which<'_>, 
         lines.push(Line::new(experiment, progress, answer));
     }
     Ok(lines)
-}
-
-async fn answer_of(
-    state: &AppState,
-    experiment: &Experiment,
-    progress: &Progress,
-    runs: &[Run],
-) -> Result<Option<(String, Card)>> {
-    let targets: Vec<&str> = experiment.plan.targets.iter().map(String::as_str).collect();
-    let marks = catalog::queries::marks(&state.db.read, &targets).await?;
-    Ok(what_came_of_it(state, progress, runs, &marks, Options::default()).await?.and_then(answer))
 }
 
 impl List {
@@ -230,9 +203,13 @@ impl View for LiveList {
 mod tests {
     use super::*;
     use crate::{
-        experiments::told::tests::{experiment, plan, queued},
-        runs::made_up::finished,
-        web::mark::Marks,
+        compare::view::Comparison,
+        experiments::{
+            describe::tests::{experiment, plan, queued},
+            outcome::answer,
+        },
+        runs::{model::Run, testing::finished},
+        web::series_style::Marks,
     };
 
     fn line(name: &str, runs: Vec<Run>) -> Line {
@@ -261,7 +238,7 @@ mod tests {
     #[test]
     fn without_any_the_page_says_how_to_make_one_and_hostile_names_stay_text() {
         let html = page(Vec::new());
-        assert!(html.contains(r#"href="/runs/new""#), "{html}");
+        assert!(html.contains(r#"href="/experiments/new""#), "{html}");
         let html = page(vec![line("<script>alert(1)</script>", vec![queued("servy")])]);
         assert!(!html.contains("<script>alert"), "{html}");
     }

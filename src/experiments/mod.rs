@@ -3,141 +3,69 @@
 //! [`plan`] is what was asked for, [`order`] the order of its runs; [`until`] and [`knee`] decide from their figures
 //! whether there are to be more, and [`conduct`] queues those.
 
-pub mod acts;
+pub mod actions;
 pub mod against;
 pub mod api;
-pub mod command;
-pub mod conduct;
-pub mod draft;
-pub mod drawing;
-pub mod fits;
-pub mod forecast;
-pub mod gather;
+pub mod describe;
+pub mod from_imports;
 pub mod knee;
 pub mod list;
+pub mod lookup;
+pub mod model;
 pub mod new;
-pub mod offer;
+pub mod next_runs;
 pub mod order;
+pub mod outcome;
 pub mod pages;
 pub mod plan;
 pub mod power;
 pub mod progress;
-pub mod queries;
 pub mod remarks;
-pub mod steps;
+pub mod scheduler;
+pub mod stopping_rule;
+pub mod store;
 pub mod submission;
 pub mod sweep;
-pub mod told;
-pub mod until;
 
-use axum::{Extension, Router};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use axum::{
+    Extension, Router,
+    routing::{get, post},
+};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub use plan::{Plan, default_repetitions, default_retries, default_warm_up_s};
-pub use progress::Progress;
-
-use crate::{fleet::Presence, runs::Run, state::AppState};
-
-/// An experiment as stored.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Experiment {
-    /// UUID.
-    pub id: String,
-    /// As people call it.
-    pub name: String,
-    /// What was asked for.
-    pub plan: Plan,
-    /// Who submitted it.
-    pub created_by: String,
-    /// Unix ms.
-    pub created_at_ms: i64,
-    /// What people call it, by the alphabet.
-    #[serde(default)]
-    pub labels: Vec<String>,
-    /// What people say of it, as Markdown.
-    #[serde(default)]
-    pub note: Option<String>,
-    /// Whether it may still get runs of its own accord: until its differences are known, or its knee is found.
-    #[serde(default)]
-    pub is_open: bool,
-    /// Since when none of its runs is begun, unix ms; null where nobody has paused it.
-    #[serde(default)]
-    pub paused_at_ms: Option<i64>,
-    /// Who paused it.
-    #[serde(default)]
-    pub paused_by: Option<String>,
-}
-
-/// An experiment with all its runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ExperimentWithRuns {
-    /// What was asked for.
-    pub experiment: Experiment,
-    /// Its page.
-    pub url: String,
-    /// How far it is.
-    pub progress: Progress,
-    /// Which runs were done again, and why the first; null where none was.
-    #[serde(default)]
-    pub repeated: Option<String>,
-    /// How far the differences are known; null where the number of repetitions is fixed.
-    #[serde(default)]
-    pub narrowing: Option<until::Narrowing>,
-    /// What its comparison will be able to tell; null where it compares nothing.
-    #[serde(default)]
-    pub power: Option<power::PlanPower>,
-    /// The search for the knee of each target at each size; null where none is searched for.
-    #[serde(default)]
-    pub searches: Option<Vec<knee::Search>>,
-    /// In the order of submission.
-    pub runs: Vec<Run>,
-}
-
-/// An experiment as lists show it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ExperimentInfo {
-    /// What was asked for.
-    pub experiment: Experiment,
-    /// Its page.
-    pub url: String,
-    /// How far it is.
-    pub progress: Progress,
-    /// What came of it so far, in one line.
-    pub verdict: String,
-}
-
-/// A list of experiments.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ExperimentList {
-    /// Newest first.
-    pub experiments: Vec<ExperimentInfo>,
-}
-
-/// How many repetitions more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct More {
-    /// Of every cell, at least 1.
-    pub repetitions: u32,
-}
+use crate::{app::state::AppState, fleet::presence::Presence};
 
 /// Pages.
 pub fn pages(presence: Presence) -> Router<AppState> {
-    pages::router().layer(Extension(presence))
+    Router::new()
+        .route("/experiments/new", get(new::form).post(new::submit))
+        .route("/runs/new", get(new::moved))
+        .route("/experiments/new/check", get(new::recheck))
+        .route("/experiments", get(list::index))
+        .route("/experiments/live", get(list::live))
+        .route("/experiments/gathered", post(from_imports::post))
+        .route("/experiments/{id}", get(pages::show))
+        .route("/experiments/{id}/live", get(pages::follow))
+        .route("/experiments/{id}/note", post(remarks::post_note))
+        .route("/experiments/{id}/labels", post(remarks::post_label))
+        .route("/experiments/{id}/labels/remove", post(remarks::post_removal))
+        .route("/experiments/{id}/pause", post(actions::post_pause))
+        .route("/experiments/{id}/resume", post(actions::post_resume))
+        .route("/experiments/{id}/repetitions", get(actions::ask_add).post(actions::post_add))
+        .route("/experiments/{id}/cancel", get(actions::ask_cancel).post(actions::post_cancel))
+        .layer(Extension(presence))
 }
 
 /// JSON.
 pub fn api(presence: Presence) -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::list, api::submit))
-        .routes(routes!(gather::gather))
+        .routes(routes!(from_imports::gather))
         .routes(routes!(api::show))
-        .routes(routes!(acts::cancel))
-        .routes(routes!(acts::pause))
-        .routes(routes!(acts::resume))
-        .routes(routes!(acts::add))
+        .routes(routes!(crate::experiments::actions::cancel))
+        .routes(routes!(crate::experiments::actions::pause))
+        .routes(routes!(crate::experiments::actions::resume))
+        .routes(routes!(crate::experiments::actions::add))
         .routes(routes!(remarks::add_label, remarks::remove_label))
         .routes(routes!(remarks::set_note))
         .routes(routes!(api::watch))

@@ -1,4 +1,10 @@
-//! `/runs/new`: the form of a new run, and what it would come to.
+//! `/experiments/new`: the form of a new run, and what it would come to.
+
+pub mod command;
+pub mod draft;
+pub mod forecast;
+pub mod form_options;
+pub mod load_sketch;
 
 use std::collections::BTreeMap;
 
@@ -6,7 +12,7 @@ use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
     Extension,
-    extract::{RawForm, State},
+    extract::{RawForm, RawQuery, State},
     http::StatusCode,
     response::{Html, IntoResponse, Redirect, Response},
 };
@@ -17,22 +23,31 @@ use brewbench_agent::wire::{
 use url::form_urlencoded;
 
 use super::{
-    Plan, api,
-    draft::{Draft, Faults, LoadBy},
-    drawing::Drawing,
-    forecast::Forecast,
-    offer::{Known, Offer, offer},
     power::plan_power,
     submission::{Checked, check, completed, make},
 };
 use crate::{
-    auth::{Read, Scope, Submit},
-    baselines, catalog,
+    app::{
+        error::{Error, Result},
+        state::AppState,
+    },
+    auth::{
+        caller::{Read, Submit},
+        model::Scope,
+    },
     compare::{metric::Metric, past},
-    error::{Error, Result},
-    fleet::{self, Presence},
-    runs::{self, Run, queries::cells},
-    state::AppState,
+    experiments::{
+        self,
+        new::{
+            draft::{Draft, Faults, LoadBy},
+            forecast::Forecast,
+            form_options::{Known, Offer, offer},
+            load_sketch::Drawing,
+        },
+        plan::Plan,
+    },
+    fleet::presence::Presence,
+    runs::{api::lookup, model::Run, store::cells},
     web::shell::{Section, Shell},
 };
 
@@ -109,7 +124,7 @@ impl Form {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("against", &self.draft.against);
         query.extend_pairs(self.draft.targets.iter().map(|name| ("target", name)));
-        format!("/runs/new?{}", query.finish())
+        format!("/experiments/new?{}", query.finish())
     }
 
     /// The load over time, where it can be told; of several the highest.
@@ -166,13 +181,13 @@ impl Form {
 }
 
 async fn known(state: &AppState) -> Result<Known> {
-    let targets = catalog::queries::targets(&state.db.read).await?;
+    let targets = crate::catalog::store::targets(&state.db.read).await?;
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
     Ok(Known {
-        marks: catalog::queries::marks(&state.db.read, &names).await?,
-        sizes: catalog::queries::sizes(&state.db.read).await?,
-        scenarios: catalog::queries::scenarios(&state.db.read).await?,
-        agents: fleet::queries::agents(&state.db.read).await?,
+        marks: crate::catalog::store::marks(&state.db.read, &names).await?,
+        sizes: crate::catalog::store::sizes(&state.db.read).await?,
+        scenarios: crate::catalog::store::scenarios(&state.db.read).await?,
+        agents: crate::fleet::store::agents(&state.db.read).await?,
         targets,
     })
 }
@@ -185,7 +200,7 @@ async fn read(
     scope: Scope,
     tell: Tell,
 ) -> Result<(Form, Option<Checked>)> {
-    let scenario = catalog::queries::scenario(&state.db.read, &draft.scenario).await?;
+    let scenario = crate::catalog::store::scenario(&state.db.read, &draft.scenario).await?;
     let defaults = scenario.map(|scenario| scenario.defaults).unwrap_or_default();
     let connected = presence.list();
     let offer = offer(&draft, &known(state).await?, &connected);
@@ -206,7 +221,8 @@ async fn read(
         None => None,
     };
     let parameters = parameters(&draft, defaults);
-    let baselines = baselines::queries::all(&state.db.read).await?.into_iter().map(|baseline| baseline.name).collect();
+    let baselines =
+        crate::baselines::store::all(&state.db.read).await?.into_iter().map(|baseline| baseline.name).collect();
     let agents_connected = connected.len();
     let form = Form { draft, offer, parameters, faults, forecast, scope, agents_connected, baselines };
     Ok((form, checked))
@@ -226,8 +242,8 @@ async fn checked(state: &AppState, presence: &Presence, plan: Plan) -> Result<(O
 }
 
 async fn forecast(state: &AppState, checked: &Checked) -> Result<Forecast> {
-    let (running, queued) = runs::queries::unfinished_count(&state.db.read).await?;
-    let ahead: Vec<Run> = runs::queries::unfinished(&state.db.read, MOST_AHEAD).await?;
+    let (running, queued) = crate::runs::store::unfinished_count(&state.db.read).await?;
+    let ahead: Vec<Run> = crate::runs::store::unfinished(&state.db.read, MOST_AHEAD).await?;
     let power = plan_power(checked.plan(), scatter(state, checked).await?);
     Ok(Forecast::new(checked.plan(), power, checked.runs(), &ahead, running + queued, now_ms()))
 }
@@ -261,7 +277,13 @@ fn parameters(draft: &Draft, defaults: BTreeMap<String, String>) -> Vec<Paramete
     defaults.into_iter().map(parameter).collect()
 }
 
-/// `GET /runs/new?target=…&size=…`: the form, filled in as the address says; `run=ID` or `experiment=ID` stands for
+/// `GET /runs/new`: where the form was before; links and bookmarks still lead to it.
+pub async fn moved(_: Read, RawQuery(query): RawQuery) -> Redirect {
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    Redirect::permanent(&format!("/experiments/new{query}"))
+}
+
+/// `GET /experiments/new?target=…&size=…`: the form, filled in as the address says; `run=ID` or `experiment=ID` stands for
 /// what that one was asked for (`run=ID&target=…` with more targets), `against=NAME` without a load for what the baseline was measured with.
 pub async fn form(
     Read(caller): Read,
@@ -270,7 +292,7 @@ pub async fn form(
     RawForm(query): RawForm,
 ) -> Result<Response> {
     if let Some(again) = again(&state, &query).await? {
-        return Ok(Redirect::to(&format!("/runs/new?{}", again.query())).into_response());
+        return Ok(Redirect::to(&format!("/experiments/new?{}", again.query())).into_response());
     }
     let tell = if query.is_empty() { Tell::Typed } else { Tell::All };
     let (form, _) = read(&state, &presence, Draft::read(&query), caller.scope, tell).await?;
@@ -281,7 +303,9 @@ pub async fn form(
 async fn again(state: &AppState, query: &[u8]) -> Result<Option<Draft>> {
     for (field, id) in form_urlencoded::parse(query) {
         match field.as_ref() {
-            "experiment" => return Ok(Some(Draft::of(&api::whole(state, &id).await?.experiment.plan))),
+            "experiment" => {
+                return Ok(Some(Draft::of(&crate::experiments::lookup::whole(state, &id).await?.experiment.plan)));
+            }
             "run" => return of_run(state, &id).await.map(|draft| Some(draft.with_targets(query))),
             "against" if !id.is_empty() => return next_to(state, query).await,
             _ => {}
@@ -317,10 +341,12 @@ async fn next_to(state: &AppState, query: &[u8]) -> Result<Option<Draft>> {
 
 /// The cell of a run: its own plan where it has one, else what is known of it.
 async fn of_run(state: &AppState, id: &str) -> Result<Draft> {
-    let run = runs::api::found(state, id).await?;
+    let run = lookup::found(state, id).await?;
     let usual = Draft::default();
     let plan = match &run.experiment {
-        Some(experiment) => super::queries::one(&state.db.read, experiment).await?.map(|experiment| experiment.plan),
+        Some(experiment) => {
+            experiments::store::one(&state.db.read, experiment).await?.map(|experiment| experiment.plan)
+        }
         None => None,
     };
     let draft = plan.as_ref().map_or(usual, Draft::of);
@@ -338,7 +364,7 @@ async fn of_run(state: &AppState, id: &str) -> Result<Draft> {
     })
 }
 
-/// `GET /runs/new/check?…`: the parts of the page that a changed field changes.
+/// `GET /experiments/new/check?…`: the parts of the page that a changed field changes.
 pub async fn recheck(
     Read(caller): Read,
     State(state): State<AppState>,
@@ -351,7 +377,7 @@ pub async fn recheck(
     Ok(Html(fields + &forecast))
 }
 
-/// `POST /runs/new`: submits it, or shows the form again with what is wrong.
+/// `POST /experiments/new`: submits it, or shows the form again with what is wrong.
 pub async fn submit(
     Submit(caller): Submit,
     State(state): State<AppState>,

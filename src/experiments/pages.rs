@@ -3,65 +3,48 @@
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
-    Router,
     extract::{Path, State},
     response::IntoResponse,
-    routing::{get, post},
 };
 use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
 use url::form_urlencoded;
 
 use super::{
-    Experiment, ExperimentWithRuns, Progress, acts, api, gather,
-    knee::Search,
-    list, new,
     power::PlanPower,
     progress::{Standing, counted, progress},
     remarks,
-    told::asked,
-    until::Narrowing,
 };
 use crate::{
-    auth::{Read, Scope},
-    catalog,
-    compare::{self, Comparison, Options, selection::with_versions},
-    error::{Asked, Error, Result},
-    runs::{
-        Run,
-        pages::{line::Line, remarks::Remarks},
+    app::{
+        error::{Asked, Error, Result},
+        state::AppState,
     },
-    state::AppState,
+    auth::{caller::Read, model::Scope},
+    compare::{chosen::Options, load, selection::with_versions, view::Comparison},
+    experiments::{
+        describe::asked,
+        knee::history::Search,
+        lookup,
+        model::{Experiment, ExperimentWithRuns},
+        progress::Progress,
+        stopping_rule::Narrowing,
+    },
+    runs::{
+        model::Run,
+        pages::{remarks::Remarks, row::Line},
+    },
     web::{
         format,
         live::{self, Beat, Concerns, Frame, Pace, View},
-        mark::Marks,
-        moment::{self, Moment},
+        series_style::Marks,
         shell::{Section, Shell},
+        time_ago::{self, Moment},
     },
 };
 
 /// More runs than this are not listed one by one.
 const MOST_LISTED: usize = 500;
-
-/// The pages of this slice.
-pub fn router() -> Router<AppState> {
-    Router::new()
-        .route("/runs/new", get(new::form).post(new::submit))
-        .route("/runs/new/check", get(new::recheck))
-        .route("/experiments", get(list::index))
-        .route("/experiments/live", get(list::live))
-        .route("/experiments/gathered", post(gather::post))
-        .route("/experiments/{id}", get(show))
-        .route("/experiments/{id}/live", get(follow))
-        .route("/experiments/{id}/note", post(remarks::post_note))
-        .route("/experiments/{id}/labels", post(remarks::post_label))
-        .route("/experiments/{id}/labels/remove", post(remarks::post_removal))
-        .route("/experiments/{id}/pause", post(acts::post_pause))
-        .route("/experiments/{id}/resume", post(acts::post_resume))
-        .route("/experiments/{id}/repetitions", get(acts::ask_add).post(acts::post_add))
-        .route("/experiments/{id}/cancel", get(acts::ask_cancel).post(acts::post_cancel))
-}
 
 /// The page.
 #[derive(Debug, Template, WebTemplate)]
@@ -152,7 +135,7 @@ pub async fn what_came_of_it(
     if !progress.is_over() && !compared.iter().any(Run::counts) {
         return Ok(None);
     }
-    compare::of_runs(state, compared, marks.clone(), options).await.map(Some)
+    load::of_runs(state, compared, marks.clone(), options).await.map(Some)
 }
 
 impl ExperimentView {
@@ -215,7 +198,7 @@ impl ExperimentView {
     }
 
     fn submitted(&self) -> Moment {
-        moment::ago(Some(self.experiment.created_at_ms))
+        time_ago::ago(Some(self.experiment.created_at_ms))
     }
 
     fn left(&self) -> String {
@@ -245,7 +228,7 @@ impl ExperimentView {
 /// Its targets are those of its plan, so their colours stay what they are.
 async fn marks(state: &AppState, whole: &ExperimentWithRuns) -> Result<Marks> {
     let targets: Vec<&str> = whole.experiment.plan.targets.iter().map(String::as_str).collect();
-    Ok(catalog::queries::marks(&state.db.read, &targets).await?)
+    Ok(crate::catalog::store::marks(&state.db.read, &targets).await?)
 }
 
 /// What an address says beside the id.
@@ -262,13 +245,13 @@ impl Wish {
 }
 
 /// `GET /experiments/{id}?baseline=…`
-async fn show(
+pub(crate) async fn show(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(id): Path<String>,
     Asked(wish): Asked<Wish>,
 ) -> Result<ExperimentPage> {
-    let whole = api::whole(&state, &id).await?;
+    let whole = lookup::whole(&state, &id).await?;
     let shown = Shown { marks: marks(&state, &whole).await?, whole, baseline: wish.baseline(), scope: caller.scope };
     let view = shown.view(shown.comparison(&state).await?);
     let shell = Shell::signed_in(view.experiment.name.clone(), Section::Experiments, &caller.name);
@@ -276,13 +259,13 @@ async fn show(
 }
 
 /// The page as it changes, until all runs have ended.
-async fn follow(
+pub(crate) async fn follow(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(id): Path<String>,
     Asked(wish): Asked<Wish>,
 ) -> Result<impl IntoResponse> {
-    let whole = api::whole(&state, &id).await?;
+    let whole = lookup::whole(&state, &id).await?;
     let concerns = Concerns::Experiment(whole.experiment.id.parse().map_err(Error::internal)?);
     let shown = Shown { marks: marks(&state, &whole).await?, whole, baseline: wish.baseline(), scope: caller.scope };
     let view = LiveExperiment { state: state.clone(), compared: usize::MAX, shown };
@@ -302,7 +285,7 @@ impl View for LiveExperiment {
         if beat == Beat::Time {
             whole.progress = progress(&whole.experiment, &whole.runs, now_ms());
         } else {
-            *whole = api::whole(&self.state, &whole.experiment.id).await?;
+            *whole = lookup::whole(&self.state, &whole.experiment.id).await?;
         }
         let ended = whole.progress.ended;
         // It takes its time where there are many runs, and nothing new is to be had before another one ends.
@@ -332,11 +315,11 @@ impl View for LiveExperiment {
 mod tests {
     use super::*;
     use crate::{
-        experiments::told::{
+        experiments::describe::{
             repeated,
             tests::{experiment, plan, queued},
         },
-        runs::made_up::{failed, finished},
+        runs::testing::{failed, finished},
     };
 
     fn view(name: &str, runs: Vec<Run>, scope: Scope) -> ExperimentView {

@@ -9,8 +9,13 @@ use serde::{
 };
 use utoipa::ToSchema;
 
-use super::{knee::Knee, until::Until};
-use crate::runs::{WARM_UP_FACTOR, load::LoadBody};
+use crate::{
+    experiments::{knee::model::Knee, stopping_rule::Until},
+    runs::{
+        load::LoadBody,
+        model::{Run, RunSize, WARM_UP_FACTOR},
+    },
+};
 
 /// What a user asks for. Durations are seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -149,6 +154,18 @@ pub fn share_text(share: f64) -> String {
     // Percent of a share that was read as percent: the last digits are those of the division.
     let text = format!("{:.4}", share * 100.0);
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// The machine sizes of runs, the smallest first.
+pub fn sizes(runs: &[Run]) -> Vec<RunSize> {
+    let mut sizes: Vec<RunSize> = Vec::new();
+    for size in runs.iter().filter_map(|run| run.size.as_ref()) {
+        if !sizes.contains(size) {
+            sizes.push(size.clone());
+        }
+    }
+    sizes.sort_by(|a, b| a.vcpus.total_cmp(&b.vcpus).then(a.memory_bytes.cmp(&b.memory_bytes)));
+    sizes
 }
 
 #[cfg(test)]

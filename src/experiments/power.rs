@@ -4,12 +4,12 @@ use brewbench_agent::wire::load::Load;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Plan;
 use crate::{
     compare::{
         metric::Metric,
         statistics::{self, Count, power},
     },
+    experiments::plan::Plan,
     metrics,
     web::format::{self, plural},
 };
@@ -76,7 +76,7 @@ impl PlanPower {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::told::tests::plan;
+    use crate::experiments::describe::tests::plan;
 
     fn of(targets: usize, sizes: usize, repetitions: u32) -> Plan {
         let names = |count: usize| (0..count).map(|n| n.to_string()).collect();

@@ -5,10 +5,13 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Experiment;
-use crate::runs::{
-    Run, load,
-    progress::{describe, left_s, whole_s},
+use crate::{
+    experiments::model::Experiment,
+    runs::{
+        load,
+        model::Run,
+        progress::{describe, left_s, whole_s},
+    },
 };
 
 /// How far an experiment is.
@@ -87,10 +90,13 @@ pub fn counted(runs: &[Run]) -> impl Iterator<Item = &Run> {
 mod tests {
     use super::*;
     use crate::{
-        experiments::told::tests::{experiment, plan, queued},
+        experiments::{
+            describe::tests::{experiment, plan, queued},
+            plan::Plan,
+        },
         runs::{
             load::tests::vus,
-            made_up::{failed, finished, measuring},
+            testing::{failed, finished, measuring},
         },
     };
 
@@ -115,7 +121,7 @@ mod tests {
 
     #[test]
     fn under_several_loads_it_says_which_one_is_on() {
-        let sweep = super::super::Plan { loads: vec![vus(10, 10.0), vus(20, 10.0)], ..plan() };
+        let sweep = Plan { loads: vec![vus(10, 10.0), vus(20, 10.0)], ..plan() };
         let now = progress(&experiment("night", sweep), &[measuring("servy")], 0).now.expect("a run");
         assert!(now.ends_with("measuring · 10\u{a0}VUs"), "{now}");
     }

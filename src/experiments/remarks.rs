@@ -7,20 +7,25 @@ use axum::{
     response::Response,
 };
 
-use super::{
-    Experiment, ExperimentWithRuns,
-    api::{found, whole},
-    queries,
-};
 use crate::{
-    auth::{Caller, Scope, Submit},
-    error::{Error, ErrorBody, Input, Result},
+    app::{
+        error::{Error, ErrorBody, Input, Result},
+        state::AppState,
+    },
+    auth::{
+        caller::{Caller, Submit},
+        model::Scope,
+    },
+    experiments::{
+        self,
+        lookup::{found, whole},
+        model::{Experiment, ExperimentWithRuns},
+    },
     runs::{
-        Note,
         api::remarks::{MOST_LABELS, checked_label, checked_note},
+        model::Note,
         pages::remarks::{LabelForm, NoteForm, Remarks, answer},
     },
-    state::AppState,
 };
 
 /// Give an experiment a label.
@@ -116,16 +121,16 @@ async fn add(state: &AppState, id: &str, label: &str) -> Result<()> {
     if experiment.labels.len() >= MOST_LABELS && !experiment.labels.iter().any(|known| known == label) {
         return Err(Error::Conflict(format!("the experiment has {MOST_LABELS} labels already")));
     }
-    Ok(queries::add_label(&state.db.write, id, label).await?)
+    Ok(experiments::store::add_label(&state.db.write, id, label).await?)
 }
 
 async fn remove(state: &AppState, id: &str, label: &str) -> Result<()> {
     found(state, id).await?;
-    Ok(queries::remove_label(&state.db.write, id, label.trim()).await?)
+    Ok(experiments::store::remove_label(&state.db.write, id, label.trim()).await?)
 }
 
 async fn write(state: &AppState, id: &str, text: &str) -> Result<()> {
     let note = checked_note(text)?;
     found(state, id).await?;
-    Ok(queries::set_note(&state.db.write, id, note.as_deref()).await?)
+    Ok(experiments::store::set_note(&state.db.write, id, note.as_deref()).await?)
 }

@@ -15,25 +15,31 @@ use sqlx::SqliteConnection;
 use uuid::Uuid;
 
 use super::{
-    Experiment, ExperimentWithRuns, Plan,
     against::{Baseline, Completed},
-    api,
-    fits::{Needs, Source, obstacle},
-    queries::{self, Grounds},
-    steps::{self, Wanted},
     sweep::{MOST_LEVELS, Sweep},
 };
 use crate::{
-    auth::api::checked_line,
-    baselines::meant::meant,
-    catalog::{self, MachineSize, find_size},
-    error::{Error, Result},
-    fleet::{self, Presence},
-    runs::{
-        self, RunSize,
-        queries::{NewRun, cells::Planned},
+    app::{
+        error::{Error, Result},
+        state::AppState,
     },
-    state::AppState,
+    auth::checks::checked_line,
+    baselines::resolve::meant,
+    catalog::model::{MachineSize, find_size},
+    experiments::{
+        self,
+        model::{Experiment, ExperimentWithRuns},
+        next_runs::{self, Wanted},
+        plan::Plan,
+        store::Grounds,
+    },
+    fleet::presence::Presence,
+    placement::feasibility::{Needs, Source, obstacle},
+    runs::{
+        api::lookup,
+        model::RunSize,
+        store::{NewRun, cells::Planned},
+    },
 };
 
 /// More than this is a mistake, or a job for several experiments.
@@ -86,7 +92,7 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
     let plan = with_baseline(state, presence, plan).await?;
     let plan = checked(plan)?;
     let sizes = meant_sizes(state, &plan).await?;
-    let scenario = catalog::queries::scenario(&state.db.read, &plan.scenario).await?;
+    let scenario = crate::catalog::store::scenario(&state.db.read, &plan.scenario).await?;
     let scenario = scenario.ok_or_else(|| Error::Invalid(format!("scenario: there is no {:?}", plan.scenario)))?;
     known_parameters(&plan, &scenario)?;
     known_label(state, &plan).await?;
@@ -112,8 +118,8 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
 /// Whether known agents may come and do it. Nobody is connected right after a start of the server, so what was possible
 /// before is queued then.
 async fn can_wait(state: &AppState, plan: &Plan) -> Result<bool> {
-    let targets = catalog::queries::targets(&state.db.read).await?;
-    let mut agents = fleet::queries::agents(&state.db.read).await?;
+    let targets = crate::catalog::store::targets(&state.db.read).await?;
+    let mut agents = crate::fleet::store::agents(&state.db.read).await?;
     agents.retain(|agent| agent.revoked_at_ms.is_none());
     let is_known = |name: &String| agents.iter().any(|agent| agent.name == *name);
     let was_offered = |name: &String| targets.iter().any(|target| target.name == *name);
@@ -143,15 +149,15 @@ pub async fn completed(state: &AppState, plan: Plan) -> Result<Completed> {
         Err(Error::NotFound(what)) => return Err(Error::Invalid(format!("against: there is no {what}"))),
         Err(other) => return Err(other),
     };
-    let sizes = catalog::queries::sizes(&state.db.read).await?;
+    let sizes = crate::catalog::store::sizes(&state.db.read).await?;
     Baseline::new(&name, &runs).and_then(|baseline| baseline.complete(plan, &sizes)).map_err(Error::Invalid)
 }
 
 /// A label that nobody has is more likely a slip than a wish.
 async fn known_label(state: &AppState, plan: &Plan) -> Result<()> {
     let Some(label) = &plan.agent_label else { return Ok(()) };
-    let agents = fleet::queries::agents(&state.db.read).await?;
-    let known: BTreeSet<String> = fleet::labels(&agents).into_keys().collect();
+    let agents = crate::fleet::store::agents(&state.db.read).await?;
+    let known: BTreeSet<String> = crate::fleet::model::labels(&agents).into_keys().collect();
     if known.contains(label) {
         return Ok(());
     }
@@ -190,9 +196,9 @@ pub async fn make(state: &AppState, checked: Checked, by: String) -> Result<Expe
     };
     store(state, &experiment, &grounds(&sizes, scenario_sha256)).await?;
     state.work.notify_one();
-    let whole = api::whole(state, &experiment.id).await?;
+    let whole = crate::experiments::lookup::whole(state, &experiment.id).await?;
     for run in &whole.runs {
-        runs::api::tell(state, run);
+        lookup::tell(state, run);
     }
     Ok(whole)
 }
@@ -327,7 +333,7 @@ fn generators_fault(plan: &Plan) -> Option<String> {
 }
 
 async fn meant_sizes(state: &AppState, plan: &Plan) -> Result<Vec<MachineSize>> {
-    let known = catalog::queries::sizes(&state.db.read).await?;
+    let known = crate::catalog::store::sizes(&state.db.read).await?;
     let mut sizes: Vec<MachineSize> = Vec::new();
     for meant in &plan.sizes {
         let size = find_size(&known, meant).ok_or_else(|| {
@@ -348,9 +354,9 @@ fn grounds(sizes: &[MachineSize], scenario_sha256: String) -> Grounds {
 }
 
 async fn store(state: &AppState, experiment: &Experiment, grounds: &Grounds) -> Result<()> {
-    let wanted = steps::first(&experiment.plan, &grounds.sizes);
+    let wanted = next_runs::first(&experiment.plan, &grounds.sizes);
     let mut transaction = state.db.write.begin().await?;
-    queries::insert(&mut transaction, experiment, grounds).await?;
+    experiments::store::insert(&mut transaction, experiment, grounds).await?;
     let by = (experiment.created_by.as_str(), experiment.created_at_ms);
     queue(&mut transaction, experiment, grounds, &wanted, by).await?;
     Ok(transaction.commit().await?)
@@ -388,7 +394,7 @@ pub async fn queue(
             created_by,
             now,
         };
-        runs::queries::queue(connection, &run).await?;
+        crate::runs::store::queue(connection, &run).await?;
     }
     Ok(())
 }

@@ -8,11 +8,21 @@ use axum::{
 use brewbench_agent::wire::{messages::ServerMessage, now_ms};
 use serde_json::json;
 
-use super::{Agent, NewLabels, NewStanding, Presence, Standing, api, queries};
+use super::api;
 use crate::{
-    auth::{Admin, Caller, audit::Deed},
-    error::{Error, ErrorBody, Input, Result},
-    state::AppState,
+    app::{
+        error::{Error, ErrorBody, Input, Result},
+        state::AppState,
+    },
+    auth::{
+        audit::deed::Deed,
+        caller::{Admin, Caller},
+    },
+    fleet::{
+        self,
+        model::{Agent, NewLabels, NewStanding, Standing},
+        presence::Presence,
+    },
 };
 
 /// More labels nobody reads.
@@ -43,7 +53,7 @@ pub async fn stand(state: &AppState, presence: &Presence, name: &str, standing: 
         Standing::Drained => Deed::AgentDrained,
         Standing::Disabled => Deed::AgentDisabled,
     };
-    if !queries::set_standing(&state.db.write, name, standing, now_ms(), &by.does(deed, name)).await? {
+    if !fleet::store::set_standing(&state.db.write, name, standing, now_ms(), &by.does(deed, name)).await? {
         found(state, presence, name).await?;
     }
     match standing {
@@ -74,7 +84,7 @@ pub async fn set_labels(
 pub async fn label(state: &AppState, presence: &Presence, name: &str, labels: Vec<String>, by: &Caller) -> Result<()> {
     let labels = checked_labels(labels)?;
     let act = by.does(Deed::AgentLabelsChanged, name).with(json!({"labels": labels.join(", ")}));
-    if !queries::set_labels(&state.db.write, name, &labels, &act).await? {
+    if !fleet::store::set_labels(&state.db.write, name, &labels, &act).await? {
         return Err(missing(name));
     }
     presence.set_labels(name, &labels);
@@ -117,7 +127,7 @@ pub async fn ask_key_change(
 /// Asks for another key.
 pub async fn want_another_key(state: &AppState, presence: &Presence, name: &str, by: &Caller) -> Result<()> {
     let act = by.does(Deed::AgentKeyChangeAsked, name);
-    if !queries::ask_key_change(&state.db.write, name, now_ms(), &act).await? {
+    if !fleet::store::ask_key_change(&state.db.write, name, now_ms(), &act).await? {
         found(state, presence, name).await?;
         return Err(Error::Conflict(format!("the agent {name:?} has no key of its own that it could change")));
     }
@@ -141,7 +151,7 @@ pub async fn forget_agent(
 
 /// Forgets an agent and cuts it off.
 pub async fn forget(state: &AppState, presence: &Presence, name: &str, by: &Caller) -> Result<()> {
-    if !queries::forget(&state.db.write, name, &by.does(Deed::AgentForgotten, name)).await? {
+    if !fleet::store::forget(&state.db.write, name, &by.does(Deed::AgentForgotten, name)).await? {
         return Err(missing(name));
     }
     presence.cut(name);

@@ -7,22 +7,26 @@ use axum::{
 };
 use brewbench_agent::wire::now_ms;
 
-use super::{
-    Agent, AgentList, NewAgentKey, Presence, Standing,
-    enrolment::{ONE_TIME_LIFE_MS, who},
-    queries::{self, Known},
-};
+use super::enrolment::{ONE_TIME_LIFE_MS, who};
 use crate::{
+    app::{
+        db::Db,
+        error::{Error, ErrorBody, Input, Result},
+        state::AppState,
+    },
     auth::{
-        Admin, Caller, MadeSecret, Read,
-        api::checked_name,
-        audit::{Act, Deed},
-        caller::{address, bearer},
+        audit::{Act, deed::Deed},
+        caller::{Admin, Caller, Read, address, bearer},
+        checks::checked_name,
+        people::MadeSecret,
         secret::{self, Kind},
     },
-    db::Db,
-    error::{Error, ErrorBody, Input, Result},
-    state::AppState,
+    fleet::{
+        self,
+        model::{Agent, AgentList, NewAgentKey, Standing},
+        presence::Presence,
+        store::Known,
+    },
 };
 
 /// An agent calls, known by its key.
@@ -38,14 +42,15 @@ impl FromRequestParts<AppState> for AgentCaller {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
         let hash = secret::hash(bearer(&parts.headers).ok_or(Error::Unauthenticated)?);
         let address = address(parts, state);
-        let Some(Known { name, standing, standing_by, is_next }) = queries::agent_by_key(&state.db.read, &hash).await?
+        let Some(Known { name, standing, standing_by, is_next }) =
+            fleet::store::agent_by_key(&state.db.read, &hash).await?
         else {
             state.limits.tries.wrong_secret(address)?;
             return Err(Error::Unauthenticated);
         };
         if is_next {
             let act = Act::new(&who(&name), address, Deed::AgentKeyChanged, &name);
-            queries::take_next_key(&state.db.write, &hash, now_ms(), &act).await?;
+            fleet::store::take_next_key(&state.db.write, &hash, now_ms(), &act).await?;
             state.events.agents_changed();
         }
         if standing == Standing::Disabled {
@@ -70,7 +75,7 @@ pub async fn agents(
 
 /// All agents by name, and whether each is connected.
 pub async fn all(db: &Db, presence: &Presence) -> Result<Vec<Agent>> {
-    let mut agents = queries::agents(&db.read).await?;
+    let mut agents = fleet::store::agents(&db.read).await?;
     for agent in &mut agents {
         agent.connected = presence.has(&agent.name);
     }
@@ -97,7 +102,7 @@ pub async fn make_key(db: &Db, name: &str, by: &Caller) -> Result<MadeSecret> {
     let act = by.does(Deed::AgentKeyMade, name);
     let now = now_ms();
     let (hash, life) = (secret::hash(&made), (now, now + ONE_TIME_LIFE_MS));
-    queries::insert_agent(&db.write, name, &hash, life, by.user_id.as_deref(), &act).await?;
+    fleet::store::insert_agent(&db.write, name, &hash, life, by.user_id.as_deref(), &act).await?;
     Ok(MadeSecret { name: name.to_owned(), secret: made })
 }
 
@@ -116,7 +121,7 @@ pub async fn revoke_key(
 
 /// Ends the key of an agent and its connection.
 pub async fn revoke(db: &Db, presence: &Presence, name: &str, by: &Caller) -> Result<()> {
-    if !queries::revoke(&db.write, name, now_ms(), &by.does(Deed::AgentKeyRevoked, name)).await? {
+    if !fleet::store::revoke(&db.write, name, now_ms(), &by.does(Deed::AgentKeyRevoked, name)).await? {
         return Err(Error::NotFound(format!("agent {name:?} with a key that could be revoked")));
     }
     presence.cut(name);

@@ -11,20 +11,23 @@ use axum::{
     http::{StatusCode, request::Parts},
 };
 use brewbench_agent::{
-    key::{Enrolled, NewKey},
+    connection::key::{Enrolled, NewKey},
     wire::now_ms,
 };
 
-use super::{api::AgentCaller, queries};
+use super::api::AgentCaller;
 use crate::{
+    app::{
+        db::Db,
+        error::{Error, ErrorBody, Input, Result},
+        state::AppState,
+    },
     auth::{
-        audit::{Act, Deed},
+        audit::{Act, deed::Deed},
         caller::{address, bearer},
         secret,
     },
-    db::Db,
-    error::{Error, ErrorBody, Input, Result},
-    state::AppState,
+    fleet,
 };
 
 /// How long a one-time key can be exchanged, ms.
@@ -45,7 +48,7 @@ impl FromRequestParts<AppState> for Newcomer {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
         let one_time_hash = secret::hash(bearer(&parts.headers).ok_or(Error::Unauthenticated)?);
         let address = address(parts, state);
-        let Some(name) = queries::agent_by_one_time_key(&state.db.read, &one_time_hash, now_ms()).await? else {
+        let Some(name) = fleet::store::agent_by_one_time_key(&state.db.read, &one_time_hash, now_ms()).await? else {
             state.limits.tries.wrong_secret(address)?;
             return Err(Error::Unauthenticated);
         };
@@ -67,8 +70,8 @@ pub async fn enrol(newcomer: Newcomer, State(state): State<AppState>, Input(new)
 
 /// Puts the hash of an agent's own key in the place of that of its one-time key.
 pub async fn exchange(db: &Db, one_time_hash: &[u8], key_hash: &[u8], act: &Act) -> Result<()> {
-    if queries::exchange(&db.write, one_time_hash, key_hash, now_ms(), act).await?
-        || queries::is_exchanged(&db.read, one_time_hash, key_hash).await?
+    if fleet::store::exchange(&db.write, one_time_hash, key_hash, now_ms(), act).await?
+        || fleet::store::is_exchanged(&db.read, one_time_hash, key_hash).await?
     {
         return Ok(());
     }
@@ -88,7 +91,7 @@ pub async fn change_key(
     State(state): State<AppState>,
     Input(new): Input<NewKey>,
 ) -> Result<StatusCode> {
-    queries::note_next_key(&state.db.write, &caller.name, &hash_in(&new)?).await?;
+    fleet::store::note_next_key(&state.db.write, &caller.name, &hash_in(&new)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

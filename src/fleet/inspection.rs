@@ -9,8 +9,8 @@ use axum::{
     http::StatusCode,
 };
 use brewbench_agent::{
+    sanitize::plain,
     scenarios,
-    text::plain,
     wire::{job::Scenario, messages::Finding, now_ms},
 };
 use serde::Deserialize;
@@ -18,12 +18,18 @@ use tokio::{sync::Notify, time::timeout};
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-use super::{Presence, presence::Question};
+use super::presence::Question;
 use crate::{
-    auth::{Caller, Submit},
-    catalog::{self, Check, Revision, ScenarioInfo, ScenarioText},
-    error::{Asked, Error, ErrorBody, Input, Result},
-    state::AppState,
+    app::{
+        error::{Asked, Error, ErrorBody, Input, Result},
+        state::AppState,
+    },
+    auth::caller::{Caller, Submit},
+    catalog::{
+        self,
+        model::{Check, Revision, ScenarioInfo, ScenarioText},
+    },
+    fleet::presence::Presence,
 };
 
 /// A little longer than an agent gives its k6.
@@ -83,14 +89,15 @@ pub async fn check_scenario(
 
 /// Looks at a stored revision, the newest unless one is named; gives it with what was found.
 pub async fn check(state: &AppState, presence: &Presence, name: &str, sha256: Option<&str>) -> Result<Revision> {
-    let all = catalog::queries::revisions(&state.db.read, name).await?;
+    let all = crate::catalog::store::revisions(&state.db.read, name).await?;
     let revision = all.into_iter().find(|revision| sha256.is_none_or(|wanted| wanted == revision.sha256));
     let missing = || Error::NotFound(format!("that revision of scenario {name:?}"));
     let revision = revision.ok_or_else(missing)?;
-    let scenario = catalog::queries::revision(&state.db.read, name, &revision.sha256).await?.ok_or_else(missing)?;
+    let scenario =
+        crate::catalog::store::revision(&state.db.read, name, &revision.sha256).await?.ok_or_else(missing)?;
     let check = inspect(&state.work, presence, &scenario).await;
     let check = check.ok_or_else(|| Error::Conflict(format!("{NOBODY_FREE} to check it; try again later")))?;
-    catalog::queries::note_check(&state.db.write, name, &revision.sha256, &check).await?;
+    crate::catalog::store::note_check(&state.db.write, name, &revision.sha256, &check).await?;
     Ok(Revision { check: Some(check), ..revision })
 }
 

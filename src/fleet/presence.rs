@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::Standing;
+use crate::fleet::model::Standing;
 
 /// A connected agent.
 #[derive(Clone, Debug)]

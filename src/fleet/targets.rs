@@ -8,12 +8,17 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Presence;
 use crate::{
-    auth::{Admin, Caller, audit::Deed},
-    catalog::queries::names,
-    error::{Error, ErrorBody, Result},
-    state::AppState,
+    app::{
+        error::{Error, ErrorBody, Result},
+        state::AppState,
+    },
+    auth::{
+        audit::deed::Deed,
+        caller::{Admin, Caller},
+    },
+    catalog::store::names,
+    fleet::presence::Presence,
 };
 
 /// Targets that were removed.

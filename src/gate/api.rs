@@ -13,7 +13,6 @@ use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    Gate,
     cells::{Side, cells},
     decide::{Question, decide},
     junit, markdown,
@@ -21,12 +20,15 @@ use super::{
     rule::{Rule, metric},
 };
 use crate::{
-    auth::Read,
-    baselines::meant::{Kind, Meant, meant},
-    compare::{MOST_RUNS, known::known, likeness::Circumstance, statistics::power::MOST_REPETITIONS},
-    error::{Asked, Error, ErrorBody, Result},
-    runs::Run,
-    state::AppState,
+    app::{
+        error::{Asked, Error, ErrorBody, Result},
+        state::AppState,
+    },
+    auth::caller::Read,
+    baselines::resolve::{Kind, Meant, meant},
+    compare::{chosen::MOST_RUNS, comparability::Circumstance, context::known, statistics::power::MOST_REPETITIONS},
+    gate::model::Gate,
+    runs::model::Run,
     web::format::plural,
 };
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::{
     compare::selection::{By, select},
-    runs::Run,
-    web::mark::Marks,
+    runs::model::Run,
+    web::series_style::Marks,
 };
 
 /// One side, as somebody named it.
@@ -156,7 +156,7 @@ fn listed(all: &[Who]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::made_up::{run, sized};
+    use crate::compare::testing::{run, sized};
 
     fn thrice(make: impl Fn(u32) -> Run) -> Vec<Run> {
         (1..=3).map(make).collect()

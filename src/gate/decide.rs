@@ -6,22 +6,24 @@
 //! "Multiparameter hypothesis testing and acceptance sampling").
 
 use super::{
-    Check, Gate, More, Outcome,
     cells::Cell,
     obstacle::{self, Suspect, obstacle},
     rule::Rule,
     ruling::{Ruling, rule_on},
-    unlike::{different_work, unlike},
 };
 use crate::{
     compare::{
-        known::Known,
-        likeness::Circumstance,
+        comparability::Circumstance,
+        context::Known,
         metric::Metric,
         pair::{Basis, basis},
         statistics::{self, ALPHA, Question as Answer, Test, spending},
     },
-    runs::Run,
+    gate::{
+        confounders::{different_work, unlike},
+        model::{Check, Gate, More, Outcome},
+    },
+    runs::model::Run,
     web::format::plural,
 };
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Check, Gate, Outcome};
+use crate::gate::model::{Check, Gate, Outcome};
 
 /// The file.
 pub fn text(gate: &Gate) -> String {

@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
-use super::{Check, Gate, Outcome};
-use crate::web::markdown::plain;
+use crate::{
+    gate::model::{Check, Gate, Outcome},
+    web::markdown::plain,
+};
 
 /// The comment.
 pub fn text(gate: &Gate) -> String {

@@ -2,7 +2,7 @@
 
 use super::cells::Cell;
 use crate::{
-    runs::{Run, Verdict},
+    runs::{model::Run, verdict::Verdict},
     web::format::plural,
 };
 

@@ -9,16 +9,15 @@ use axum::{
     routing::get,
 };
 
-use super::{
-    Gate,
-    api::{self, Wish},
-};
+use super::api::{self, Wish};
 use crate::{
-    auth::Read,
-    baselines,
-    compare::likeness::Circumstance,
-    error::{Asked, Error, Result},
-    state::AppState,
+    app::{
+        error::{Asked, Error, Result},
+        state::AppState,
+    },
+    auth::caller::Read,
+    compare::comparability::Circumstance,
+    gate::model::Gate,
     web::shell::{Section, Shell},
 };
 
@@ -48,7 +47,7 @@ impl Page {
 }
 
 async fn show(Read(caller): Read, State(state): State<AppState>, Asked(asked): Asked<Wish>) -> Result<Response> {
-    let known = baselines::queries::all(&state.db.read).await?.into_iter().map(|baseline| baseline.name).collect();
+    let known = crate::baselines::store::all(&state.db.read).await?.into_iter().map(|baseline| baseline.name).collect();
     let answer = if asked.is_whole() { Some(api::answer(&state, &asked).await) } else { None };
     let shell = Shell::signed_in("Gate", Section::Compare, &caller.name);
     let page = |gate, fault| Page { shell, asked, known, gate, fault };

@@ -2,8 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::compare::{metric::Metric, statistics::Better};
-use crate::metrics;
+use crate::{
+    compare::{metric::Metric, statistics::Better},
+    metrics,
+};
 
 /// From where on a difference is one that the gate closes on.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,10 +1,13 @@
 //! What one rule says about one cell: fine, a regression, or that the runs allow no answer. Pure.
 
-use super::{Outcome, rule::Rule};
-use crate::compare::{
-    metric::Metric,
-    pair::Basis,
-    statistics::{Question, power},
+use super::rule::Rule;
+use crate::{
+    compare::{
+        metric::Metric,
+        pair::Basis,
+        statistics::{Question, power},
+    },
+    gate::model::Outcome,
 };
 
 /// What a rule says, and why.

@@ -8,12 +8,15 @@ use axum::{
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::{Format, csv, file_name, html, markdown};
+use super::{csv, html, markdown};
 use crate::{
-    auth::Read,
-    compare::{self, Chosen, Comparison},
-    error::{Asked, Error, ErrorBody, Result},
-    state::AppState,
+    app::{
+        error::{Asked, Error, ErrorBody, Result},
+        state::AppState,
+    },
+    auth::caller::Read,
+    compare::{chosen::Chosen, load, view::Comparison},
+    reports::format::{Format, file_name},
 };
 
 /// How it is written.
@@ -38,8 +41,8 @@ pub async fn report(
 ) -> Result<Response> {
     let query = query.unwrap_or_default();
     let comparison = match format {
-        Format::Html => compare::page_of_query(&state, &query).await?,
-        _ => compare::of_query(&state, &query).await?,
+        Format::Html => load::page_of_query(&state, &query).await?,
+        _ => load::of_query(&state, &query).await?,
     };
     let comparison = comparison.outside();
     let name = file_name(&comparison.title, format);

@@ -1,7 +1,7 @@
 //! A comparison as CSV: a line for each figure of each target in each setting. Pure.
 
 use crate::{
-    compare::{Comparison, cell::Stat},
+    compare::{stat::Stat, view::Comparison},
     runs::csv::line,
 };
 
@@ -95,8 +95,8 @@ fn word<T: ToString>(value: Option<&T>) -> String {
 mod tests {
     use super::*;
     use crate::{
-        compare::made_up::{failed, faster, run},
-        web::mark::Marks,
+        compare::testing::{failed, faster, run},
+        web::series_style::Marks,
     };
 
     #[test]

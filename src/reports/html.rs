@@ -6,9 +6,11 @@ use askama::{Template, filters::HtmlSafe};
 use brewbench_agent::wire::now_ms;
 
 use crate::{
-    compare::Comparison,
-    error::{Error, Result},
-    state::AppState,
+    app::{
+        error::{Error, Result},
+        state::AppState,
+    },
+    compare::view::Comparison,
     web::assets,
 };
 

@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use crate::{
     compare::{
-        Comparison,
-        cell::{Cell, Row, Stat},
-        left_out::LeftOut,
+        cell::{Cell, Row},
+        excluded::LeftOut,
         metric::Metric,
-        notes::Level,
+        note::Level,
+        stat::Stat,
+        view::Comparison,
     },
     metrics,
     web::{format, markdown::plain},
@@ -85,11 +86,12 @@ fn figure(stat: &Stat) -> String {
 mod tests {
     use super::*;
     use crate::{
-        compare::made_up::{failed, faster, run, sized},
-        web::{mark::Marks, markdown::render},
+        compare::testing::{failed, faster, run, sized},
+        runs::model::Run,
+        web::{markdown::render, series_style::Marks},
     };
 
-    fn many(target: &str, factor: f64) -> Vec<crate::runs::Run> {
+    fn many(target: &str, factor: f64) -> Vec<Run> {
         (1..=8).map(|n| faster(run(target, n), factor * (1.0 + 0.001 * f64::from(n)))).collect()
     }
 

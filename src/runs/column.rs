@@ -1,8 +1,8 @@
 //! The columns of a list of runs: what they are called, what they show, what a list can be ordered by. Pure.
 
-use super::Run;
 use crate::{
-    metrics::{Better, METRICS, Metric},
+    metrics::{METRICS, Metric, definition::Better},
+    runs::model::Run,
     web::format::{self, Figure},
 };
 
@@ -196,7 +196,7 @@ pub fn sortable() -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::made_up::finished;
+    use crate::runs::testing::finished;
 
     #[test]
     fn every_column_is_found_by_its_key_and_every_order_by_its_words() {

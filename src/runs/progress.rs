@@ -1,6 +1,6 @@
 //! How far a run is and how long it still takes. Pure.
 
-use super::Run;
+use crate::runs::model::Run;
 
 /// What a run takes besides warm-up and measurement, until some have been seen: two starts of k6 and one of a target.
 const OVERHEAD_S: f64 = 1.5;
@@ -48,7 +48,7 @@ pub fn share(run: &Run, others: &[&Run], now_ms: i64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::made_up::{finished, measuring};
+    use crate::runs::testing::{finished, measuring};
 
     #[test]
     fn a_run_takes_as_long_as_others_did_or_else_as_planned() {

@@ -8,12 +8,18 @@ use axum::{
 use brewbench_agent::wire::now_ms;
 use url::form_urlencoded;
 
-use super::{MadeShare, NewShare, Share, ShareList, queries};
 use crate::{
-    auth::{Caller, Read, Submit, audit::Deed, secret},
-    compare,
-    error::{Error, ErrorBody, Input, Result},
-    state::AppState,
+    app::{
+        error::{Error, ErrorBody, Input, Result},
+        state::AppState,
+    },
+    auth::{
+        audit::deed::Deed,
+        caller::{Caller, Read, Submit},
+        secret,
+    },
+    compare::load,
+    shares::model::{MadeShare, NewShare, Share, ShareList},
 };
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -22,7 +28,7 @@ const MOST_LISTED: i64 = 1_000;
 /// Links to comparisons that need no login, without their secrets; the last first, also those that are over.
 #[utoipa::path(get, path = "/api/v1/shares", tag = "shares", responses((status = 200, body = ShareList)))]
 pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<ShareList>> {
-    Ok(Json(ShareList { shares: queries::all(&state.db.read, MOST_LISTED).await? }))
+    Ok(Json(ShareList { shares: crate::shares::store::all(&state.db.read, MOST_LISTED).await? }))
 }
 
 /// Make a link to a comparison that needs no login. It shows the runs that the comparison has now and nothing else. Its
@@ -54,7 +60,7 @@ pub async fn revoke(
 /// Makes and stores a link.
 pub async fn make(state: &AppState, caller: &Caller, asked: &NewShare) -> Result<MadeShare> {
     let query = asked.query.trim().trim_start_matches('?');
-    let comparison = compare::of_query(state, query).await?;
+    let comparison = load::of_query(state, query).await?;
     let (secret, now) = (secret::make(secret::Kind::Share), now_ms());
     let share = Share {
         id: 0,
@@ -67,7 +73,9 @@ pub async fn make(state: &AppState, caller: &Caller, asked: &NewShare) -> Result
         revoked_at_ms: None,
     };
     let act = caller.does(Deed::ShareMade, &share.title);
-    let id = queries::insert(&state.db.write, &share, &secret::hash(&secret), caller.user_id.as_deref(), act).await?;
+    let id =
+        crate::shares::store::insert(&state.db.write, &share, &secret::hash(&secret), caller.user_id.as_deref(), act)
+            .await?;
     Ok(MadeShare { id, url: format!("{}shared/{secret}", state.public_url) })
 }
 
@@ -82,13 +90,13 @@ fn without_runs(query: &str) -> String {
 pub async fn found(state: &AppState, id: &str) -> Result<Share> {
     let missing = || Error::NotFound(format!("share {id:?}"));
     let number: i64 = id.parse().map_err(|_| missing())?;
-    queries::one(&state.db.read, number).await?.ok_or_else(missing)
+    crate::shares::store::one(&state.db.read, number).await?.ok_or_else(missing)
 }
 
 /// Ends a link; a 404 if it is revoked already.
 pub async fn revoke_one(state: &AppState, caller: &Caller, share: &Share) -> Result<()> {
     let act = caller.does(Deed::ShareRevoked, &share.title).with(serde_json::json!({"id": share.id}));
-    if queries::revoke(&state.db.write, share.id, now_ms(), &act).await? {
+    if crate::shares::store::revoke(&state.db.write, share.id, now_ms(), &act).await? {
         Ok(())
     } else {
         Err(Error::NotFound(format!("share {} that could be revoked", share.id)))

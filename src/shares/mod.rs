@@ -4,80 +4,14 @@
 //! as SHA-256; it can be given an end, and be revoked at any time.
 
 pub mod api;
+pub mod model;
 pub mod pages;
-pub mod queries;
+pub mod store;
 
 use axum::Router;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::state::AppState;
-
-/// A link, without its secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Share {
-    /// Counts up.
-    pub id: i64,
-    /// What its comparison was called when it was made.
-    pub title: String,
-    /// Ids of the runs that it shows.
-    pub runs: Vec<String>,
-    /// What else the address of the comparison said, e.g. `baseline=servy`.
-    pub query: String,
-    /// Who made it.
-    pub created_by: String,
-    /// When, unix ms.
-    pub created_at_ms: i64,
-    /// When it ends, unix ms; null for no end.
-    pub expires_at_ms: Option<i64>,
-    /// When it was revoked, unix ms.
-    pub revoked_at_ms: Option<i64>,
-}
-
-/// All links.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ShareList {
-    /// The last first.
-    pub shares: Vec<Share>,
-}
-
-/// A link to be made.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewShare {
-    /// What the address of the comparison says after `/compare?`, e.g. `runs=ID,ID&baseline=servy`.
-    pub query: String,
-    /// Days until it ends; no end if absent.
-    #[serde(default)]
-    pub expires_in_days: Option<u32>,
-}
-
-/// A link that was made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct MadeShare {
-    /// Names it for revoking.
-    pub id: i64,
-    /// The link with its secret: shown this once.
-    pub url: String,
-}
-
-impl Share {
-    /// `open`, `expired` or `revoked`, at a time.
-    pub fn state(&self, now_ms: i64) -> &'static str {
-        match self {
-            Self { revoked_at_ms: Some(_), .. } => "revoked",
-            Self { expires_at_ms: Some(end), .. } if *end <= now_ms => "expired",
-            _ => "open",
-        }
-    }
-
-    /// What the address of its comparison says.
-    pub fn whole_query(&self) -> String {
-        let runs = format!("runs={}", self.runs.join(","));
-        if self.query.is_empty() { runs } else { format!("{runs}&{}", self.query) }
-    }
-}
+use crate::app::state::AppState;
 
 /// Pages.
 pub fn pages() -> Router<AppState> {
@@ -87,27 +21,4 @@ pub fn pages() -> Router<AppState> {
 /// JSON.
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(api::list, api::create)).routes(routes!(api::revoke))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_link_is_open_until_it_ends_or_is_revoked() {
-        let share = Share {
-            id: 1,
-            title: String::new(),
-            runs: vec!["a".to_owned(), "b".to_owned()],
-            query: String::new(),
-            created_by: String::new(),
-            created_at_ms: 0,
-            expires_at_ms: Some(10),
-            revoked_at_ms: None,
-        };
-        assert_eq!((share.state(9), share.state(10)), ("open", "expired"));
-        assert_eq!(share.whole_query(), "runs=a,b");
-        let revoked = Share { revoked_at_ms: Some(5), query: "baseline=x".to_owned(), ..share };
-        assert_eq!((revoked.state(6), revoked.whole_query().as_str()), ("revoked", "runs=a,b&baseline=x"));
-    }
 }

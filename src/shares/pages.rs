@@ -12,12 +12,19 @@ use axum::{
 use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
 
-use super::{MadeShare, NewShare, Share, ShareList, api, queries};
+use super::api;
 use crate::{
-    auth::{Public, Read, Scope, Submit, secret},
-    compare::{self, Comparison},
-    error::{Error, Result},
-    state::AppState,
+    app::{
+        error::{Error, Result},
+        state::AppState,
+    },
+    auth::{
+        caller::{Public, Read, Submit},
+        model::Scope,
+        secret,
+    },
+    compare::{load, view::Comparison},
+    shares::model::{MadeShare, NewShare, Share, ShareList},
     web::{
         confirm::Confirm,
         format::plural,
@@ -115,8 +122,9 @@ const NO_INDEX: (HeaderName, &str) = (HeaderName::from_static("x-robots-tag"), "
 async fn shared(_: Public, State(state): State<AppState>, Path(secret): Path<String>) -> Result<Response> {
     // The same words for a link that never was and one that is over.
     let missing = || Error::NotFound("comparison behind this link, or not any more".to_owned());
-    let share = queries::open(&state.db.read, &secret::hash(&secret), now_ms()).await?.ok_or_else(missing)?;
-    let comparison = compare::page_of_query(&state, &share.whole_query()).await.map_err(|fault| match fault {
+    let share =
+        crate::shares::store::open(&state.db.read, &secret::hash(&secret), now_ms()).await?.ok_or_else(missing)?;
+    let comparison = load::page_of_query(&state, &share.whole_query()).await.map_err(|fault| match fault {
         Error::NotFound(_) => missing(),
         fault => fault,
     })?;

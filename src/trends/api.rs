@@ -8,13 +8,19 @@ use brewbench_agent::wire::now_ms;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Change, Judgement, Ruling, Trend, TrendList, metric_named, queries, queries::Judged, trend};
 use crate::{
-    auth::{Caller, Read, Submit},
+    app::{
+        error::{Asked, Error, ErrorBody, Input, Result},
+        state::AppState,
+    },
+    auth::caller::{Caller, Read, Submit},
     compare::metric::Metric,
-    error::{Asked, Error, ErrorBody, Input, Result},
     runs::api::remarks::checked_note,
-    state::AppState,
+    trends::{
+        load::{self, metric_named, trend},
+        model::{Change, Judgement, Ruling, Trend, TrendList},
+        store::Judged,
+    },
 };
 
 /// Which cells.
@@ -48,7 +54,7 @@ pub struct JudgementBody {
 #[utoipa::path(get, path = "/api/v1/trends", tag = "trends", params(ListQuery), operation_id = "list_trends",
     responses((status = 200, body = TrendList), (status = 422, body = ErrorBody)))]
 pub async fn list(_: Read, State(state): State<AppState>, Asked(query): Asked<ListQuery>) -> Result<Json<TrendList>> {
-    let (trends, _) = super::list(&state, query.target.as_deref().filter(|target| !target.is_empty())).await?;
+    let (trends, _) = load::list(&state, query.target.as_deref().filter(|target| !target.is_empty())).await?;
     Ok(Json(TrendList { trends }))
 }
 
@@ -111,11 +117,11 @@ pub(super) async fn say(
     let trend = trend(state, target, cell, metric).await?;
     let change = change_at(&trend, run)?;
     if let Some(before) = &change.judgement {
-        queries::withdraw(&state.db.write, cell, metric.key(), &before.run).await?;
+        crate::trends::store::withdraw(&state.db.write, cell, metric.key(), &before.run).await?;
     }
     let judgement =
         Judgement { run: change.run.clone(), ruling: body.ruling, note, by: caller.name.clone(), at_ms: now_ms() };
-    Ok(queries::judge(&state.db.write, &trend.cell, metric.key(), &Judged::of(change, judgement)).await?)
+    Ok(crate::trends::store::judge(&state.db.write, &trend.cell, metric.key(), &Judged::of(change, judgement)).await?)
 }
 
 /// Takes back what was said of a change.
@@ -123,7 +129,7 @@ pub(super) async fn take_back(state: &AppState, target: &str, cell: &str, metric
     let trend = trend(state, target, cell, metric).await?;
     let nothing = || Error::NotFound(format!("judgement of a change at run {run:?}"));
     let before = change_at(&trend, run)?.judgement.as_ref().ok_or_else(nothing)?;
-    queries::withdraw(&state.db.write, cell, metric.key(), &before.run).await?;
+    crate::trends::store::withdraw(&state.db.write, cell, metric.key(), &before.run).await?;
     Ok(())
 }
 

@@ -8,8 +8,9 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 use crate::runs::{
-    RunSize, load,
-    queries::cells::{CellColumns, CellRow},
+    load,
+    model::RunSize,
+    store::cells::{CellColumns, CellRow},
 };
 
 /// A cell over time: one target in all its versions, on one size, under one scenario and load, by one agent.

@@ -3,15 +3,15 @@
 
 use serde_json::{Value, json};
 
-use super::{Change, Point, Ruling, RunPoint, Span, Trend};
 use crate::{
-    runs::Verdict,
+    runs::verdict::Verdict,
+    trends::model::{Change, Point, Ruling, RunPoint, Span, Trend},
     web::{
+        axis::Scale,
         chart::{Chart, ScriptJson, elided, layout, text},
         format::plural,
-        mark::Mark,
-        moment,
-        scale::Scale,
+        series_style::Mark,
+        time_ago,
     },
 };
 
@@ -138,7 +138,7 @@ fn hint(trend: &Trend, point: &Point) -> String {
         [run] => run_hint(trend, point, run),
         runs => {
             let median = trend.metric.figure(Some(point.value));
-            let began = moment::exact(Some(point.at_ms));
+            let began = time_ago::exact(Some(point.at_ms));
             format!("{}median of {}: {}<br>{began}", version(point), plural(runs.len(), "run"), median.text())
         }
     }
@@ -146,7 +146,7 @@ fn hint(trend: &Trend, point: &Point) -> String {
 
 fn run_hint(trend: &Trend, point: &Point, run: &RunPoint) -> String {
     let figure = trend.metric.figure(Some(run.value));
-    let began = moment::exact(Some(run.at_ms));
+    let began = time_ago::exact(Some(run.at_ms));
     format!("{}{}, {}<br>{began}", version(point), figure.text(), run.verdict.as_str())
 }
 
@@ -183,7 +183,7 @@ fn lines(change: &Change) -> Vec<Value> {
 fn named(spans: &[Span]) -> Vec<(usize, String)> {
     let step = spans.len().div_ceil(MOST_NAMES).max(1);
     let name = |span: &Span| {
-        let day = moment::exact(Some(span.from_ms)).chars().take(10).collect::<String>();
+        let day = time_ago::exact(Some(span.from_ms)).chars().take(10).collect::<String>();
         span.version.as_deref().map_or(day, |version| elided(version, 14))
     };
     spans.iter().step_by(step).map(|span| (span.first, name(span))).collect()
@@ -195,8 +195,8 @@ mod tests {
     use crate::{
         compare::metric::Metric,
         runs::{
-            Run,
-            made_up::{figured, finished},
+            model::Run,
+            testing::{figured, finished},
         },
         trends::{cell::Cell, history},
     };

@@ -5,17 +5,17 @@ use std::{
     collections::{HashMap, hash_map::Entry},
 };
 
-use super::{
-    Change, Judgement, MOST_POINTS, Point, Return, RunPoint, Span,
-    queries::Judged,
-    shifts::{Shift, shifts},
-};
+use super::shifts::{Shift, shifts};
 use crate::{
     compare::{
         metric::Metric,
         statistics::{Better, spread},
     },
-    runs::{Run, Verdict},
+    runs::{model::Run, verdict::Verdict},
+    trends::{
+        model::{Change, Judgement, MOST_POINTS, Point, Return, RunPoint, Span},
+        store::Judged,
+    },
 };
 
 /// By this many points a change may move as more history comes and still be the one that was judged.
@@ -226,8 +226,8 @@ impl Judged {
 mod tests {
     use super::*;
     use crate::{
-        runs::made_up::{figured, finished, judged as verdict},
-        trends::Ruling,
+        runs::testing::{figured, finished, judged as verdict},
+        trends::model::Ruling,
     };
 
     /// Experiments of one run each, at levels with a fixed wobble, a version a level.

@@ -10,23 +10,30 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
-    Change, Judgement, Point, Return, Ruling, RunPoint, Span, Trend, TrendInfo,
     api::{JudgementBody, MetricQuery, say, take_back},
-    charts, metric_named, trend,
+    charts,
 };
 use crate::{
-    auth::{Read, Scope, Submit},
-    catalog,
-    error::{Asked, Error, Result},
-    runs::Verdict,
-    state::AppState,
+    app::{
+        error::{Asked, Error, Result},
+        state::AppState,
+    },
+    auth::{
+        caller::{Read, Submit},
+        model::Scope,
+    },
+    runs::verdict::Verdict,
+    trends::{
+        load::{self, metric_named, trend},
+        model::{Change, Judgement, Point, Return, Ruling, RunPoint, Span, Trend, TrendInfo},
+    },
     web::{
         address::segment,
         chart::Chart,
         format::{self, Figure},
-        mark::{Mark, Marks},
-        moment::{self, Moment},
+        series_style::{Mark, Marks},
         shell::{Section, Shell},
+        time_ago::{self, Moment},
     },
 };
 
@@ -77,10 +84,9 @@ pub async fn index(
     State(state): State<AppState>,
     Asked(whose): Asked<Whose>,
 ) -> Result<TrendsPage> {
-    let (lines, left_out) =
-        super::list(&state, Some(whose.target.as_str()).filter(|target| !target.is_empty())).await?;
+    let (lines, left_out) = load::list(&state, Some(whose.target.as_str()).filter(|target| !target.is_empty())).await?;
     let targets: Vec<&str> = lines.iter().map(|line| line.cell.target.as_str()).collect();
-    let marks = catalog::queries::marks(&state.db.read, &targets).await?;
+    let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
     let shell = Shell::signed_in("Trends", Section::Trends, &caller.name);
     Ok(TrendsPage { shell, lines, marks, target: whose.target, left_out })
 }
@@ -93,7 +99,7 @@ pub async fn show(
     Asked(query): Asked<MetricQuery>,
 ) -> Result<TrendPage> {
     let trend = trend(&state, &target, &cell, metric_named(query.metric.as_deref())?).await?;
-    let mark = catalog::queries::marks(&state.db.read, &[target.as_str()]).await?.of(&target);
+    let mark = crate::catalog::store::marks(&state.db.read, &[target.as_str()]).await?.of(&target);
     let shell = Shell::signed_in(format!("{target} over time"), Section::Trends, &caller.name);
     let chart = charts::chart(&trend, mark);
     Ok(TrendPage { shell, chart, trend, mark, scope: caller.scope })
@@ -120,7 +126,7 @@ pub async fn judge(
 
 impl TrendInfo {
     fn when(&self) -> Moment {
-        moment::ago(Some(self.newest_at_ms))
+        time_ago::ago(Some(self.newest_at_ms))
     }
 
     fn path(&self) -> String {
@@ -175,7 +181,7 @@ impl TrendPage {
 
 impl Point {
     fn when(&self) -> Moment {
-        moment::ago(Some(self.at_ms))
+        time_ago::ago(Some(self.at_ms))
     }
 
     /// Its experiment, or its only run.
@@ -195,23 +201,23 @@ impl RunPoint {
 
 impl Return {
     fn when(&self) -> Moment {
-        moment::ago(Some(self.at_ms))
+        time_ago::ago(Some(self.at_ms))
     }
 }
 
 impl Judgement {
     fn when(&self) -> Moment {
-        moment::ago(Some(self.at_ms))
+        time_ago::ago(Some(self.at_ms))
     }
 }
 
 impl Span {
     fn from(&self) -> Moment {
-        moment::ago(Some(self.from_ms))
+        time_ago::ago(Some(self.from_ms))
     }
 
     fn to(&self) -> Moment {
-        moment::ago(Some(self.to_ms))
+        time_ago::ago(Some(self.to_ms))
     }
 }
 
@@ -221,7 +227,7 @@ impl Change {
     }
 
     fn when(&self) -> Moment {
-        moment::ago(Some(self.at_ms))
+        time_ago::ago(Some(self.at_ms))
     }
 
     fn size(&self) -> Figure {

@@ -8,10 +8,9 @@ use axum::{
     http::Request,
 };
 use memory_serve::{CacheControl, Manifest, MemoryServe};
-
 use tower::ServiceExt;
 
-use crate::{
+use crate::app::{
     error::{Error, Result},
     state::AppState,
 };

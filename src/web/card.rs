@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::mark::Mark;
+use crate::web::series_style::Mark;
 
 /// One figure and what it means.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -15,7 +15,7 @@ use axum::{
 use url::{Position, Url, form_urlencoded};
 
 use super::{address::own_path, request, shell::Shell};
-use crate::error::{Error, ErrorBody, Told, Unproven};
+use crate::app::error::{Error, ErrorBody, Told, Unproven};
 
 /// Of what the framework says no more is read, bytes.
 const LONGEST_SAYING: usize = 4096;

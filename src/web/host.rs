@@ -11,7 +11,7 @@ use axum::{
 };
 use url::Url;
 
-use crate::error::Error;
+use crate::app::error::Error;
 
 /// What probes ask, by whatever name: anybody may know.
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];

@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{
+use crate::app::{
     error::{Error, Result},
     state::{AppState, RunChanged},
 };
@@ -186,9 +186,8 @@ impl Pulse {
 
 #[cfg(test)]
 mod tests {
-    use crate::state::Events;
-
     use super::*;
+    use crate::app::state::Events;
 
     fn pulse(events: &Events, concerns: Concerns, next: Option<Pace>) -> Pulse {
         Pulse {

@@ -2,6 +2,8 @@
 
 pub mod address;
 pub mod assets;
+pub mod axis;
+pub mod badge;
 pub mod card;
 pub mod chart;
 pub mod confirm;
@@ -12,13 +14,11 @@ pub mod headers;
 pub mod highlight;
 pub mod host;
 pub mod live;
-pub mod mark;
 pub mod markdown;
-pub mod moment;
-pub mod pill;
 pub mod request;
-pub mod scale;
-pub mod scheme;
+pub mod series_style;
 pub mod shared;
 pub mod shell;
-pub mod spark;
+pub mod sparkline;
+pub mod theme;
+pub mod time_ago;

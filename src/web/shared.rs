@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::{sync::Mutex, time::Instant};
 
-use crate::error::Result;
+use crate::app::error::Result;
 
 /// A place for something that is made anew whenever somebody needs one that is not older than the wish for it. Of a
 /// hundred who come at once, one makes it, the next one makes it anew for all who came meanwhile, and that is all.

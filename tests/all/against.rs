@@ -131,20 +131,20 @@ async fn the_command_and_the_form_do_the_same() {
 
     let user = user.at_pages();
     let page = user.get("/baselines/main").await.ok().text();
-    assert!(page.contains(r#"href="/runs/new?against=main""#), "{page}");
-    let filled = user.get("/runs/new?against=main&target=slow").await;
-    let query = filled.header("location").strip_prefix("/runs/new?").expect("the form").to_owned();
+    assert!(page.contains(r#"href="/experiments/new?against=main""#), "{page}");
+    let filled = user.get("/experiments/new?against=main&target=slow").await;
+    let query = filled.header("location").strip_prefix("/experiments/new?").expect("the form").to_owned();
     for part in ["target=fast&target=slow&against=main", "size=1+vCPU+%2F+256+MiB", "vus=2&duration=1s"] {
         assert!(query.contains(part), "{query}");
     }
-    let form = user.get(&format!("/runs/new?{query}")).await.ok().text();
+    let form = user.get(&format!("/experiments/new?{query}")).await.ok().text();
     assert!(form.contains("<option value=\"main\" selected>") && form.contains("10 runs"), "{form}");
-    let made = fill_in(&user, "/runs/new", &query).await;
+    let made = fill_in(&user, "/experiments/new", &query).await;
     assert_eq!(made.status, StatusCode::SEE_OTHER, "{}", made.text());
     // Without a candidate the form says so, and what was not asked for stays as it was.
-    let alone = user.get("/runs/new?against=main").await;
+    let alone = user.get("/experiments/new?against=main").await;
     let shown = user.get(alone.header("location")).await.ok().text();
     assert!(shown.contains("name a candidate"), "{shown}");
-    let unknown = user.get("/runs/new?against=nobody&target=slow").await.ok().text();
+    let unknown = user.get("/experiments/new?against=nobody&target=slow").await.ok().text();
     assert!(unknown.contains("there is no baseline"), "{unknown}");
 }

@@ -11,7 +11,12 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::IntoResponse,
 };
-use brewbench::{alerts::sign::signature, auth::Role, cli::events::Events, config::Config, networks::Networks};
+use brewbench::{
+    alerts::sign::signature,
+    app::{config::Config, networks::Networks},
+    auth::model::Role,
+    cli::events::Events,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle, time::timeout};

@@ -1,12 +1,15 @@
 //! Tokens, invitations and sessions.
 
-use brewbench::auth::{
-    Role,
-    queries::{
-        self, User,
-        invites::{InviteRow, insert_invite, spend_invite},
+use brewbench::{
+    app::error::Result,
+    auth::{
+        model::Role,
+        secret::{self, Kind},
+        store::{
+            User,
+            invites::{InviteRow, insert_invite, spend_invite},
+        },
     },
-    secret::{self, Kind},
 };
 use brewbench_agent::wire::now_ms;
 use serde_json::{Value, json};
@@ -61,7 +64,7 @@ async fn names_are_one_visible_line_of_at_most_80_characters() {
     assert_eq!(tokens(&admin).await.len(), before);
     for name in ["ä", "<b>", "../..", &"x".repeat(80)] {
         admin.post("/api/v1/tokens", &json!({"name": name, "scope": "read"})).await.ok();
-        let path = format!("/api/v1/tokens/{}", brewbench::cli::scenario::encoded(name));
+        let path = format!("/api/v1/tokens/{}", brewbench::cli::connection::encoded(name));
         admin.delete(&path).await.ok();
     }
 }
@@ -86,11 +89,11 @@ async fn invite(admin: &Actor, role: &str) -> String {
     url.query_pairs().find(|(name, _)| name == "token").expect("a token").1.into_owned()
 }
 
-async fn register(app: &App, invite: &str, name: &str) -> brewbench::error::Result<()> {
+async fn register(app: &App, invite: &str, name: &str) -> Result<()> {
     let user = User { id: uuid::Uuid::now_v7().to_string(), name: name.to_owned(), role: Role::Member };
     let mut transaction = app.state.db.write.begin().await?;
     spend_invite(&mut transaction, &secret::hash(invite), now_ms()).await?;
-    queries::insert_user(&mut transaction, &user, now_ms()).await?;
+    brewbench::auth::store::insert_user(&mut transaction, &user, now_ms()).await?;
     Ok(transaction.commit().await?)
 }
 
@@ -177,8 +180,8 @@ async fn a_session_ends_with_the_logout() {
 #[tokio::test]
 async fn the_first_start_prints_a_link_only_until_somebody_has_registered() {
     let app = App::start().await;
-    assert!(!queries::any_user(&app.state.db.read).await.expect("an answer"));
+    assert!(!brewbench::auth::store::any_user(&app.state.db.read).await.expect("an answer"));
     let token = invite(&app.admin().await, "admin").await;
     register(&app, &token, "Ada").await.expect("a person");
-    assert!(queries::any_user(&app.state.db.read).await.expect("an answer"));
+    assert!(brewbench::auth::store::any_user(&app.state.db.read).await.expect("an answer"));
 }

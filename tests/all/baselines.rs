@@ -1,5 +1,6 @@
 //! Runs under a name: kept, shown, replaced, removed, and what becomes of them when runs are deleted.
 
+use brewbench::auth::model::Role;
 use serde_json::json;
 
 use crate::harness::{
@@ -37,7 +38,7 @@ async fn a_run_that_is_deleted_leaves_its_baselines_and_is_told() {
     user.delete(&format!("/api/v1/runs/{}", runs[1])).await.ok();
     let shown = user.get("/api/v1/baselines/main").await.ok().json()["baseline"].take();
     assert_eq!((&shown["runs"], &shown["gone"]), (&json!([runs[0], runs[2]]), &json!([runs[1]])));
-    let person = app.person(brewbench::auth::Role::Viewer).await.at_pages();
+    let person = app.person(Role::Viewer).await.at_pages();
     assert!(person.get("/baselines").await.ok().text().contains("1 deleted since"));
     assert!(person.get("/baselines/main").await.ok().text().contains("1 run deleted since."));
     // Also when it is gone for good.
@@ -111,13 +112,13 @@ async fn a_comparison_is_kept_as_a_baseline_by_a_form() {
     let app = App::start().await;
     let user = app.user().await;
     let runs = repetitions(&user, "servy", "1.0", 2, 1.0).await;
-    let member = app.person(brewbench::auth::Role::Member).await.at_pages();
+    let member = app.person(Role::Member).await.at_pages();
     let page = member.get(&format!("/compare?runs={}", runs.join(","))).await.ok().text();
     assert!(page.contains(r#"action="/baselines""#) && page.contains(&runs.join(",")), "{page}");
     let answer = member.form("/baselines", &[("name", "a b"), ("runs", &runs.join(","))]).await;
     assert_eq!((answer.status.as_u16(), answer.header("location")), (303, "/baselines/a%20b"));
     assert!(member.get("/baselines/a%20b").await.ok().text().contains("Baseline of 2 runs"));
-    let viewer = app.person(brewbench::auth::Role::Viewer).await.at_pages();
+    let viewer = app.person(Role::Viewer).await.at_pages();
     let page = viewer.get(&format!("/compare?runs={}", runs.join(","))).await.ok().text();
     assert!(!page.contains(r#"action="/baselines""#), "who only looks is offered nothing else");
 }
@@ -143,7 +144,7 @@ async fn what_is_compared_is_named_by_baselines_and_experiments_too() {
     assert!(compared.contains("1 run not found."), "{compared}");
     user.get("/api/v1/compare?baselines=nobody").await.refused(404);
     user.get("/api/v1/compare?experiments=nobody").await.refused(404);
-    let viewer = app.person(brewbench::auth::Role::Viewer).await.at_pages();
+    let viewer = app.person(Role::Viewer).await.at_pages();
     viewer.get(&format!("/compare?{query}")).await.ok();
     let arguments = ["compare", "--runs-of", "main", "--experiment", &experiment, "--json"];
     let compared = as_user(&app, user.secret(), &arguments).await.json();

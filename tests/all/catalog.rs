@@ -3,12 +3,14 @@
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::harness::{
-    Agent, App,
-    submit::{plan, submit, text},
-    summaries::good,
+use crate::{
+    harness::{
+        Agent, App,
+        submit::{plan, submit, text},
+        summaries::good,
+    },
+    new_run::fill_in,
 };
-use crate::new_run::fill_in;
 
 const GIB: u64 = 1 << 30;
 

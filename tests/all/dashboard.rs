@@ -1,6 +1,6 @@
 //! The pages that look at several rooms at once.
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
@@ -122,7 +122,7 @@ async fn a_targets_page_has_its_versions_who_offers_them_and_a_line_for_each_set
     let page = pages.get("/targets/fast").await.ok().text();
     assert_eq!(page.matches("class=\"spark\"").count(), 2, "{page}");
     assert!(page.contains(&"ab".repeat(32)) && page.contains("<code>abababababab</code>"), "{page}");
-    assert!(page.contains(r#"href="/runs/new?target=fast""#), "{page}");
+    assert!(page.contains(r#"href="/experiments/new?target=fast""#), "{page}");
     user.import(good()).await.ok();
     let imported = pages.get("/targets/t").await.ok().text();
     assert!(imported.contains("its results were imported") && imported.contains("17,070"), "{imported}");
@@ -238,7 +238,9 @@ async fn a_scenario_is_uploaded_changed_and_shown_with_what_differs() {
     assert_eq!((made.status, made.header("location")), (StatusCode::SEE_OTHER, "/scenarios/mine%20%2F%201"));
     let page = user.get("/scenarios/mine%20%2F%201").await.ok().text();
     assert!(page.contains("<span class=\"hl-comment\">// &lt;b&gt;first&lt;/b&gt;</span>"), "{page}");
-    for text in ["a.json", "[1]", "N</dt>", "Nobody has run it yet.", r#"href="/runs/new?scenario=mine%20/%201""#] {
+    for text in
+        ["a.json", "[1]", "N</dt>", "Nobody has run it yet.", r#"href="/experiments/new?scenario=mine%20/%201""#]
+    {
         assert!(page.contains(text), "{text}: {page}");
     }
     assert!(!page.contains('\r'), "ends of lines are what they were in the file");

@@ -1,5 +1,6 @@
 //! Other work has no winner: found in what is imported, accepted by a user, listed, audited and revoked.
 
+use brewbench::auth::model::Scope;
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -125,7 +126,7 @@ async fn the_gate_does_not_pass_other_work_unless_that_is_accepted() {
     let accepted = gate("&accept=work").await;
     assert_eq!(accepted["outcome"], "fine", "{accepted}");
     assert!(accepted["notes"].to_string().contains("; accepted"), "{accepted}");
-    let token = app.token_secret(brewbench::auth::Scope::Submit, None).await;
+    let token = app.token_secret(Scope::Submit, None).await;
     let words = ["difference", "accept", "full", "hollow", "--fact", "bytes", "--note", "as agreed", "--json"];
     let done = as_user(&app, &token, &words).await.json();
     assert_eq!((&done["note"], &done["scenario"]), (&json!("as agreed"), &json!(null)));

@@ -2,13 +2,12 @@
 
 use std::{os::unix::fs::PermissionsExt, path::Path};
 
+use brewbench::auth::model::Role;
 use brewbench_agent::wire::{job::hex, messages::ServerMessage};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::process::Command;
-
-use brewbench::auth::Role;
 
 use crate::harness::{
     Actor, Agent, App, PATIENCE,

@@ -1,5 +1,6 @@
 //! The gate as programs and commands meet it: what it says, in which form, and what a command ends with.
 
+use brewbench::auth::model::Role;
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -34,7 +35,7 @@ async fn a_gate_closes_on_a_real_difference_beyond_a_rule_and_on_nothing_else() 
     assert!(text(&closed["headline"]).starts_with("Regression: throughput −10.0"), "{closed}");
     assert_eq!(closed["baseline"], "main");
     assert_eq!(ask("fail_on=rps%3C-15%25").await["outcome"], "fine");
-    let page = app.person(brewbench::auth::Role::Viewer).await;
+    let page = app.person(Role::Viewer).await;
     let url = text(&closed["url"]);
     let path = &url[url.find("/compare").expect("a page")..];
     page.get(path).await.ok();
@@ -144,7 +145,7 @@ async fn the_page_asks_answers_and_keeps_what_was_typed_where_it_was_wrong() {
     let app = App::start().await;
     let user = app.user().await;
     let candidate = against(&user, 0.9).await;
-    let viewer = app.person(brewbench::auth::Role::Viewer).await.at_pages();
+    let viewer = app.person(Role::Viewer).await.at_pages();
     let empty = viewer.get("/gate?baseline=main").await.ok().text();
     assert!(empty.contains(r#"value="main""#) && empty.contains("<option"), "{empty}");
     let page =

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use reqwest::{Method, header::CONTENT_SECURITY_POLICY};
 
 use crate::harness::{Answer, App};

@@ -1,6 +1,5 @@
 //! Summaries that somebody brings: their figures to the last digit, and what becomes of bad ones.
 
-use brewbench::runs::queries;
 use proptest::{
     collection::vec,
     prelude::*,
@@ -67,8 +66,8 @@ async fn another_payload_or_version_is_no_repetition() {
     }
     user.post("/api/v1/experiments/gathered", &json!({"name": "payloads", "runs": ids})).await.ok();
     for cell in ids.chunks(2) {
-        let run = queries::one(&app.state.db.read, &cell[0]).await.expect("a run").expect("a run");
-        let known = queries::repetitions(&app.state.db.read, &run).await.expect("runs");
+        let run = brewbench::runs::store::one(&app.state.db.read, &cell[0]).await.expect("a run").expect("a run");
+        let known = brewbench::runs::store::repetitions(&app.state.db.read, &run).await.expect("runs");
         assert_eq!(known.iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), cell);
     }
 }

@@ -3,12 +3,11 @@
 use std::ops::RangeInclusive;
 
 use brewbench::{
+    auth::model::Role,
     cli::events::{Event, Events},
-    runs::{
-        RunList,
-        now::{Now, PointsBody, RunNow},
-        series::SeriesBody,
-    },
+    live::status::{Now, PointsBody, RunNow},
+    results::series::model::SeriesBody,
+    runs::model::RunList,
 };
 use brewbench_agent::wire::{
     Phase, RunId,
@@ -296,7 +295,7 @@ async fn what_runs_is_told_with_its_present_rate() {
     });
     assert!((rate.await - 1_000.0).abs() < 1e-6);
     for page in ["/", "/runs", &format!("/runs/{}", job.run)] {
-        let html = app.person(brewbench::auth::Role::Viewer).await.get(page).await.ok().text();
+        let html = app.person(Role::Viewer).await.get(page).await.ok().text();
         assert!(html.replace("&#38;nbsp;", " ").replace('\u{a0}', " ").contains("1,000 requests/s"), "{page}: {html}");
     }
     let listed = crate::harness::program::as_user(&app, user.secret(), &["run", "list"]).await.ok();

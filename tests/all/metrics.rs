@@ -2,7 +2,10 @@
 
 use std::{fmt::Write, fs, path::Path};
 
-use brewbench::metrics::{Better, METRICS, MetricDef, Role, Unit};
+use brewbench::metrics::{
+    METRICS,
+    definition::{Better, MetricDef, Role, Unit},
+};
 
 fn row(def: &MetricDef) -> String {
     let unit = match def.unit {

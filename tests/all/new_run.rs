@@ -22,7 +22,7 @@ async fn the_form_makes_the_same_experiment_as_the_api() {
     let app = App::start().await;
     let user = app.user().await.at_pages();
     let _agent = Agent::start(&app, "rack").await;
-    let shown = user.get(&format!("/runs/new?{WHOLE}")).await.ok().text();
+    let shown = user.get(&format!("/experiments/new?{WHOLE}")).await.ok().text();
     assert!(shown.contains("4 runs, about 10") && shown.contains("2 targets × 1 size × 2 repetitions"), "{shown}");
     assert!(shown.contains("Starts at once: nothing else runs or waits."), "{shown}");
     assert!(
@@ -30,7 +30,7 @@ async fn the_form_makes_the_same_experiment_as_the_api() {
         "{shown}"
     );
     assert!(shown.contains("&#34;targets&#34;: ["), "{shown}");
-    let made = fill_in(&user, "/runs/new", WHOLE).await;
+    let made = fill_in(&user, "/experiments/new", WHOLE).await;
     assert_eq!(made.status, StatusCode::SEE_OTHER, "{}", made.text());
     let experiment = made.header("location").strip_prefix("/experiments/").expect("its page").to_owned();
     let whole = app.reader().await.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json();
@@ -38,17 +38,17 @@ async fn the_form_makes_the_same_experiment_as_the_api() {
     assert_eq!(whole["experiment"]["plan"]["loads"], json!([{"kind": "vus", "vus": 2, "duration_s": 1.0}]));
 
     let page = user.get(made.header("location")).await.ok().text();
-    assert!(page.contains(&format!(r#"href="/runs/new?experiment={experiment}""#)), "{page}");
-    let again = user.get(&format!("/runs/new?experiment={experiment}")).await;
+    assert!(page.contains(&format!(r#"href="/experiments/new?experiment={experiment}""#)), "{page}");
+    let again = user.get(&format!("/experiments/new?experiment={experiment}")).await;
     let query = again.header("location").to_owned();
-    assert!(query.starts_with("/runs/new?target=fast&target=slow&size=1+vCPU"), "{query}");
+    assert!(query.starts_with("/experiments/new?target=fast&target=slow&size=1+vCPU"), "{query}");
     let behind = user.get(&query).await.ok().text();
     assert!(behind.contains("behind 4 runs that have not ended"), "{behind}");
     let run = text(&whole["runs"][0]["id"]);
-    assert!(user.get(&format!("/runs/{run}")).await.ok().text().contains(&format!("/runs/new?run={run}")));
-    let one = user.get(&format!("/runs/new?run={run}")).await;
+    assert!(user.get(&format!("/runs/{run}")).await.ok().text().contains(&format!("/experiments/new?run={run}")));
+    let one = user.get(&format!("/experiments/new?run={run}")).await;
     let target = text(&whole["runs"][0]["target"]);
-    let same = format!("/runs/new?target={target}&size=");
+    let same = format!("/experiments/new?target={target}&size=");
     assert!(one.header("location").starts_with(&same), "{}", one.header("location"));
 }
 
@@ -58,7 +58,7 @@ async fn what_is_wrong_stands_at_its_field_and_what_was_typed_stays() {
     let user = app.user().await.at_pages();
     let _agent = Agent::start(&app, "rack").await;
     let wrong = "target=fast&scenario=hash&load=vus&vus=many&duration=soon&warm-up=0s&repeat=2&name=%3Cb%3Ex";
-    let answer = fill_in(&user, "/runs/new", wrong).await;
+    let answer = fill_in(&user, "/experiments/new", wrong).await;
     assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
     let page = answer.text();
     assert!(page.contains("Virtual users: a whole number, such as 10") && page.contains(r#"value="many""#), "{page}");
@@ -72,11 +72,11 @@ async fn what_is_wrong_stands_at_its_field_and_what_was_typed_stays() {
         ("agent=attic", "&#34;attic&#34; is not connected"),
     ];
     for (field, sentence) in limits {
-        let answer = fill_in(&user, "/runs/new", &format!("{WHOLE}&{field}")).await;
+        let answer = fill_in(&user, "/experiments/new", &format!("{WHOLE}&{field}")).await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{field}");
         assert!(answer.text().contains(sentence), "{field}: {}", answer.text());
     }
-    let nothing = fill_in(&user, "/runs/new", "").await.text();
+    let nothing = fill_in(&user, "/experiments/new", "").await.text();
     assert!(nothing.contains("name at least one") && nothing.contains("Choose at least one target and one"));
     assert_eq!(app.reader().await.count_runs().await, 0);
 }
@@ -85,7 +85,7 @@ async fn what_is_wrong_stands_at_its_field_and_what_was_typed_stays() {
 async fn it_offers_what_somebody_connected_can_do_and_says_why_not_the_rest() {
     let app = App::start().await;
     let user = app.user().await.at_pages();
-    let none = user.get("/runs/new").await.ok().text();
+    let none = user.get("/experiments/new").await.ok().text();
     assert!(none.contains("No agent is connected") && none.contains(r#"href="/agents""#), "{none}");
     let mut gone = Agent::start_with(&app, "attic", |hello| hello.targets[0].name = "old".to_owned()).await;
     let _agent = Agent::start(&app, "rack").await;
@@ -96,7 +96,7 @@ async fn it_offers_what_somebody_connected_can_do_and_says_why_not_the_rest() {
     })
     .await;
     app.user().await.post("/api/v1/scenarios", &json!({"name": "mine", "script": "export default 1"})).await.ok();
-    let page = user.get("/runs/new").await.ok().text();
+    let page = user.get("/experiments/new").await.ok().text();
     let input = |name: &str, value: &str| {
         let at =
             page.find(&format!(r#"name="{name}" value="{value}""#)).unwrap_or_else(|| panic!("no {value}: {page}"));
@@ -110,9 +110,9 @@ async fn it_offers_what_somebody_connected_can_do_and_says_why_not_the_rest() {
     assert!(input("scenario", "mine").contains("no connected agent runs scripts that did not come with brewbench"));
     assert!(input("agent", "attic").contains("not connected") && !input("agent", "rack").contains("disabled"));
     // What was chosen can be given up, and nothing is submitted that nobody can do.
-    let stale = user.get("/runs/new?target=old&size=1%2F256MiB").await.ok().text();
+    let stale = user.get("/experiments/new?target=old&size=1%2F256MiB").await.ok().text();
     assert!(stale.contains(r#"value="old" checked data-preserve"#), "{stale}");
-    let refused = fill_in(&user, "/runs/new", &format!("{WHOLE}&target=old")).await;
+    let refused = fill_in(&user, "/experiments/new", &format!("{WHOLE}&target=old")).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
 }
 
@@ -121,13 +121,14 @@ async fn a_changed_field_brings_the_parts_that_it_changes() {
     let app = App::start().await;
     let _agent = Agent::start(&app, "rack").await;
     let viewer = app.reader().await;
-    let parts = viewer.get("/runs/new/check?scenario=single-file&set.PAYLOAD=10k&target=fast&datastar=%7B%7D").await;
+    let parts =
+        viewer.get("/experiments/new/check?scenario=single-file&set.PAYLOAD=10k&target=fast&datastar=%7B%7D").await;
     assert_eq!(parts.header("content-type"), "text/html; charset=utf-8");
     let parts = parts.ok().text();
     assert!(parts.contains(r#"name="set.PAYLOAD" value="10k""#) && parts.contains("usually 1k"), "{parts}");
     assert!(parts.contains(r#"id="forecast""#) && parts.contains("Choose at least one machine size."), "{parts}");
     assert!(!parts.contains("name at least one"), "what is not chosen yet is no fault yet");
-    let page = viewer.at_pages().get("/runs/new").await.ok().text();
+    let page = viewer.at_pages().get("/experiments/new").await.ok().text();
     assert!(page.contains("You may look, not submit."), "{page}");
 }
 

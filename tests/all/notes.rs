@@ -1,5 +1,6 @@
 //! What is worth a note and changes no verdict, and where a run's cores and network are shown.
 
+use brewbench::auth::model::Scope;
 use brewbench_agent::wire::outcome::{Conditions, CoreUse, NetworkUse, Placement};
 use serde_json::{Value, json};
 
@@ -32,7 +33,7 @@ async fn one_failed_request_in_millions_is_a_note_wherever_the_run_is_shown() {
     let page = user.clone().at_pages().get(&format!("/runs/{id}")).await.ok().text();
     assert!(page.contains("<b>Note.</b>") && page.contains("0.000033 %, limit 0.001 %"), "{page}");
     assert!(!page.contains("<b>Suspect.</b>"));
-    let token = app.token_secret(brewbench::auth::Scope::Read, None).await;
+    let token = app.token_secret(Scope::Read, None).await;
     let shown = as_user(&app, &token, &["run", "show", &id]).await.ok();
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("verdict valid remark 1 of 3000000 requests failed"), "{shown}");

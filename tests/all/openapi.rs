@@ -1,6 +1,6 @@
 //! The OpenAPI document tells the truth about what operations read.
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use reqwest::Method;
 use serde_json::Value;
 

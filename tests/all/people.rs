@@ -3,9 +3,14 @@
 use std::net::SocketAddr;
 
 use brewbench::{
-    auth::{Role, Scope, caller::SECURE_SESSION_COOKIE},
-    config::{Rate, Rates},
-    networks::Networks,
+    app::{
+        config::{Rate, Rates},
+        networks::Networks,
+    },
+    auth::{
+        caller::SECURE_SESSION_COOKIE,
+        model::{Role, Scope},
+    },
 };
 use brewbench_agent::wire::now_ms;
 use reqwest::Method;

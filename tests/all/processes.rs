@@ -10,9 +10,9 @@ use std::{
 };
 
 use brewbench::{
-    auth::{NewToken, Scope},
-    db, owner,
-    runs::{Run, filter::Filter, queries},
+    app::{db, local_admin},
+    auth::{model::Scope, people::NewToken},
+    runs::{filter::Filter, model::Run},
 };
 use brewbench_agent::{sandbox::AGENT_MARK, wire::job::hex};
 use nix::{
@@ -236,8 +236,8 @@ pub async fn user_of(program: &Running, data: &Path) -> Actor {
     let address = program.says("brewbench listens on ").await;
     let name = format!("test {}", uuid::Uuid::now_v7());
     let token = NewToken { name, scope: Scope::Submit, expires_in_days: None };
-    let made = owner::token(data, &token).await.expect("a token");
-    brewbench_agent::client::prepare_tls();
+    let made = local_admin::token(data, &token).await.expect("a token");
+    brewbench_agent::connection::client::prepare_tls();
     Actor::nobody(&format!("http://{address}/").parse().expect("an address")).with_secret(&made.secret)
 }
 
@@ -304,7 +304,7 @@ pub fn assert_clean(state: &Path) {
 
 async fn stored_runs(data: &Path) -> Vec<Run> {
     let db = db::open(data).await.expect("the database");
-    queries::list(&db.read, &Filter::default(), 100).await.expect("runs")
+    brewbench::runs::store::list(&db.read, &Filter::default(), 100).await.expect("runs")
 }
 
 #[tokio::test]

@@ -11,11 +11,11 @@ use std::{
 };
 
 use brewbench_agent::{
-    conditions::ground::Quiet,
-    k6::K6,
+    engine::k6::K6,
+    host::idle_wait::Quiet,
+    run::{execute, execute::Workbench},
     sandbox::{CGROUP_ROOT, Sandbox},
     wire::{Phase, job::Job, messages::TargetOffer, outcome::Ended},
-    work::{self, Workbench},
 };
 use brewbench_testing::skip;
 use nix::{
@@ -139,7 +139,7 @@ impl Stage {
     async fn done(&self, id: &str, job: &Job, meanwhile: impl Future<Output = ()>) -> Value {
         let end = CancellationToken::new();
         let doing = async {
-            let outcome = work::run(job, &self.bench, &end, |phase| {
+            let outcome = execute::run(job, &self.bench, &end, |phase| {
                 if phase == Phase::Measuring {
                     self.measuring.notify_one();
                 }

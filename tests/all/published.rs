@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use brewbench::web::format;
+use brewbench::{auth::model::Role, web::format};
 use serde_json::{Value, json};
 
 use crate::harness::{Actor, Answer, App, program::as_user, submit::text};
@@ -239,7 +239,7 @@ async fn submit(person: &Actor, (kind, body): (String, String)) -> Answer {
 #[tokio::test]
 async fn the_form_takes_files_or_a_folder_and_shows_what_they_were() {
     let app = App::start().await;
-    let person = app.person(brewbench::auth::Role::Member).await.at_pages();
+    let person = app.person(Role::Member).await.at_pages();
     assert!(person.get("/runs").await.ok().text().contains("make demo"));
     let page = person.get("/runs/import").await.ok().text();
     assert!(page.contains("multiple") && page.contains("index.json"), "{page}");

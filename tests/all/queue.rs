@@ -1,6 +1,6 @@
 //! The queue: what waits, for whom and why, when it begins, and what goes first.
 
-use brewbench::{auth::Role, cli::events::Events};
+use brewbench::{auth::model::Role, cli::events::Events};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::timeout;

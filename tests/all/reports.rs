@@ -1,5 +1,6 @@
 //! Comparisons as files.
 
+use brewbench::auth::model::Role;
 use brewbench_agent::wire::series::{Packed, Series};
 use serde_json::{Value, json};
 
@@ -102,7 +103,7 @@ async fn the_command_writes_what_the_page_offers() {
     let json = as_user(&app, user.secret(), &[&["report"][..], &ids, &["--json"]].concat()).await.json();
     assert_eq!(json["title"], json!("servy against gosherve"));
     as_user(&app, user.secret(), &[&["report"][..], &ids, &["--format", "pdf"]].concat()).await.refused(2);
-    let person = app.person(brewbench::auth::Role::Viewer).await.at_pages();
+    let person = app.person(Role::Viewer).await.at_pages();
     let page = person.get(&format!("/compare?runs={runs}")).await.ok().text();
     assert!(page.contains("/api/v1/report?") && page.contains("format=html"), "{page}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use brewbench::auth::{Role, Scope};
+use brewbench::auth::model::{Role, Scope};
 use brewbench_agent::wire::now_ms;
 use reqwest::{Method, StatusCode, header::HeaderMap};
 
@@ -81,9 +81,9 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("POST", "/runs/{id}/cancel", Submit),
     ("GET", "/runs/{id}/delete", Submit),
     ("POST", "/runs/{id}/delete", Submit),
-    ("GET", "/runs/new", Read),
-    ("POST", "/runs/new", Submit),
-    ("GET", "/runs/new/check", Read),
+    ("GET", "/experiments/new", Read),
+    ("POST", "/experiments/new", Submit),
+    ("GET", "/experiments/new/check", Read),
     ("GET", "/experiments", Read),
     ("GET", "/experiments/live", Read),
     ("POST", "/experiments/gathered", Submit),

@@ -1,6 +1,6 @@
 //! Links to one comparison that need no login: what they show, what they don't, and how they end.
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use serde_json::json;
 
 use crate::harness::{

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use brewbench::runs::ingest::Settled;
+use brewbench::results::settlement::Settled;
 use brewbench_agent::wire::{
     Phase, RunId,
     messages::AgentMessage,

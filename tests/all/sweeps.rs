@@ -1,6 +1,5 @@
 //! Experiments of several loads: as plans, as flags, in the form, and on their page.
 
-use brewbench::runs::queries;
 use serde_json::{Value, json};
 
 use crate::{
@@ -51,8 +50,8 @@ async fn a_plan_of_several_loads_has_a_run_of_each_and_its_page_tells_them_apart
     let page = page.replace('\u{a0}', " ");
     assert!(page.contains("1, 2 VUs, 1 s measured") && page.contains("1 size × 2 loads × 2 repetitions"), "{page}");
     assert!(page.contains("<th scope=\"col\">Load</th>") && page.contains("order shuffled by seed"), "{page}");
-    let run = queries::one(&app.state.db.read, &runs[0]).await.expect("a run").expect("a run");
-    let cell = queries::repetitions(&app.state.db.read, &run).await.expect("runs");
+    let run = brewbench::runs::store::one(&app.state.db.read, &runs[0]).await.expect("a run").expect("a run");
+    let cell = brewbench::runs::store::repetitions(&app.state.db.read, &run).await.expect("runs");
     assert!(cell.len() == 2 && cell.iter().all(|other| other.load == run.load), "another load is another cell");
 }
 
@@ -115,17 +114,17 @@ async fn the_command_and_the_form_take_lists_and_ranges() {
 
     let pages = user.clone().at_pages();
     let form = "target=fast&size=1%2F256MiB&load=rate&rate=100..300%2B100&duration=1s&warm-up=0s&repeat=2&seed=9";
-    let shown = pages.get(&format!("/runs/new?{form}")).await.ok().text();
+    let shown = pages.get(&format!("/experiments/new?{form}")).await.ok().text();
     assert!(shown.contains("6 runs, about 15") && shown.contains("1 target × 1 size × 3 loads × 2"), "{shown}");
     assert!(shown.contains("--rate 100,200,300 --duration 1s") && shown.contains("--seed 9"), "{shown}");
-    let made = fill_in(&pages, "/runs/new", form).await;
+    let made = fill_in(&pages, "/experiments/new", form).await;
     let place = made.header("location").to_owned();
     let whole = user.get(&format!("/api/v1{place}")).await.ok().json();
     assert_eq!(whole["progress"]["total"], 6);
-    let again = pages.get(&format!("/runs/new?experiment={}", text(&whole["experiment"]["id"]))).await;
+    let again = pages.get(&format!("/experiments/new?experiment={}", text(&whole["experiment"]["id"]))).await;
     assert!(again.header("location").contains("rate=100%2C200%2C300"), "{}", again.header("location"));
     assert!(!again.header("location").contains("seed="), "another order each time");
-    let wrong = pages.get(&format!("/runs/new?{form}&rate=9..1x2&until=5")).await.ok().text();
+    let wrong = pages.get(&format!("/experiments/new?{form}&rate=9..1x2&until=5")).await.ok().text();
     assert!(wrong.contains("Iterations per second: it leads from 9 to 1: write the lower one first"), "{wrong}");
     assert!(wrong.contains("Narrower than: a share, such as 2%"), "{wrong}");
 }

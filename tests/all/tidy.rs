@@ -1,6 +1,7 @@
 //! The walls of the house, read off its sources: who may know whom, where SQL and I/O may stand.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -8,42 +9,55 @@ use std::{
 /// Folders with sources of ours, from the root of the repository.
 const FOLDERS: [&str; 3] = ["src", "agents", "tests"];
 
-/// The slices of the server, and the tables that each writes.
-const SLICES: [(&str, &[&str]); 17] = [
+/// The modules of the server in their order, and the tables that each writes: a module may use those before it.
+/// `run` has two halves: `runs` writes what was requested and the phase, `results` what was measured, `dispatch` the lease.
+const MODULES: [(&str, &[&str]); 26] = [
+    ("app", &[]),
     ("web", &[]),
+    ("metrics", &[]),
     ("auth", &["user", "passkey", "invite", "session", "token", "audit"]),
     ("catalog", &["target", "target_colour", "machine_size", "scenario_revision"]),
     ("fleet", &["agent"]),
+    ("runs", &["run", "run_phase", "run_label", "saved_view"]),
     (
-        "runs",
+        "results",
         &[
             "run",
             "run_phase",
+            "run_label",
             "run_summary",
             "run_evidence",
             "run_series",
             "run_series_reduced",
             "run_part",
-            "run_label",
-            "saved_view",
         ],
     ),
+    ("distributed", &["run_part"]),
+    ("live", &[]),
     ("baselines", &["baseline", "baseline_run"]),
     ("differences", &["accepted_difference"]),
-    ("experiments", &["experiment"]),
-    ("dispatch", &[]),
+    ("placement", &[]),
     ("compare", &[]),
+    ("experiments", &["experiment"]),
+    ("dispatch", &["run"]),
+    ("trends", &["trend_judgement"]),
     ("gate", &[]),
     ("reports", &[]),
     ("shares", &["share"]),
-    ("trends", &["trend_judgement"]),
-    ("keeping", &["series_rule"]),
     ("alerts", &["alert_rule", "alert", "experiment_told", "webhook", "webhook_delivery"]),
+    ("maintenance", &["series_rule"]),
+    ("settings", &[]),
     ("dashboard", &[]),
+    ("cli", &[]),
+    ("lib", &[]),
 ];
 
-/// Folders that are no slices: what all of them use, and what uses all of them.
-const OUTSIDE: [&str; 6] = ["cli", "demo", "limits", "listener", "together", "underway"];
+/// Modules below all others, which may use each other.
+const BASE: [&str; 3] = ["app", "web", "metrics"];
+
+/// Files that put everything together.
+const ASSEMBLY: [&str; 5] =
+    ["src/app/server.rs", "src/app/state.rs", "src/app/local_admin.rs", "src/lib.rs", "src/main.rs"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -110,23 +124,6 @@ fn agents_know_nothing_of_the_server() {
     }
 }
 
-#[test]
-fn a_slice_does_not_know_the_server_that_holds_it() {
-    for (slice, _) in SLICES {
-        let folder = format!("src/{slice}");
-        forbid(
-            &folder,
-            &["crate::server", "server::Server", "crate::demo", "crate::cli"],
-            "slices are below the server",
-        );
-        for (file, text) in sources(&folder) {
-            for part in grouped_uses(&text) {
-                assert!(!part.starts_with("server"), "{file}: uses crate::{part}");
-            }
-        }
-    }
-}
-
 /// The parts of `use crate::{…}`, flat: `a::{b, c}` gives `a::b` and `a::c`.
 fn grouped_uses(text: &str) -> Vec<String> {
     let text = production_part(text);
@@ -163,71 +160,82 @@ fn expand(prefix: &str, tree: &str, uses: &mut Vec<String>) {
     expand(&format!("{prefix}{head}"), &inner[start..], uses);
 }
 
-/// Fails if a slice uses one of these modules of the crate, in whatever way it is written.
-#[track_caller]
-fn must_not_use(folder: &str, modules: &[&str]) {
-    for (file, text) in sources(folder) {
-        let used = grouped_uses(&text);
-        for module in modules {
-            let bad = used.iter().find(|used| *used == module || used.starts_with(&format!("{module}::")));
-            assert!(bad.is_none(), "{file}: uses crate::{}", bad.map_or("", String::as_str));
-            forbid_in(
-                &file,
-                &production_part(&text),
-                &[&format!("crate::{module}::")],
-                "the arrow points the other way",
-            );
-        }
-    }
-}
-
 #[test]
 fn a_nested_use_is_read_to_its_leaves() {
     let uses = grouped_uses("use crate::{\n    auth::{self, api::{a, b}},\n    db::Db,\n};\nuse crate::web;\n");
     assert_eq!(uses, ["auth::self", "auth::api::a", "auth::api::b", "db::Db", "web"]);
 }
 
+/// Where a module stands in the order.
+fn rank(module: &str) -> usize {
+    let known = MODULES.iter().position(|(name, _)| *name == module);
+    known.unwrap_or_else(|| panic!("src/{module} is not in the order: add it to tests/all/tidy.rs"))
+}
+
+/// The module of a file of the server: `src/runs/model.rs` is in `runs`.
+fn module(file: &str) -> &str {
+    let below = file.strip_prefix("src/").unwrap_or(file);
+    below.split('/').next().unwrap_or(below).trim_end_matches(".rs")
+}
+
+/// Whether a file shows things: pages and JSON handlers. It may read any module, and nothing else depends on it.
+fn is_surface(file: &str, text: &str) -> bool {
+    let by_name = ["/pages.rs", "/pages/", "/api.rs", "/api/"].iter().any(|part| file.contains(part));
+    by_name || mentions(&production_part(text), "axum") || mentions(&production_part(text), "askama")
+}
+
 #[test]
-fn the_arrows_between_slices_point_one_way() {
-    must_not_use("src/web", &["auth", "catalog", "fleet", "experiments", "dispatch", "compare"]);
-    must_not_use("src/auth", &["catalog", "fleet", "runs", "experiments", "dispatch", "compare"]);
-    must_not_use("src/catalog", &["fleet", "runs", "experiments", "dispatch", "compare"]);
-    must_not_use("src/fleet", &["runs", "experiments", "dispatch", "compare"]);
-    must_not_use("src/runs", &["experiments", "dispatch"]);
-    must_not_use("src/experiments", &["dispatch"]);
-    must_not_use("src/baselines", &["experiments", "dispatch", "compare", "fleet"]);
-    must_not_use("src/differences", &["experiments", "dispatch", "compare", "fleet", "baselines"]);
-    must_not_use("src/compare", &["dispatch", "fleet", "gate", "reports", "shares", "trends"]);
-    for above in ["src/gate", "src/reports", "src/shares"] {
-        must_not_use(above, &["experiments", "dispatch", "fleet"]);
+fn modules_depend_on_those_before_them() {
+    let mut seen = 0;
+    for (file, text) in sources("src") {
+        if ASSEMBLY.contains(&file.as_str()) {
+            continue;
+        }
+        let (own, surface) = (module(&file), is_surface(&file, &text));
+        for used in paths(&text) {
+            let other = used.split("::").next().unwrap_or(&used);
+            if other == own || !MODULES.iter().any(|(name, _)| *name == other) {
+                continue;
+            }
+            seen += 1;
+            assert!(!used.starts_with("app::server"), "{file}: uses crate::{used}");
+            assert!(own == "cli" || other != "cli", "{file}: uses crate::{used}");
+            let in_order = rank(other) < rank(own) || (BASE.contains(&own) && BASE.contains(&other));
+            assert!(surface || in_order, "{file}: uses crate::{used}, which comes later in the order");
+        }
     }
-    must_not_use("src/trends", &["experiments", "dispatch", "fleet"]);
-    must_not_use("src/keeping", &["experiments", "dispatch", "compare", "gate", "reports", "shares", "trends"]);
-    must_not_use("src/alerts", &["compare", "gate", "reports", "shares", "trends", "baselines", "keeping"]);
-    must_not_use("src/dashboard", &["dispatch"]);
-    for below in ["auth", "catalog", "fleet", "runs", "experiments", "dispatch", "compare", "trends", "keeping"] {
-        must_not_use(&format!("src/{below}"), &["alerts"]);
+    assert!(seen > 1_000, "only {seen} uses were read");
+}
+
+/// Everything that a file uses of its crate: in `use crate::{…}`, and as a path in the code.
+fn paths(text: &str) -> Vec<String> {
+    let code = production_part(text);
+    let mut all = grouped_uses(text);
+    for rest in code.split("crate::").skip(1).filter(|rest| !rest.starts_with('{')) {
+        let end = rest.find(|letter: char| !(letter.is_alphanumeric() || "_:".contains(letter))).unwrap_or(rest.len());
+        all.push(rest[..end].trim_end_matches(':').to_owned());
     }
-    for (slice, _) in SLICES.iter().filter(|(slice, _)| *slice != "dashboard") {
-        must_not_use(&format!("src/{slice}"), &["dashboard"]);
-    }
+    all
 }
 
 #[test]
 fn commands_speak_to_a_server_and_not_to_its_store() {
-    must_not_use("src/cli", &["db", "state"]);
-    forbid("src/cli", &["queries::", "pages::", "::queries", "::pages"], "commands go through the JSON API");
+    for (file, text) in sources("src/cli").into_iter().filter(|(file, _)| !file.starts_with("src/cli/demo")) {
+        for used in paths(&text) {
+            assert!(!used.starts_with("app::db") && !used.starts_with("app::state"), "{file}: uses crate::{used}");
+        }
+    }
+    forbid("src/cli", &["store::", "pages::", "::store", "::pages"], "commands go through the JSON API");
 }
 
 #[test]
-fn sql_stands_in_queries_and_nothing_of_the_web_does() {
+fn sql_stands_in_store_and_nothing_of_the_web_does() {
     for (file, text) in sources("src") {
         let text = production_part(&text);
-        let queries = file.ends_with("/queries.rs") || file.contains("/queries/");
-        if queries {
-            forbid_in(&file, &text, &["axum", "askama", "StatusCode"], "queries know no web");
-        } else if file != "src/db.rs" {
-            forbid_in(&file, &text, &["sqlx::query", "query_as!", "query!(", "QueryBuilder"], "SQL stands in queries");
+        if file.ends_with("/store.rs") || file.contains("/store/") {
+            forbid_in(&file, &text, &["axum", "askama", "StatusCode"], "store knows no web");
+        } else if file != "src/app/db.rs" {
+            forbid_in(&file, &text, &["sqlx::query", "query_as!", "query!(", "QueryBuilder"], "SQL stands in store");
         }
     }
 }
@@ -240,12 +248,14 @@ fn a_slice_writes_its_own_tables_only() {
             .split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
             .filter(|word| !word.is_empty())
             .collect();
-        for (slice, tables) in SLICES {
-            for table in tables.iter().filter(|_| !file.starts_with(&format!("src/{slice}/"))) {
+        let tables: BTreeSet<_> = MODULES.iter().flat_map(|(_, tables)| *tables).collect();
+        let own = MODULES.iter().find(|(name, _)| *name == module(&file)).map_or(&[][..], |(_, tables)| *tables);
+        for table in tables.into_iter().filter(|table| !own.contains(table)) {
+            {
                 let writes = [["insert", "into", table], ["delete", "from", table]];
                 let written = words.windows(3).any(|three| writes.iter().any(|write| three == write))
                     || words.windows(3).any(|three| three[0] == "update" && three[1] == *table && three[2] == "set");
-                assert!(!written, "{file} writes the table {table}, which belongs to {slice}");
+                assert!(!written, "{file} writes the table {table}, which belongs to another module");
             }
         }
     }
@@ -281,15 +291,11 @@ fn files_that_call_themselves_pure_do_no_io() {
 }
 
 #[test]
-fn every_folder_has_its_place() {
+fn every_module_has_its_place() {
     for entry in fs::read_dir(root().join("src")).expect("a folder") {
         let path = entry.expect("an entry").path();
-        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        let is_known = SLICES.iter().any(|(slice, _)| *slice == name) || OUTSIDE.contains(&name.as_str());
-        assert!(
-            !path.is_dir() || is_known,
-            "src/{name} is neither a slice nor outside of them: add it to tests/all/tidy.rs"
-        );
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        assert!(name == "main" || rank(&name) < MODULES.len());
     }
 }
 
@@ -303,5 +309,270 @@ fn every_file_says_what_it_is_and_no_lint_is_silenced_for_good() {
             !text.contains(&silenced) && !text.contains(&whole),
             "{file}: write expect(…, reason) instead of allow"
         );
+    }
+}
+
+/// Longest file and function; fixtures and plain lists are named here with their reason.
+const LONGEST_FILE: usize = 450;
+const USUAL_FILE: usize = 350;
+const LONGEST_FUNCTION: usize = 60;
+const USUAL_FUNCTION: usize = 45;
+
+/// Functions that are plain lists: one line for each of many alike things.
+const PLAIN_LISTS: [(&str, &str); 4] = [
+    ("src/runs/store/row.rs", "try_from"),
+    ("src/results/verdict/limits.rs", "about"),
+    ("src/results/store/endings.rs", "update"),
+    ("src/results/store/imports.rs", "bound"),
+];
+
+#[test]
+fn files_and_functions_fit_a_screen() {
+    let (mut files, mut functions) = (Vec::new(), Vec::new());
+    for (file, text) in sources("src").into_iter().chain(sources("agents/src")) {
+        let lines = text.lines().count();
+        assert!(lines <= LONGEST_FILE, "{file} has {lines} lines: split it");
+        files.push(lines);
+        for (name, lines) in function_lengths(&production_part(&text)) {
+            let is_list = PLAIN_LISTS.contains(&(file.as_str(), name.as_str()));
+            assert!(lines <= LONGEST_FUNCTION || is_list, "{file}: {name} has {lines} lines");
+            functions.push(lines);
+        }
+    }
+    assert!(files.len() > 400 && functions.len() > 3_000, "{} files, {} functions", files.len(), functions.len());
+    let p95 = |mut all: Vec<usize>| {
+        all.sort_unstable();
+        all[all.len() * 95 / 100]
+    };
+    assert!(p95(files) <= USUAL_FILE);
+    assert!(p95(functions) <= USUAL_FUNCTION);
+}
+
+/// Each function of formatted code with its number of lines, signature included.
+fn function_lengths(code: &str) -> Vec<(String, usize)> {
+    let lines: Vec<_> = code.lines().collect();
+    let mut found = Vec::new();
+    for (start, line) in lines.iter().enumerate() {
+        let bare = line.trim_start();
+        let Some(at) = bare.find("fn ").filter(|at| bare[..*at].split_whitespace().all(is_modifier)) else { continue };
+        let end = format!("{}}}", &line[..line.len() - bare.len()]);
+        let name = bare[at + 3..].split(['(', '<']).next().unwrap_or_default();
+        let Some(length) = lines[start..].iter().position(|line| *line == end) else { continue };
+        let one_line = line.ends_with('}') || line.ends_with(';');
+        found.push((name.to_owned(), if one_line { 1 } else { length + 1 }));
+    }
+    found
+}
+
+fn is_modifier(word: &str) -> bool {
+    word.starts_with("pub") || matches!(word, "async" | "const" | "unsafe" | "extern")
+}
+
+#[test]
+fn imports_form_no_large_cycle() {
+    const MOST: usize = 4;
+    for (folder, others) in [("src", 400), ("agents/src", 90)] {
+        let files = sources(folder);
+        assert!(files.len() > others);
+        let graph = imports(folder, &files);
+        for file in graph.keys() {
+            let cycle: Vec<_> =
+                reachable(&graph, file).into_iter().filter(|other| reachable(&graph, other).contains(file)).collect();
+            assert!(cycle.len() <= MOST, "these files use each other: {cycle:?}");
+        }
+    }
+}
+
+type Graph = BTreeMap<String, BTreeSet<String>>;
+
+/// Which file uses an item of which. Naming a module (`mod x;`, `use crate::x;`) is no use of it.
+fn imports(folder: &str, files: &[(String, String)]) -> Graph {
+    let by_module: BTreeMap<String, &String> =
+        files.iter().map(|(file, _)| (module_path(folder, file), file)).collect();
+    let aliases = re_exports(folder, files);
+    let mut graph = Graph::new();
+    for (file, text) in files.iter().filter(|(file, _)| !file.contains("/tests") && !file.ends_with("/testing.rs")) {
+        let own = module_path(folder, file);
+        let mut names: BTreeMap<String, String> = BTreeMap::new();
+        let mut used = BTreeSet::new();
+        for (path, alias, _) in use_items(text, &own, files, folder) {
+            names.insert(alias, path.clone());
+            if !by_module.contains_key(&path) {
+                used.insert(path);
+            }
+        }
+        used.extend(code_paths(text).iter().filter_map(|path| {
+            let (first, rest) = path.split_once("::")?;
+            let base = match first {
+                "crate" => String::new(),
+                "self" => own.clone(),
+                "super" => own.rsplit_once("::").map_or(String::new(), |(above, _)| above.to_owned()),
+                name => names.get(name).cloned().or_else(|| child(&own, name, &by_module))?,
+            };
+            Some(if base.is_empty() { rest.to_owned() } else { format!("{base}::{rest}") })
+        }));
+        let targets = used.iter().filter_map(|path| owner(path, &by_module, &aliases));
+        graph.insert(file.clone(), targets.filter(|other| other != file).collect());
+    }
+    graph
+}
+
+/// A module declared in a file: its path.
+fn child(own: &str, name: &str, modules: &BTreeMap<String, &String>) -> Option<String> {
+    let path = if own.is_empty() { name.to_owned() } else { format!("{own}::{name}") };
+    modules.contains_key(&path).then_some(path)
+}
+
+/// `src/runs/model.rs` is `runs::model`.
+fn module_path(folder: &str, file: &str) -> String {
+    let below = file.trim_start_matches(folder).trim_start_matches('/').trim_end_matches(".rs");
+    let path = below.trim_end_matches("/mod").replace('/', "::");
+    if matches!(path.as_str(), "lib" | "main" | "mod") { String::new() } else { path }
+}
+
+/// The file that defines what a path names; re-exports lead to where the item is.
+fn owner(path: &str, modules: &BTreeMap<String, &String>, aliases: &BTreeMap<String, String>) -> Option<String> {
+    let mut path = path.to_owned();
+    for _ in 0..4 {
+        let Some(next) = aliases.get(&path) else { break };
+        path.clone_from(next);
+    }
+    let parts: Vec<_> = path.split("::").collect();
+    (1..=parts.len()).rev().find_map(|end| modules.get(&parts[..end].join("::"))).map(|file| (*file).clone())
+}
+
+/// What `pub use` offers under another path.
+fn re_exports(folder: &str, files: &[(String, String)]) -> BTreeMap<String, String> {
+    let mut aliases = BTreeMap::new();
+    for (file, text) in files {
+        let own = module_path(folder, file);
+        for (path, alias, public) in use_items(text, &own, files, folder) {
+            if public {
+                aliases.insert(if own.is_empty() { alias } else { format!("{own}::{alias}") }, path);
+            }
+        }
+    }
+    aliases
+}
+
+/// What the `use` statements of a file bring from its own crate: path, name, and whether it is re-exported.
+fn use_items(text: &str, own: &str, files: &[(String, String)], folder: &str) -> Vec<(String, String, bool)> {
+    let code = production_part(text);
+    let mut items = Vec::new();
+    let mut rest = code.as_str();
+    while let Some(at) = rest.find("use ") {
+        let starts_line = rest[..at].rsplit('\n').next().unwrap_or_default();
+        let public = starts_line.starts_with("pub");
+        let is_statement = starts_line.split_whitespace().all(is_modifier) && !starts_line.starts_with(' ');
+        let end = rest[at..].find(';').map_or(rest.len(), |end| at + end);
+        if is_statement {
+            let mut flat = Vec::new();
+            expand("", &rest[at + 4..end], &mut flat);
+            for path in flat {
+                let (path, name) =
+                    path.split_once(" as ").unwrap_or((&path, path.rsplit("::").next().unwrap_or(&path)));
+                let path = path.trim_end_matches("::self");
+                let name = if name == "self" { path.rsplit("::").next().unwrap_or(path) } else { name };
+                if let Some(absolute) = absolute(path, own, files, folder) {
+                    items.push((absolute, name.to_owned(), public));
+                }
+            }
+        }
+        rest = &rest[(if is_statement { end } else { at + 4 }).min(rest.len())..];
+    }
+    items
+}
+
+/// A path from the root of the crate; none for one of another crate.
+fn absolute(path: &str, own: &str, files: &[(String, String)], folder: &str) -> Option<String> {
+    let mut base: Vec<&str> = own.split("::").filter(|part| !part.is_empty()).collect();
+    let mut parts = path.split("::").peekable();
+    match *parts.peek()? {
+        "crate" => {
+            parts.next();
+            base.clear();
+        }
+        "self" => drop(parts.next()),
+        "super" => {
+            while parts.next_if_eq(&"super").is_some() {
+                base.pop();
+            }
+        }
+        first => {
+            let child = format!("{}::{first}", base.join("::"));
+            let child = child.trim_start_matches("::");
+            files.iter().find(|(file, _)| module_path(folder, file) == child)?;
+        }
+    }
+    base.extend(parts);
+    Some(base.join("::"))
+}
+
+/// Paths of at least two parts in code, without `use` statements.
+fn code_paths(text: &str) -> BTreeSet<String> {
+    let code = production_part(text);
+    let code = code.split('\n').filter(|line| !line.trim_start().starts_with("use ")).collect::<Vec<_>>().join("\n");
+    let word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+    let words = code.split(|letter| !word(letter)).map(|word| word.trim_matches(':'));
+    words.filter(|word| word.contains("::") && word.starts_with(char::is_lowercase)).map(str::to_owned).collect()
+}
+
+fn reachable(graph: &Graph, from: &str) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    let mut next = vec![from.to_owned()];
+    while let Some(file) = next.pop() {
+        for other in graph.get(&file).into_iter().flatten() {
+            if all.insert(other.clone()) {
+                next.push(other.clone());
+            }
+        }
+    }
+    all
+}
+
+/// First parts of paths that pages have, except for JSON.
+fn first_segments() -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for (_, text) in sources("src") {
+        let code = production_part(&text);
+        for rest in code.split(".route(").skip(1) {
+            let Some(path) = rest.trim_start().strip_prefix("\"/").and_then(|rest| rest.split('"').next()) else {
+                continue;
+            };
+            let first = path.split('/').next().unwrap_or_default();
+            if !first.is_empty() && first != "api" && !first.starts_with('{') {
+                all.insert(first.to_owned());
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn urls_modules_templates_and_tests_share_their_names() {
+    let architecture = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let exceptions: BTreeMap<_, _> = architecture
+        .lines()
+        .filter_map(|line| {
+            let mut cells = line.strip_prefix("| `/")?.split('`');
+            Some((cells.next()?.to_owned(), cells.nth(1)?.to_owned()))
+        })
+        .collect();
+    let segments = first_segments();
+    assert!(segments.len() > 20, "{segments:?}");
+    for segment in &segments {
+        let module = exceptions.get(segment).unwrap_or(segment);
+        assert!(root().join("src").join(module).is_dir(), "/{segment}: src/{module} is no module");
+        if exceptions.contains_key(segment) {
+            continue;
+        }
+        assert!(root().join("templates").join(module).is_dir(), "/{segment}: there is no templates/{module}");
+        assert!(
+            root().join(format!("tests/all/{module}.rs")).is_file(),
+            "/{segment}: there is no tests/all/{module}.rs"
+        );
+    }
+    for segment in exceptions.keys() {
+        assert!(segments.contains(segment), "ARCHITECTURE.md lists /{segment}, which no route has");
     }
 }

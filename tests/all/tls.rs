@@ -6,8 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use brewbench::{auth::Scope, tls::CertificateFiles};
-use brewbench_agent::client::prepare_tls;
+use brewbench::{app::tls::CertificateFiles, auth::model::Scope};
+use brewbench_agent::connection::client::prepare_tls;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
 use rustls::{
     ServerConfig,

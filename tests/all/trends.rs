@@ -1,5 +1,6 @@
 //! A cell over versions and time: what is seen in it, and what people say of it.
 
+use brewbench::auth::model::Role;
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -122,7 +123,7 @@ async fn what_was_said_of_a_change_stays_as_more_history_comes_and_runs_go() {
 async fn the_page_shows_the_chart_and_the_table_and_takes_a_judgement() {
     let app = App::start().await;
     let user = app.user().await;
-    let person = app.person(brewbench::auth::Role::Member).await.at_pages();
+    let person = app.person(Role::Member).await.at_pages();
     assert!(person.get("/trends").await.ok().text().contains("no runs whose figures count"));
     bring(&user, "1.0", 12, 1.0).await;
     bring(&user, "1.1", 12, 0.9).await;
@@ -143,7 +144,7 @@ async fn the_page_shows_the_chart_and_the_table_and_takes_a_judgement() {
     let back = [("metric", "rps"), ("run", run.as_str()), ("ruling", "")];
     assert_eq!(say(&person, &path, &back).await.status, 303);
     assert!(person.get(&path).await.ok().text().contains("Dismiss"));
-    let viewer = app.person(brewbench::auth::Role::Viewer).await.at_pages();
+    let viewer = app.person(Role::Viewer).await.at_pages();
     assert!(!viewer.get(&path).await.ok().text().contains("Confirm"));
 }
 

@@ -1,6 +1,9 @@
 //! The verdict as people meet it: on pages, in JSON and commands; limits of a scenario; judging anew.
 
-use brewbench::runs::verdict::{Limit, RULES};
+use brewbench::{
+    auth::model::{Role, Scope},
+    results::verdict::{limits::Limit, model::RULES},
+};
 use brewbench_agent::wire::{
     outcome::{Cause, Conditions, Ended, Outcome},
     series::{Packed, Series},
@@ -70,7 +73,7 @@ async fn a_reason_has_figure_and_limit_as_data_and_is_shown_wherever_the_run_is(
     assert!(compared.contains("with figures of suspect runs"), "beside each figure: {compared}");
     let csv = pages.get(&format!("/api/v1/runs/export?format=csv&runs={id}")).await.ok().text();
     assert!(csv.lines().nth(1).is_some_and(|line| line.ends_with(",generator_busy")), "{csv}");
-    let token = app.token_secret(brewbench::auth::Scope::Read, None).await;
+    let token = app.token_secret(Scope::Read, None).await;
     let shown = as_user(&app, &token, &["run", "show", &id]).await.ok();
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("because k6 was the bottleneck") && words.contains("(97 %, limit 80 %)"), "{shown}");
@@ -212,7 +215,7 @@ async fn judging_that_the_end_of_the_server_cut_short_is_done_when_it_starts_aga
 #[tokio::test]
 async fn the_form_on_the_scenario_s_page_sets_limits_and_refuses_nonsense_at_its_place() {
     let app = App::start().await;
-    let person = app.person(brewbench::auth::Role::Member).await.at_pages();
+    let person = app.person(Role::Member).await.at_pages();
     let page = person.get("/scenarios/hash").await.ok().text();
     assert!(page.contains("name=\"generator_busy\" value=\"80 %\"") && page.contains("id=\"limits\""), "{page}");
     let form = async |fields: &str| fill_in(&person, "/scenarios/hash/limits", fields).await;
@@ -254,7 +257,7 @@ async fn runs_are_judged_anew_by_command_and_what_is_damaged_keeps_its_verdict()
     assert_eq!((&dry["judged"], &dry["next"]), (&json!(3), &Value::Null));
     assert_eq!(user.run(&ids[0]).await["verdict"], "suspect", "nothing was kept");
 
-    let token = app.token_secret(brewbench::auth::Scope::Submit, None).await;
+    let token = app.token_secret(Scope::Submit, None).await;
     let told = as_user(&app, &token, &["run", "rejudge", "--all"]).await.ok();
     assert!(told.contains(&format!("{}  suspect → valid", ids[0])), "{told}");
     assert!(told.contains(&format!("{imported}  valid → invalid")), "{told}");
@@ -280,7 +283,7 @@ async fn a_run_of_the_time_before_series_is_not_blamed_for_having_none() {
     let id = ended(&user, &mut agent, |_| ()).await;
     let evidence = json!({"target_log": "", "k6_log": "", "observed": null, "environment": {},
         "cores": {"target": [0], "generator": [1]}});
-    let packed = brewbench::runs::blob::pack(evidence.to_string().as_bytes());
+    let packed = brewbench::results::blob::pack(evidence.to_string().as_bytes());
     let db = &app.state.db.write;
     sqlx::query("update run_evidence set body = ? where run_id = ?")
         .bind(packed)
@@ -309,7 +312,7 @@ async fn many_runs_are_judged_in_portions() {
 #[tokio::test]
 async fn limits_are_set_by_command() {
     let app = App::start().await;
-    let token = app.token_secret(brewbench::auth::Scope::Submit, None).await;
+    let token = app.token_secret(Scope::Submit, None).await;
     let command =
         async |arguments: &[&str]| as_user(&app, &token, &[&["scenario", "limits", "hash"], arguments].concat()).await;
     assert!(command(&[]).await.ok().contains("generator_busy"));

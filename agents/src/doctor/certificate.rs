@@ -2,19 +2,18 @@
 
 use std::io;
 
-use rustls::{
-    CertificateError,
-    pki_types::{ServerName, UnixTime},
-};
-use tokio::{net::TcpStream, time::timeout};
-use tokio_rustls::{TlsConnector, client::TlsStream};
+use rustls::CertificateError;
+use rustls::pki_types::{ServerName, UnixTime};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
-use super::{Sign, home::PATIENCE};
-use crate::{
-    certificate::{Ending, Left, SOON_DAYS, day},
-    client::Client,
-    wire::now_ms,
-};
+use super::Sign;
+use crate::connection::certificate::{Ending, Left, SOON_DAYS, day};
+use crate::connection::client::Client;
+use crate::doctor::server::PATIENCE;
+use crate::wire::now_ms;
 
 const WHAT: &str = "certificate";
 const RENEW: &str = "renew it on the server, or on the proxy before it";

@@ -4,10 +4,12 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
 use super::Sign;
-use crate::cage::support::{self, Landlock};
-use crate::daemon::Options;
-use crate::environment::{Facts, settings};
-use crate::k6::{K6, version::SUPPORTED};
+use crate::connection::daemon::Options;
+use crate::engine::k6::K6;
+use crate::engine::k6::version::SUPPORTED;
+use crate::host::environment::{Facts, settings};
+use crate::sandbox::cage::support;
+use crate::sandbox::cage::support::Landlock;
 use crate::sandbox::{Sandbox, cores};
 use crate::target::{self, Fingerprints};
 use crate::wire::outcome::Mechanism;

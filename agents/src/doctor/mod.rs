@@ -2,12 +2,12 @@
 //! about it. It leaves nothing behind but the state folder.
 
 mod certificate;
-mod home;
 mod host;
+mod server;
 
 use serde::Serialize;
 
-use crate::daemon::Options;
+use crate::connection::daemon::Options;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -64,8 +64,8 @@ pub async fn examine(options: &Options) -> Vec<Sign> {
     let mut signs = vec![host::k6(options).await, host::targets(options)];
     signs.extend(host::machine(options));
     signs.extend(host::load_address(options));
-    signs.push(home::disk(&options.state));
-    signs.extend(home::server(options).await);
+    signs.push(server::disk(&options.state));
+    signs.extend(server::server(options).await);
     signs
 }
 

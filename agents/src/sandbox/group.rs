@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::{Side, Tree, files};
-use crate::procfs;
+use crate::host::procfs;
 use crate::wire::RunId;
 use crate::wire::job::Size;
 use crate::wire::outcome::{Enforced, Observed};

@@ -4,9 +4,11 @@
 //! machine alive, and both exist so that each can be killed whole. Both lie below one home folder, `brewbench-<agent>`, which exists only while there
 //! are groups in it. Control files are written directly: there are a dozen of them, and each is read back.
 
+pub mod cage;
 pub mod cores;
 mod files;
 mod group;
+pub mod process;
 mod topology;
 mod v1;
 mod v2;

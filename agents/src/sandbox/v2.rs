@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access};
 
-use super::files;
-use super::{CPU_PERIOD_US, MAX_PIDS, quota_us, same_memory};
+use super::{CPU_PERIOD_US, MAX_PIDS, files, quota_us, same_memory};
 use crate::wire::job::Size;
 use crate::wire::outcome::{Enforced, Mechanism, Observed};
 

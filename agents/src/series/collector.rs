@@ -13,8 +13,8 @@ use std::hash::{BuildHasher, RandomState};
 use super::histogram::Histogram;
 use super::messages::{STALE, Sample, TimeSeries};
 use super::metric::Metric;
-use super::push::Push;
 use super::work_counter::WorkCounter;
+use crate::engine::k6::remote_write::Push;
 use crate::wire::series::{Lacks, Second, Stretch};
 use crate::wire::work_done::WorkDone;
 

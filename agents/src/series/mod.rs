@@ -22,8 +22,6 @@ pub mod live;
 pub mod messages;
 pub mod metric;
 pub mod network;
-pub mod push;
-pub mod receiver;
 pub mod recording;
 pub mod sampler;
 pub mod shared;

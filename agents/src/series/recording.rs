@@ -5,9 +5,9 @@ use std::io;
 use tokio::sync::watch;
 
 use super::clock::Clock;
-use super::receiver::{Arrivals, Receiver};
 use super::sampler::{Sample, Sampler, Samples, Watched};
 use super::shared::Span;
+use crate::engine::k6::receiver::{Arrivals, Receiver};
 use crate::wire::series::{Second, Stretch, Usage};
 use crate::wire::work_done::WorkDone;
 

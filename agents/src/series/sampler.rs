@@ -11,9 +11,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::clock::Clock;
 use super::collector::MAX_SECONDS;
-use super::kernel;
-use super::network;
 use super::shared::Shared;
+use super::{kernel, network};
 use crate::sandbox::Watch;
 use crate::wire::outcome::Cores;
 use crate::wire::series::{Consumption, Host, Usage};

@@ -15,10 +15,10 @@ pub use fingerprint::Fingerprints;
 pub use manifest::{Manifest, ManifestError, Sandbox};
 pub(crate) use ready::{Server, client as direct_client, server_of};
 
-use crate::cage::Cage;
-use crate::failure::Failure;
-use crate::process::{Plan, Process, describe, find_program, last_lines};
+use crate::run::failure::Failure;
 use crate::sandbox::Group;
+use crate::sandbox::cage::Cage;
+use crate::sandbox::process::{Plan, Process, describe, find_program, last_lines};
 use crate::wire::messages::TargetOffer;
 use crate::wire::offer::{MOST_TARGETS, target_fault};
 use crate::wire::outcome::Cause;

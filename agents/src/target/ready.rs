@@ -7,7 +7,7 @@ use reqwest::Client;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::manifest::{Ready, Verify};
-use crate::procfs;
+use crate::host::procfs;
 use crate::sandbox::Group;
 
 /// There is nothing to await but an answer, so the target is asked this often.

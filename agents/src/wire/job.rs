@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{RunId, load::Load};
+use super::RunId;
+use super::load::Load;
 
 /// One run as the agent gets it. It names a target of the agent's own; it can't bring one along.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -6,19 +6,17 @@
 //!
 //! A key is for one process: an agent whose [`Hello::life`] is another than that of the one that is connected under the
 //! same key, and is alive, is refused; the same life takes the place of its own connection before. An agent that is asked
-//! to change its key ([`ServerMessage::ChangeKey`]) makes one, tells its hash by HTTP, and uses it: see [`crate::key`].
+//! to change its key ([`ServerMessage::ChangeKey`]) makes one, tells its hash by HTTP, and uses it: see [`crate::connection::key`].
 
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{
-    Phase, RunId,
-    job::{Job, Scenario},
-    outcome::Mechanism,
-    series::Portion,
-};
+use super::job::{Job, Scenario};
+use super::outcome::Mechanism;
+use super::series::Portion;
+use super::{Phase, RunId};
 
 /// What an agent says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -247,11 +245,9 @@ pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::wire::{
-        job::{Role, Scenario, Segment, Size},
-        load::{Closed, Form, Load, Open, Stage},
-        series::{Packed, Series, Stretch},
-    };
+    use crate::wire::job::{Role, Scenario, Segment, Size};
+    use crate::wire::load::{Closed, Form, Load, Open, Stage};
+    use crate::wire::series::{Packed, Series, Stretch};
 
     fn survives<T: Serialize + for<'a> Deserialize<'a> + PartialEq + std::fmt::Debug>(message: &T) {
         let text = serde_json::to_string(message).expect("written");

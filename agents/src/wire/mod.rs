@@ -9,7 +9,6 @@ pub mod name;
 pub mod offer;
 pub mod outcome;
 pub mod series;
-pub mod summary;
 pub mod work_done;
 
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,8 @@
 //!
 //! What was stored before there was a rule stays as it is: it is read as text, and only what is new is a [`Name`].
 
-use std::{fmt, str::FromStr};
+use std::fmt;
+use std::str::FromStr;
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_security::{GeneralSecurityProfile, RestrictionLevel, RestrictionLevelDetection, skeleton};

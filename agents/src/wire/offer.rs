@@ -1,10 +1,8 @@
 //! What an agent may say of itself: names are names, and everything has an end. Both sides ask: the agent to say so where
 //! its owner can see it, the server because an agent's key may be in other hands.
 
-use super::{
-    messages::{Hello, TargetOffer},
-    name::Name,
-};
+use super::messages::{Hello, TargetOffer};
+use super::name::Name;
 
 /// More targets one agent can't offer.
 pub const MOST_TARGETS: usize = 200;
@@ -55,7 +53,8 @@ pub fn hello_fault(hello: &Hello) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::messages::tests::hello, *};
+    use super::super::messages::tests::hello;
+    use super::*;
 
     fn offering(change: impl Fn(&mut TargetOffer)) -> Option<String> {
         let mut hello = hello();

@@ -1,10 +1,10 @@
 //! Series of runs with the k6 that is installed.
 
+use brewbench_agent::run::execute;
 use brewbench_agent::series::histogram::Histogram;
 use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::outcome::{Ended, Outcome};
 use brewbench_agent::wire::series::{Lacks, Second, Series, Stretch, Usage};
-use brewbench_agent::work;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +25,7 @@ const SCRIPT: &str = "
     }";
 
 async fn run(bench: &Bench, job: &Job) -> (Outcome, Series) {
-    let outcome = work::run(job, &bench.work, &CancellationToken::new(), |_| {}).await;
+    let outcome = execute::run(job, &bench.work, &CancellationToken::new(), |_| {}).await;
     bench.assert_clean(job.run);
     let series = outcome.series.as_ref().expect("a series").unpack().expect("unpacked");
     (outcome, series)

@@ -1,9 +1,9 @@
 //! The recorded run agrees with k6's own summary of it.
 
+use brewbench_agent::engine::k6::remote_write::Push;
 use brewbench_agent::series::collector::Collector;
 use brewbench_agent::series::histogram::Histogram;
 use brewbench_agent::series::messages::TimeSeries;
-use brewbench_agent::series::push::Push;
 use brewbench_agent::wire::series::{Lacks, Packed, Second, Series, Stretch};
 use serde_json::Value;
 

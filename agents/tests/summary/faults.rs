@@ -1,6 +1,7 @@
 //! What is refused, and the sentence for it.
 
-use brewbench_agent::wire::summary::{Summary, parse};
+use brewbench_agent::reports::read::parse;
+use brewbench_agent::reports::summary::Summary;
 use serde_json::{Value, json};
 
 use super::fixture;

@@ -1,6 +1,7 @@
 //! Whatever comes in: no panic, no nonsense let through, and the shapes agree with each other.
 
-use brewbench_agent::wire::summary::{Figures, Latency, parse};
+use brewbench_agent::reports::read::parse;
+use brewbench_agent::reports::summary::{Figures, Latency};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

@@ -2,9 +2,8 @@
 
 #![expect(clippy::float_cmp, reason = "figures are read to the last digit")]
 
-use brewbench_agent::wire::summary::{
-    Check, Contains, Figures, Kind, Latency, Metric, Shape, Summary, Threshold, parse,
-};
+use brewbench_agent::reports::read::parse;
+use brewbench_agent::reports::summary::{Check, Contains, Figures, Kind, Latency, Metric, Shape, Summary, Threshold};
 
 use super::{FIXTURES, fixture};
 

@@ -1,11 +1,10 @@
 //! What tools print for people: real reports of k6 and outputs of wrk, whole, cut off at each byte, and damaged.
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use brewbench_agent::wire::summary::{Fault, Figures, Latency, Shape, Summary, parse};
+use brewbench_agent::reports::read::parse;
+use brewbench_agent::reports::summary::{Fault, Figures, Latency, Shape, Summary};
 use proptest::prelude::*;
 
 use super::fixture;

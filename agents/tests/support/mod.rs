@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use brewbench_agent::conditions::ground::Quiet;
-use brewbench_agent::k6::K6;
+use brewbench_agent::engine::k6::K6;
+use brewbench_agent::host::idle_wait::Quiet;
+use brewbench_agent::run::execute::Workbench;
 use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox};
 use brewbench_agent::wire::RunId;
 use brewbench_agent::wire::job::{Job, Role, Scenario, Size};
 use brewbench_agent::wire::load::{Closed, Form, Load};
-use brewbench_agent::work::Workbench;
 use brewbench_testing::skip;
 
 pub const SCRIPT: &str = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/'); }";

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use brewbench::runs::Run;
+use brewbench::runs::model::Run;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
-use brewbench::{
-    experiments::ExperimentWithRuns,
-    runs::{Run, RunList},
-};
+use brewbench::experiments::model::ExperimentWithRuns;
+use brewbench::runs::model::Run;
+use brewbench::runs::model::RunList;
 use serde_json::Value;
 
 use super::world::World;

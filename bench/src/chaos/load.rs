@@ -4,7 +4,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use brewbench::runs::{Run, Verdict};
+use brewbench::runs::model::Run;
+use brewbench::runs::verdict::Verdict;
 use tokio::process::Child;
 
 use super::{

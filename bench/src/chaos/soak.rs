@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use brewbench::experiments::ExperimentWithRuns;
+use brewbench::experiments::model::ExperimentWithRuns;
 
 use super::{
     left::Marked,

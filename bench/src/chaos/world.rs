@@ -9,15 +9,19 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
-use brewbench::{
-    auth::{MadeSecret, NewToken, Scope},
-    catalog::MachineSize,
-    experiments::{ExperimentWithRuns, Plan},
-    fleet::{AgentList, NewAgentKey},
-    owner,
-    runs::load::LoadBody,
-};
-use brewbench_agent::client::{Client, Plain, Trust};
+use brewbench::app::local_admin;
+use brewbench::auth::model::Scope;
+use brewbench::auth::people::MadeSecret;
+use brewbench::auth::people::NewToken;
+use brewbench::catalog::model::MachineSize;
+use brewbench::experiments::model::ExperimentWithRuns;
+use brewbench::experiments::plan::Plan;
+use brewbench::fleet::model::AgentList;
+use brewbench::fleet::model::NewAgentKey;
+use brewbench::runs::load::LoadBody;
+use brewbench_agent::connection::client::Client;
+use brewbench_agent::connection::client::Plain;
+use brewbench_agent::connection::client::Trust;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -108,7 +112,7 @@ impl World {
         let trust = Trust { plain: Plain::Anywhere, ..Trust::default() };
         answers(&Client::trusting(&url, None, &trust)?).await?;
         let asked = NewToken { name: "chaos".to_owned(), scope: Scope::Admin, expires_in_days: None };
-        let token = owner::token(&folder.path().join("data"), &asked).await?.secret;
+        let token = local_admin::token(&folder.path().join("data"), &asked).await?.secret;
         let client = Client::trusting(&url, Some(token.clone()), &trust)?;
         let size = json!({"name": SIZE, "vcpus": 0.5, "memory_bytes": 256 << 20});
         let _: MachineSize = client.post("api/v1/sizes", &size).await?;

@@ -1,16 +1,16 @@
 //! The gate on simulated runs: how often it passes what it should not, fails what it should not, and cannot say.
 
-use brewbench::{
-    compare::known::Known,
-    gate::{
-        Gate, Outcome,
-        cells::Cell,
-        decide::{Question, decide},
-        obstacle::Suspect,
-        rule::Rule,
-    },
-    runs::Run,
+use brewbench::compare::context::Known;
+use brewbench::gate::model::Check;
+use brewbench::gate::model::Gate;
+use brewbench::gate::model::Outcome;
+use brewbench::gate::{
+    cells::Cell,
+    decide::{Question, decide},
+    obstacle::Suspect,
+    rule::Rule,
 };
+use brewbench::runs::model::Run;
 use rand::rngs::StdRng;
 
 use super::{
@@ -41,7 +41,7 @@ impl Gates {
         gates.fine.count(gate.outcome == Outcome::Fine);
         gates.regression.count(gate.outcome == Outcome::Regression);
         gates.cannot_say.count(gate.outcome == Outcome::CannotSay);
-        let is_open = |check: &brewbench::gate::Check| {
+        let is_open = |check: &Check| {
             let rule = rules.iter().find(|rule| rule.to_string() == check.rule);
             let ends = check.interval.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
             rule.is_some_and(|rule| ends.into_iter().any(|end| rule.is_crossed_by(end)))

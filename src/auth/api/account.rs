@@ -9,26 +9,27 @@ use brewbench_agent::wire::now_ms;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{
-    ceremonies::{RegisterFinish, Started, passkey_name},
-    checked_line,
-};
+use super::ceremonies::{RegisterFinish, Started, passkey_name};
 use crate::{
-    auth::{
-        Account, Passkeys, Renamed, SignedIn,
-        audit::{Deed, note},
-        passkeys::{By, gone},
-        queries::{self, sessions},
+    app::{
+        error::{Error, ErrorBody, Input, Result},
+        state::AppState,
     },
-    error::{Error, ErrorBody, Input, Result},
-    state::AppState,
+    auth::{
+        audit::{deed::Deed, note},
+        caller::SignedIn,
+        checks::checked_line,
+        passkeys::{By, Passkeys, gone},
+        people::{Account, Renamed},
+        store::sessions,
+    },
 };
 
 /// The person who asks, with passkeys and sessions.
 #[utoipa::path(get, path = "/api/v1/account", tag = "account",
     responses((status = 200, body = Account), (status = 403, body = ErrorBody, description = "a token asks")))]
 pub async fn account(person: SignedIn, State(state): State<AppState>) -> Result<Json<Account>> {
-    let user = queries::user(&state.db.read, &person.caller.name).await?;
+    let user = crate::auth::store::user(&state.db.read, &person.caller.name).await?;
     let passkeys = sessions::passkeys(&state.db.read, &person.user_id).await?;
     let sessions = sessions::sessions(&state.db.read, &person.user_id, &person.session, now_ms()).await?;
     Ok(Json(Account { name: user.name, role: user.role, passkeys, sessions }))

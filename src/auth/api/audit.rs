@@ -12,14 +12,16 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::{
-    auth::{
-        Admin,
-        audit::{CSV_HEAD, Entry, EntryList, Range, Wanted, csv_line},
-        queries::audit::entries,
+    app::{
+        db::Db,
+        error::{Asked, Error, ErrorBody, Result},
+        state::AppState,
     },
-    db::Db,
-    error::{Asked, Error, ErrorBody, Result},
-    state::AppState,
+    auth::{
+        audit::{CSV_HEAD, Entry, EntryList, Range, Wanted, csv_line},
+        caller::Admin,
+        store::audit::entries,
+    },
 };
 
 /// How much of an export is read at once.

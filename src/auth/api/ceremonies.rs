@@ -19,14 +19,20 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use webauthn_rs::prelude::{Passkey, PublicKeyCredential, RegisterPublicKeyCredential};
 
-use super::{DAY_MS, checked_line, checked_name};
+use super::DAY_MS;
 use crate::{
+    app::{
+        error::{Error, ErrorBody, Result, SmallInput},
+        state::AppState,
+    },
     auth::{
-        Finish, Passkeys, Refusals, SignIn, SignedIn,
-        audit::{Act, Deed, is_name_of_a_person, note},
-        caller::session_cookie,
-        passkeys::{By, gone},
-        queries::{
+        audit::{Act, deed::Deed, is_name_of_a_person, note},
+        caller::{Finish, SignIn, SignedIn, session_cookie},
+        checks::{checked_line, checked_name},
+        passkeys::{By, Passkeys, gone},
+        refusals::Refusals,
+        secret,
+        store::{
             User, insert_user,
             invites::{spend_invite, usable_invite},
             sessions::{
@@ -34,10 +40,7 @@ use crate::{
                 insert_session, passkey, passkey_used, prove,
             },
         },
-        secret,
     },
-    error::{Error, ErrorBody, Result, SmallInput},
-    state::AppState,
 };
 
 /// How long a session goes on.

@@ -13,18 +13,20 @@ use utoipa::IntoParams;
 
 use super::DAY_MS;
 use crate::{
-    auth::{
-        Admin, Caller, EndingList, Invite, InviteList, NewInvite, NewRole, PersonList, Role,
-        audit::{Deed, note},
-        queries::{
-            self,
-            invites::{self, InviteRow},
-        },
-        secret,
+    app::{
+        db::Db,
+        error::{Asked, Error, ErrorBody, Input, Result},
+        state::AppState,
     },
-    db::Db,
-    error::{Asked, Error, ErrorBody, Input, Result},
-    state::AppState,
+    auth::{
+        audit::{deed::Deed, note},
+        authority::EndingList,
+        caller::{Admin, Caller},
+        model::Role,
+        people::{Invite, InviteList, NewInvite, NewRole, PersonList},
+        secret,
+        store::invites::{self, InviteRow},
+    },
 };
 
 /// How long a registration link can be used.
@@ -33,7 +35,7 @@ pub const INVITE_LIFE_MS: i64 = 2 * DAY_MS;
 /// Everybody who has an account.
 #[utoipa::path(get, path = "/api/v1/people", tag = "people", responses((status = 200, body = PersonList)))]
 pub async fn list(_: Admin, State(state): State<AppState>) -> Result<Json<PersonList>> {
-    Ok(Json(PersonList { people: queries::people(&state.db.read).await? }))
+    Ok(Json(PersonList { people: crate::auth::store::people(&state.db.read).await? }))
 }
 
 /// Make somebody a viewer, a member or an administrator. It holds at once. The last administrator stays one.
@@ -50,7 +52,7 @@ pub async fn change_role(
         caller.proven()?;
     }
     let mut transaction = state.db.write.begin().await?;
-    let (before, ended) = queries::change_role(&mut transaction, &name, role, now_ms()).await?;
+    let (before, ended) = crate::auth::store::change_role(&mut transaction, &name, role, now_ms()).await?;
     if before != role {
         let detail = json!({"before": before, "now": role, "ended": ended.ends.len()});
         note(&mut transaction, &caller.does(Deed::RoleChanged, &name).with(detail)).await?;
@@ -83,8 +85,8 @@ pub async fn ends(
 
 /// What would end if somebody got a role, or was removed where there is none.
 pub async fn would_end(db: &Db, name: &str, role: Option<Role>) -> Result<EndingList> {
-    let user = queries::user(&db.read, name).await?;
-    Ok(queries::authority::endings(&mut *db.read.acquire().await?, &user.id, role, now_ms()).await?)
+    let user = crate::auth::store::user(&db.read, name).await?;
+    Ok(crate::auth::store::authority::endings(&mut *db.read.acquire().await?, &user.id, role, now_ms()).await?)
 }
 
 /// Remove a person: her passkeys, sessions and tokens end at once, and so do the invitations, one-time keys, share links
@@ -97,7 +99,7 @@ pub async fn remove(
     Path(name): Path<String>,
 ) -> Result<Json<EndingList>> {
     let mut transaction = state.db.write.begin().await?;
-    let (role, ended) = queries::remove_user(&mut transaction, &name, now_ms()).await?;
+    let (role, ended) = crate::auth::store::remove_user(&mut transaction, &name, now_ms()).await?;
     let detail = json!({"role": role, "ended": ended.ends.len()});
     note(&mut transaction, &caller.does(Deed::PersonRemoved, &name).with(detail)).await?;
     transaction.commit().await?;
@@ -126,7 +128,7 @@ pub async fn invite(
 /// Makes and stores an invitation to a site.
 pub async fn make_invite(db: &Db, site: &Url, asked: &NewInvite, by: &Caller) -> Result<Invite> {
     let user = match &asked.person {
-        Some(name) => Some(queries::user(&db.read, name).await?),
+        Some(name) => Some(crate::auth::store::user(&db.read, name).await?),
         None if asked.ends_passkeys => {
             return Err(Error::Invalid("ends_passkeys: somebody new has none; name a person".to_owned()));
         }

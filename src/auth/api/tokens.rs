@@ -8,17 +8,22 @@ use axum::{
 use brewbench_agent::wire::now_ms;
 use serde_json::json;
 
-use super::{DAY_MS, checked_name};
+use super::DAY_MS;
 use crate::{
-    auth::{
-        Caller, Keeper, MadeSecret, NewToken, Scope, TokenList,
-        audit::{Deed, note},
-        queries::tokens::{self, TokenRow},
-        secret,
+    app::{
+        db::Db,
+        error::{Error, ErrorBody, Input, Result},
+        state::AppState,
     },
-    db::Db,
-    error::{Error, ErrorBody, Input, Result},
-    state::AppState,
+    auth::{
+        audit::{deed::Deed, note},
+        caller::{Caller, Keeper},
+        checks::checked_name,
+        model::Scope,
+        people::{MadeSecret, NewToken, TokenList},
+        secret,
+        store::tokens::{self, TokenRow},
+    },
 };
 
 /// One's own tokens, without their secrets; all of them for administrators. Needs a person who is logged in, or a token

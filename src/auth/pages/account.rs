@@ -8,11 +8,18 @@ use axum::{
     response::Redirect,
 };
 
-use super::{Places, shell};
 use crate::{
-    auth::{Account, OwnPasskey, Renamed, SignedIn, api::account as api, queries::sessions::last_passkey},
-    error::{Error, Input, Result},
-    state::AppState,
+    app::{
+        error::{Error, Input, Result},
+        state::AppState,
+    },
+    auth::{
+        api::account as api,
+        caller::SignedIn,
+        pages::parts::{Places, shell},
+        people::{Account, OwnPasskey, Renamed},
+        store::sessions::last_passkey,
+    },
     web::{confirm::Confirm, format::plural, shell::Shell},
 };
 

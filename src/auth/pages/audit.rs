@@ -5,15 +5,17 @@ use askama_web::WebTemplate;
 use axum::extract::State;
 use url::form_urlencoded::Serializer;
 
-use super::{Places, shell};
 use crate::{
+    app::{
+        error::{Asked, Result},
+        state::AppState,
+    },
     auth::{
-        Admin,
         api::audit::page,
         audit::{EntryList, Wanted},
+        caller::Admin,
+        pages::parts::{Places, shell},
     },
-    error::{Asked, Result},
-    state::AppState,
     web::shell::Shell,
 };
 

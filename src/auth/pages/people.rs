@@ -10,16 +10,20 @@ use axum::{
 use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
 
-use super::{Once, Places, shell};
 use crate::{
-    auth::{
-        Admin, Caller, Invite, NewInvite, NewRole, OpenInvite, Person, Role,
-        api::people as api,
-        queries::{self, invites},
+    app::{
+        error::{Error, Input, Result},
+        state::AppState,
     },
-    error::{Error, Input, Result},
-    state::AppState,
-    web::{address::segment, confirm::Confirm, shell::Shell},
+    auth::{
+        api::people as api,
+        caller::{Admin, Caller},
+        model::Role,
+        pages::parts::{Once, Places, shell},
+        people::{Invite, NewInvite, NewRole, OpenInvite, Person},
+        store::invites,
+    },
+    web::{address::segment, confirm::Confirm, shell::Shell, time_ago},
 };
 
 const HERE: &str = "/people";
@@ -49,7 +53,7 @@ impl Page {
 
 /// `GET /people`
 pub async fn show(Admin(caller): Admin, State(state): State<AppState>) -> Result<Page> {
-    let people = queries::people(&state.db.read).await?;
+    let people = crate::auth::store::people(&state.db.read).await?;
     let invites = invites::open_invites(&state.db.read, now_ms()).await?;
     let (shell, places) = (shell("People", &caller), Places::new(HERE, &caller));
     Ok(Page { shell, places, people, invites, me: caller.name })
@@ -94,7 +98,7 @@ pub async fn ask_remove(
     State(state): State<AppState>,
     Path(name): Path<String>,
 ) -> Result<Confirm> {
-    let user = queries::user(&state.db.read, &name).await?;
+    let user = crate::auth::store::user(&state.db.read, &name).await?;
     let mut consequences = api::would_end(&state.db, &name, None).await?.sentences();
     consequences.push("Runs and what the audit log says stay, with the name.".to_owned());
     consequences.push("Coming back takes a new invitation.".to_owned());
@@ -131,7 +135,7 @@ pub fn a_role(role: Role) -> &'static str {
 }
 
 fn once(caller: &Caller, title: String, told: String, made: Invite) -> Once {
-    let life = format!("It works once and ends {}.", crate::web::moment::exact(Some(made.expires_at_ms)));
+    let life = format!("It works once and ends {}.", time_ago::exact(Some(made.expires_at_ms)));
     Once {
         shell: shell("A registration link", caller),
         places: Places::new(HERE, caller),
@@ -153,7 +157,7 @@ pub struct Mend {
 
 /// `GET /people/{name}/mend`
 pub async fn ask_mend(Admin(caller): Admin, State(state): State<AppState>, Path(name): Path<String>) -> Result<Mend> {
-    let user = queries::user(&state.db.read, &name).await?;
+    let user = crate::auth::store::user(&state.db.read, &name).await?;
     Ok(Mend { shell: shell("Mend a lost passkey", &caller), person: user.name })
 }
 

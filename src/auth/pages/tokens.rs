@@ -11,11 +11,18 @@ use axum::{
 use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
 
-use super::{Once, Places, shell};
 use crate::{
-    auth::{Caller, Keeper, NewToken, Scope, Token, TokenList, api::tokens as api},
-    error::{Error, Result},
-    state::AppState,
+    app::{
+        error::{Error, Result},
+        state::AppState,
+    },
+    auth::{
+        api::tokens as api,
+        caller::{Caller, Keeper},
+        model::Scope,
+        pages::parts::{Once, Places, shell},
+        people::{NewToken, Token, TokenList},
+    },
     web::{confirm::Confirm, shell::Shell},
 };
 

@@ -4,10 +4,13 @@ use anyhow::bail;
 use clap::Args;
 use reqwest::Method;
 
-use super::{Many, full_id};
 use crate::{
-    cli::{scenario::encoded, table},
-    runs::RunList,
+    cli::{
+        connection::encoded,
+        run::which::{Many, full_id},
+        table,
+    },
+    runs::model::RunList,
 };
 
 /// `run delete`

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use clap::Args;
 use reqwest::Method;
 
-use super::full_id;
 use crate::{
-    cli::{Common, table::plain},
-    runs::environment::{
-        EnvironmentDifference, FactDifference, Group, RunEnvironment, Weight, of_generator, whole as groups,
+    cli::{common::Common, run::which::full_id, table::plain},
+    results::environment::{
+        difference::{EnvironmentDifference, FactDifference, Weight},
+        facts::{Group, RunEnvironment, of_generator, whole as groups},
     },
 };
 
@@ -113,7 +113,7 @@ mod tests {
     use brewbench_agent::wire::outcome::Conditions;
 
     use super::*;
-    use crate::runs::{environment::GeneratorEnvironment, made_up::finished};
+    use crate::{results::environment::facts::GeneratorEnvironment, runs::testing::finished};
 
     fn environment(repetition: u32, facts: &[(&str, &str)]) -> RunEnvironment {
         let facts: BTreeMap<_, _> =

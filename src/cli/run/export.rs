@@ -4,7 +4,7 @@ use anyhow::bail;
 use clap::Args;
 use reqwest::Method;
 
-use super::{Many, full_id};
+use crate::cli::run::which::{Many, full_id};
 
 /// `run export`
 #[derive(Debug, Args)]

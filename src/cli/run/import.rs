@@ -9,14 +9,16 @@ use anyhow::{Context, bail};
 use clap::Args;
 use reqwest::Method;
 
-use super::new::pair;
 use crate::{
-    cli::{Common, Connection, files, table},
-    experiments::{ExperimentWithRuns, gather::Gathering},
-    runs::{
+    cli::{
+        common::{Common, pair},
+        connection::Connection,
+        files, table,
+    },
+    experiments::{from_imports::Gathering, model::ExperimentWithRuns},
+    results::{
         api::import::FolderBody,
-        folder::INDEX,
-        import::{Imported, ImportedFile},
+        import::{Imported, ImportedFile, folder::INDEX},
     },
 };
 

@@ -1,17 +1,17 @@
 //! `brewbench run list`
 
 use anyhow::Context;
-use brewbench_agent::client::Client;
+use brewbench_agent::connection::client::Client;
 use clap::Args;
 use reqwest::Method;
 use url::form_urlencoded;
 
 use crate::{
-    cli::{Common, table},
+    cli::{common::Common, table},
+    live::status::{Now, RunNow},
     runs::{
-        Run as RunData, RunList,
         filter::Wanted,
-        now::{Now, RunNow},
+        model::{Run as RunData, RunList},
         view::ViewList,
     },
 };

@@ -2,10 +2,9 @@
 
 use clap::Args;
 
-use super::full_id;
 use crate::{
-    cli::{Common, table::plain},
-    runs::logs::RunLogs,
+    cli::{common::Common, run::which::full_id, table::plain},
+    results::logs::RunLogs,
 };
 
 /// Prints the last output of a run's target and load generators.
@@ -53,7 +52,7 @@ fn section(title: &str, log: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::logs::GeneratorLog;
+    use crate::results::logs::GeneratorLog;
 
     #[test]
     fn each_program_has_a_section_and_nothing_reaches_the_terminal_raw() {

@@ -11,11 +11,11 @@ pub mod rejudge;
 pub mod remarks;
 pub mod show;
 pub mod watch;
+pub mod which;
 
 use std::process::ExitCode;
 
-use anyhow::bail;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use reqwest::Method;
 
 use self::{
@@ -29,15 +29,7 @@ use self::{
     rejudge::Rejudge,
     remarks::{Label, NoteOf},
 };
-use super::{Common, NOT_ALL_WELL, table};
-use crate::{
-    experiments::{
-        ExperimentWithRuns,
-        knee::{Search, path::State},
-        progress::counted,
-    },
-    runs::{Run as RunData, RunList, Verdict},
-};
+use crate::cli::run::which::{Many, One};
 
 /// Commands about runs.
 #[derive(Debug, Subcommand)]
@@ -98,61 +90,4 @@ impl Run {
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// A command about one run.
-#[derive(Debug, Args)]
-pub struct One {
-    #[command(flatten)]
-    pub(super) common: Common,
-    /// The run's id, or the end of it
-    pub(super) id: String,
-}
-
-/// A command about several runs.
-#[derive(Debug, Args)]
-pub struct Many {
-    #[command(flatten)]
-    pub(super) common: Common,
-    /// Ids of runs, or the ends of them
-    #[arg(required = true)]
-    pub(super) ids: Vec<String>,
-}
-
-/// The full id of a run from its end, as lists show it.
-pub async fn full_id(connection: &super::Connection, id: &str) -> anyhow::Result<String> {
-    if id.len() == 36 {
-        return Ok(id.to_owned());
-    }
-    let request = connection.client.request(Method::GET, "api/v1/runs").query(&[("limit", "1000")]);
-    let list: RunList = connection.client.json(request).await?;
-    let mut found = list.runs.into_iter().filter(|run| run.id.ends_with(id)).map(|run| run.id);
-    match (found.next(), found.next()) {
-        (Some(id), None) => Ok(id),
-        (None, _) => bail!("no run of the last 1000 has an id that ends with {id:?}"),
-        (Some(_), Some(_)) => bail!("several runs have ids that end with {id:?}; give more of it"),
-    }
-}
-
-/// How a command that waited for an experiment ends: well, if each repetition has figures that count. A search for the
-/// knee has what it needs once it has come to an end of its own: that runs fail above the knee is what it looks for.
-pub fn judge(whole: &ExperimentWithRuns) -> ExitCode {
-    let Some(searches) = &whole.searches else { return judge_runs(&whole.runs) };
-    let vain = |search: &&Search| matches!(search.state, State::NoFigures | State::Unsteady | State::Cancelled);
-    let bad: Vec<_> = searches.iter().filter(vain).collect();
-    for Search { target, size, told, .. } in &bad {
-        eprintln!("{target}, {size}: {}", table::plain(told));
-    }
-    if bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NOT_ALL_WELL) }
-}
-
-/// The same for runs of which no more is known.
-pub fn judge_runs(runs: &[RunData]) -> ExitCode {
-    let bad: Vec<_> = counted(runs).filter(|run| !run.counts()).collect();
-    for run in &bad {
-        let why = run.error.clone().or_else(|| run.because().map(|reason| reason.text.clone()));
-        let word = if run.phase == "finished" { run.verdict.map_or("finished", Verdict::as_str) } else { &run.phase };
-        eprintln!("{} (repetition {}) {word}: {}", run.target, run.repetition, table::plain(&why.unwrap_or_default()));
-    }
-    if bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NOT_ALL_WELL) }
 }

@@ -4,12 +4,20 @@ use std::{collections::BTreeMap, process::ExitCode};
 
 use clap::Args;
 
-use super::judge;
 use crate::{
-    cli::{Common, duration, experiment, load::LoadFlags, progress, table},
+    cli::{
+        common::{Common, pair},
+        duration,
+        exit_code::judge,
+        experiment,
+        load::LoadFlags,
+        progress, table,
+    },
     experiments::{
-        ExperimentWithRuns, Plan, default_repetitions, default_retries, default_warm_up_s, draft::AUTO, plan::share,
-        until::Until,
+        model::ExperimentWithRuns,
+        new::draft::AUTO,
+        plan::{Plan, default_repetitions, default_retries, default_warm_up_s, share},
+        stopping_rule::Until,
     },
     web::format::plural,
 };
@@ -89,12 +97,6 @@ fn warm_up(text: &str) -> Result<WarmUp, String> {
     }
     let seconds = duration::seconds(text).map_err(|_| "write it as 10s, 500ms or 1m30s, or auto".to_owned())?;
     Ok(WarmUp { seconds, is_auto: false })
-}
-
-/// A name and a value from `NAME=VALUE`.
-pub fn pair(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
-    Ok((name.to_owned(), value.to_owned()))
 }
 
 impl New {

@@ -4,10 +4,9 @@ use std::fmt::Write;
 
 use clap::Args;
 
-use super::full_id;
 use crate::{
-    cli::{Common, table::plain},
-    runs::{api::rejudge::RejudgeBody, rejudge::Rejudged},
+    cli::{common::Common, run::which::full_id, table::plain},
+    results::{api::rejudge::RejudgeBody, rejudge::Rejudged},
 };
 
 /// `run rejudge`

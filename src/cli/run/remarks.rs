@@ -3,10 +3,14 @@
 use clap::{Args, Subcommand};
 use reqwest::Method;
 
-use super::{Many, One, full_id};
 use crate::{
-    cli::{files, scenario::encoded, table},
-    runs::{Note, RunList},
+    cli::{
+        connection::encoded,
+        files,
+        run::which::{Many, One, full_id},
+        table,
+    },
+    runs::model::{Note, RunList},
 };
 
 /// `run label …`

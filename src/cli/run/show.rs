@@ -4,15 +4,17 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use serde::Serialize;
 
-use super::{One, full_id};
 use crate::{
-    cli::table,
+    cli::{
+        run::which::{One, full_id},
+        table,
+    },
+    distributed::shares::{GeneratorList, GeneratorShare},
+    results::evidence::WholeThreshold,
     runs::{
-        Run as RunData, RunList, Verdict, load,
-        parts::{
-            shares::{GeneratorList, GeneratorShare},
-            thresholds::WholeThreshold,
-        },
+        load,
+        model::{Run as RunData, RunList},
+        verdict::Verdict,
         work::mix,
     },
 };

@@ -5,22 +5,21 @@ mod screen;
 use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
-use brewbench_agent::client::{Client, Fault};
+use brewbench_agent::connection::client::{Client, Fault};
 use reqwest::{Method, header::HeaderName};
 use serde::Serialize;
 
 use self::screen::Screen;
-use super::{One, full_id, judge_runs};
 use crate::{
     cli::{
         events::{Event, Events},
+        exit_code::judge_runs,
+        run::which::{One, full_id},
         table,
     },
-    runs::{
-        Run, RunList,
-        now::{PointsBody, RunNow},
-        series::{SecondBody, UsageBody},
-    },
+    live::status::{PointsBody, RunNow},
+    results::series::model::{SecondBody, UsageBody},
+    runs::model::{Run, RunList},
 };
 
 /// A server that starts anew takes this many seconds at most before it is asked again.

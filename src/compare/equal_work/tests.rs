@@ -3,14 +3,15 @@
 use super::*;
 use crate::{
     compare::{
-        Comparison, Options,
-        known::Known,
-        made_up::{faster, figured, repeated, run},
+        chosen::Options,
+        context::Known,
         metric::Metric,
         statistics::{Decision, Lead},
+        testing::{faster, figured, repeated, run},
+        view::Comparison,
     },
-    runs::RunWork,
-    web::mark::Marks,
+    runs::work::RunWork,
+    web::series_style::Marks,
 };
 
 #[expect(clippy::unnecessary_wraps, reason = "the fields are options")]

@@ -28,9 +28,6 @@ pub mod power;
 mod rank_test;
 pub mod spending;
 
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-
 pub use between::{Between, ExperimentMedian, TooLittlePast, between};
 pub use change_points::change_points;
 pub use correction::{Count, Question, Test, correct, count, primary_level};
@@ -40,6 +37,8 @@ pub use design::{Design, FEWEST_FOR_STRATA, Observation, design};
 pub use effect::{Effect, effect};
 pub use noise::{Noise, noise};
 pub use rank_test::{RankTest, Stratum, rank_test};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Family-wise error rate of a page or gate: this share of those without any true difference show one.
 pub const ALPHA: f64 = 0.05;
@@ -50,7 +49,7 @@ pub const CONFIDENCE: f64 = 0.95;
 /// The minimum effect where nobody says otherwise, as a share of the baseline's value.
 pub const MIN_EFFECT: f64 = 0.01;
 
-pub use crate::metrics::Better;
+pub use crate::metrics::definition::Better;
 
 /// How one side compares with another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

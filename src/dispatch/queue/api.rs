@@ -5,14 +5,18 @@ use axum::{
     extract::{Path, State},
 };
 
-use super::{QueueList, look};
 use crate::{
-    auth::{Caller, Read, Submit, audit::Deed},
-    error::{Error, ErrorBody, Result},
-    experiments,
-    fleet::Presence,
-    runs::{self, queries::leases},
-    state::AppState,
+    app::{
+        error::{Error, ErrorBody, Result},
+        state::AppState,
+    },
+    auth::{
+        audit::deed::Deed,
+        caller::{Caller, Read, Submit},
+    },
+    dispatch::queue::{list::look, model::QueueList},
+    fleet::presence::Presence,
+    runs::api::lookup,
 };
 
 /// What waits, in the order in which it will be done: for whom, why, and in how many seconds it begins, where that can be
@@ -41,11 +45,11 @@ pub async fn put_first(
 
 /// Puts a run first.
 pub async fn run_next(state: &AppState, id: &str, by: &Caller) -> Result<()> {
-    let run = runs::api::found(state, id).await?;
-    if !leases::put_first(&state.db.write, id, &by.does(Deed::RunPutFirst, id)).await? {
+    let run = lookup::found(state, id).await?;
+    if !crate::dispatch::store::queue::put_first(&state.db.write, id, &by.does(Deed::RunPutFirst, id)).await? {
         return Err(Error::Conflict(format!("the run does not wait: it is {}", run.phase.replace('_', " "))));
     }
-    runs::api::tell(state, &run);
+    lookup::tell(state, &run);
     state.work.notify_one();
     Ok(())
 }
@@ -65,13 +69,13 @@ pub async fn put_experiment_first(
 
 /// Puts all of an experiment first.
 pub async fn experiment_next(state: &AppState, id: &str, by: &Caller) -> Result<()> {
-    experiments::api::found(state, id).await?;
-    if !leases::put_all_first(&state.db.write, id, &by.does(Deed::RunPutFirst, id)).await? {
+    crate::experiments::lookup::found(state, id).await?;
+    if !crate::dispatch::store::queue::put_all_first(&state.db.write, id, &by.does(Deed::RunPutFirst, id)).await? {
         return Err(Error::Conflict("no run of the experiment waits".to_owned()));
     }
     // One is enough for whoever watches: everything is read anew.
-    if let Some(run) = runs::queries::of_experiment(&state.db.read, id).await?.first() {
-        runs::api::tell(state, run);
+    if let Some(run) = crate::runs::store::of_experiment(&state.db.read, id).await?.first() {
+        lookup::tell(state, run);
     }
     state.work.notify_one();
     Ok(())

@@ -17,20 +17,20 @@ use axum::{
 use brewbench_agent::wire::now_ms;
 use tokio::sync::watch;
 
-use super::{
-    Waiting,
-    api::{experiment_next, run_next},
-    look,
-    why::Reason,
-};
+use super::api::{experiment_next, run_next};
 use crate::{
-    auth::{Read, Scope, Submit},
-    catalog,
-    error::Result,
-    fleet::Presence,
-    notices::Notice,
-    runs::pages::line::{Doing, Line},
-    state::AppState,
+    app::{alert_cache::Notice, error::Result, state::AppState},
+    auth::{
+        caller::{Read, Submit},
+        model::Scope,
+    },
+    dispatch::queue::{
+        list::look,
+        model::{QueueList, Waiting},
+    },
+    fleet::presence::Presence,
+    placement::wait_reason::Reason,
+    runs::pages::row::{Doing, Line},
     web::{
         format,
         live::{self, Beat, Concerns, Frame, Pace, View},
@@ -132,10 +132,10 @@ impl Row {
 
 impl Queue {
     async fn read(state: &AppState, presence: &Presence, scope: Scope) -> Result<Self> {
-        let super::QueueList { total, waiting, working } = look(state, presence).await?;
+        let QueueList { total, waiting, working } = look(state, presence).await?;
         let targets: Vec<&str> =
             waiting.iter().map(|waiting| &waiting.run).chain(&working).map(|run| run.target.as_str()).collect();
-        let marks = catalog::queries::marks(&state.db.read, &targets).await?;
+        let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
         let now = now_ms();
         let doing = working.into_iter().map(|run| Doing::new(run, &marks, &[], now)).collect();
         let mut seen = HashSet::new();

@@ -5,8 +5,8 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    metrics::{METRICS, Metric, Role},
-    runs::Run,
+    metrics::{METRICS, Metric, definition::Role},
+    runs::model::Run,
 };
 
 /// The most conditions of an objective.
@@ -137,7 +137,7 @@ impl From<Objective> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::made_up::{figured, finished};
+    use crate::runs::testing::{figured, finished};
 
     fn objective(text: &str) -> Objective {
         text.parse().expect("an objective")

@@ -2,9 +2,15 @@
 
 use super::*;
 use crate::{
-    compare::made_up::{failed, faster, figured, judged as judged_as, run},
-    compare::past,
-    runs::{Origin, RunSize, Verdict, queries::cells::PastRun},
+    compare::{
+        past,
+        testing::{failed, faster, figured, judged as judged_as, run},
+    },
+    runs::{
+        model::{Origin, RunSize},
+        store::cells::PastRun,
+        verdict::Verdict,
+    },
 };
 
 /// As many repetitions as are enough for whatever is to be seen, a percent around the middle.

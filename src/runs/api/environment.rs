@@ -8,16 +8,17 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::{
-    auth::Read,
-    error::{Asked, Error, ErrorBody, Result},
-    runs::{
-        api::found,
-        blob,
-        environment::{EnvironmentDifference, RunEnvironment},
-        ingest::Evidence,
-        queries,
+    app::{
+        error::{Asked, Error, ErrorBody, Result},
+        state::AppState,
     },
-    state::AppState,
+    auth::caller::Read,
+    results::{
+        blob,
+        environment::{difference::EnvironmentDifference, facts::RunEnvironment},
+        evidence::Evidence,
+    },
+    runs::api::lookup::found,
 };
 
 /// Under what a run was measured: machine, settings, target. Without facts where nothing is known.
@@ -57,7 +58,7 @@ pub async fn read(state: &AppState, id: &str) -> Result<RunEnvironment> {
 
 /// What the agent saw of a run, if it has told that.
 pub async fn evidence(state: &AppState, id: &str) -> Result<Option<Evidence>> {
-    let Some(body) = queries::evidence(&state.db.read, id).await? else { return Ok(None) };
+    let Some(body) = crate::runs::store::evidence(&state.db.read, id).await? else { return Ok(None) };
     let body = blob::unpack(&body).map_err(Error::internal)?;
     serde_json::from_slice(&body).map(Some).map_err(Error::internal)
 }

@@ -13,11 +13,17 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::trash::found_all;
 use crate::{
-    auth::Read,
-    error::{Asked, Error, ErrorBody, Result},
+    app::{
+        error::{Asked, Error, ErrorBody, Result},
+        state::AppState,
+    },
+    auth::caller::Read,
     metrics::METRICS,
-    runs::{Run, RunList, Verdict, csv, load},
-    state::AppState,
+    runs::{
+        csv, load,
+        model::{Run, RunList},
+        verdict::Verdict,
+    },
 };
 
 /// More than a page of the history can hold; who wants all asks for lists.
@@ -190,7 +196,7 @@ fn counts(counts: Option<&BTreeMap<String, u64>>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::made_up::{failed, finished};
+    use crate::runs::testing::{failed, finished};
 
     #[test]
     fn every_line_has_a_cell_for_every_head_and_what_is_not_known_is_empty() {

@@ -5,12 +5,17 @@ use axum::{
     extract::{Path, State},
 };
 
-use super::{found, tell};
 use crate::{
-    auth::Submit,
-    error::{Error, ErrorBody, Input, Result},
-    runs::{Note, Run, RunList, queries::remarks},
-    state::AppState,
+    app::{
+        error::{Error, ErrorBody, Input, Result},
+        state::AppState,
+    },
+    auth::caller::Submit,
+    runs::{
+        api::lookup::{found, tell},
+        model::{Note, Run, RunList},
+        store::remarks,
+    },
 };
 
 /// A longer note is a document, and belongs elsewhere.

@@ -11,18 +11,20 @@ use brewbench_agent::wire::now_ms;
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{found, tell};
 use crate::{
+    app::{
+        error::{Error, ErrorBody, Result},
+        state::AppState,
+    },
     auth::{
-        Caller, Submit,
-        audit::{Act, Deed},
+        audit::{Act, deed::Deed},
+        caller::{Caller, Submit},
     },
-    error::{Error, ErrorBody, Result},
     runs::{
-        Run, RunList,
-        queries::{self, trash},
+        api::lookup::{found, tell},
+        model::{Run, RunList},
+        store::trash,
     },
-    state::AppState,
     web::format::plural,
 };
 
@@ -98,7 +100,7 @@ pub async fn restore(state: &AppState, caller: &Caller, ids: &[String]) -> Resul
 
 /// Those of some runs that are there; a 404 if none is.
 pub async fn found_all(state: &AppState, ids: &[String]) -> Result<Vec<Run>> {
-    let runs = queries::by_ids(&state.db.read, ids).await?;
+    let runs = crate::runs::store::by_ids(&state.db.read, ids).await?;
     if runs.is_empty() {
         return Err(Error::NotFound("run among those that were named".to_owned()));
     }

@@ -8,13 +8,19 @@ use axum::{
 use brewbench_agent::wire::now_ms;
 
 use crate::{
-    auth::{Caller, Read, Submit, api::checked_name, audit::Deed},
-    error::{Error, ErrorBody, Input, Result},
+    app::{
+        error::{Error, ErrorBody, Input, Result},
+        state::AppState,
+    },
+    auth::{
+        audit::deed::Deed,
+        caller::{Caller, Read, Submit},
+        checks::checked_name,
+    },
     runs::{
-        queries::views,
+        store::views,
         view::{SavedView, ViewList, ViewQuery, canonical},
     },
-    state::AppState,
 };
 
 /// More than this nobody finds anything in.

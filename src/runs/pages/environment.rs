@@ -6,19 +6,23 @@ use axum::extract::{Path, State};
 use serde::Deserialize;
 
 use crate::{
-    auth::Read,
-    error::{Asked, Result},
-    runs::{
-        Origin, Run,
-        api::environment::read,
-        environment::{self, EnvironmentDifference, FactDifference, Group, RunEnvironment, Weight},
-        filter::Filter,
-        queries,
+    app::{
+        error::{Asked, Result},
+        state::AppState,
     },
-    state::AppState,
+    auth::caller::Read,
+    results::environment::{
+        difference::{EnvironmentDifference, FactDifference, Weight},
+        facts::{Group, RunEnvironment},
+    },
+    runs::{
+        api::environment::read,
+        filter::Filter,
+        model::{Origin, Run},
+    },
     web::{
-        moment,
         shell::{Section, Shell},
+        time_ago,
     },
 };
 
@@ -83,7 +87,7 @@ pub async fn environment(
         Some(with) => Some(read(&state, &with).await?),
         None => None,
     };
-    let newest = queries::list(&state.db.read, &Filter::default(), 200).await?;
+    let newest = crate::runs::store::list(&state.db.read, &Filter::default(), 200).await?;
     let shell = Shell::signed_in(format!("Environment of {}", environment.target), Section::Runs, &caller.name);
     Ok(EnvironmentPage::new(shell, environment, with, &newest))
 }
@@ -92,11 +96,11 @@ impl EnvironmentPage {
     fn new(shell: Shell, environment: RunEnvironment, with: Option<RunEnvironment>, newest: &[Run]) -> Self {
         Self {
             shell,
-            groups: environment::whole(&environment),
+            groups: crate::results::environment::facts::whole(&environment),
             generators: environment
                 .generators
                 .iter()
-                .map(|one| (one.agent.clone(), environment::of_generator(one)))
+                .map(|one| (one.agent.clone(), crate::results::environment::facts::of_generator(one)))
                 .collect(),
             others: others(&environment, with.as_ref(), newest),
             difference: with.map(|with| EnvironmentDifference::new(environment.clone(), with)),
@@ -142,7 +146,7 @@ fn others(environment: &RunEnvironment, with: Option<&RunEnvironment>, newest: &
     let runs = same.into_iter().chain(rest).take(OFFERED);
     let mut others: Vec<Other> = runs
         .map(|run| {
-            let when = moment::exact(Some(run.finished_at_ms.unwrap_or(run.queued_at_ms)));
+            let when = time_ago::exact(Some(run.finished_at_ms.unwrap_or(run.queued_at_ms)));
             let name = format!("{}, {when}", RunEnvironment::new(run, None).name());
             Other { is_chosen: with.is_some_and(|with| with.run == run.id), id: run.id.clone(), name }
         })
@@ -158,7 +162,7 @@ mod tests {
     use brewbench_agent::wire::outcome::Conditions;
 
     use super::*;
-    use crate::runs::{environment::GeneratorEnvironment, made_up::finished};
+    use crate::{results::environment::facts::GeneratorEnvironment, runs::testing::finished};
 
     fn environment(run: &Run, facts: &[(&str, &str)]) -> RunEnvironment {
         let facts = facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

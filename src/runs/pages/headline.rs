@@ -1,9 +1,9 @@
 //! What a run's page opens with: the figures, and what speaks against them. Pure.
 
-use brewbench_agent::wire::summary::Summary;
+use brewbench_agent::reports::summary::Summary;
 
 use crate::{
-    runs::{Run, Verdict},
+    runs::{model::Run, verdict::Verdict},
     web::{
         card::{Card, Tone},
         format,
@@ -93,8 +93,10 @@ pub fn doubts(run: &Run) -> Vec<Doubt> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Figures;
-    use crate::runs::made_up::{failed, figured, finished, judged};
+    use crate::{
+        metrics::Figures,
+        runs::testing::{failed, figured, finished, judged},
+    };
 
     #[test]
     fn what_is_not_known_is_said_and_never_zero() {

@@ -7,33 +7,31 @@ use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
 use url::form_urlencoded;
 
-use super::{
-    finder::Finder,
-    line::{Doing, Line},
-    views::Views,
-};
+use super::views::Views;
 use crate::{
-    auth::{Read, Scope},
-    catalog,
-    error::{Asked, Error, Result},
+    app::{
+        error::{Asked, Error, Result},
+        state::AppState,
+    },
+    auth::{caller::Read, model::Scope},
+    live::feed::Rate,
     runs::{
-        Run,
         api::{export, trash::regret_since},
         column::Column,
         filter::{Among, Filter, Wanted, address},
-        queries::{
-            self,
-            trash::{self, Deletion},
+        model::Run,
+        pages::{
+            filters::Finder,
+            row::{Doing, Line},
         },
+        store::trash::{self, Deletion},
         view,
     },
-    state::AppState,
-    underway::Rate,
     web::{
         live::{self, Beat, Concerns, Frame, Pace, View},
-        mark::Marks,
-        moment::{self, Moment},
+        series_style::Marks,
         shell::{Section, Shell},
+        time_ago::{self, Moment},
     },
 };
 
@@ -102,11 +100,11 @@ impl History {
         let (unfinished, running, queued) =
             if asks || filter.before.is_some() { (Vec::new(), 0, 0) } else { unfinished(state).await? };
         let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
-        let mut listed = queries::list(pool, &filter, limit).await?;
+        let mut listed = crate::runs::store::list(pool, &filter, limit).await?;
         let more = listed.len() > PAGE;
         listed.truncate(PAGE);
         let older = listed.last().filter(|_| more).map(|run| run.id.clone());
-        let ticked = queries::by_ids(pool, &export::ids(&place.runs)).await?;
+        let ticked = crate::runs::store::by_ids(pool, &export::ids(&place.runs)).await?;
         let marks = marks(state, &[&unfinished, &listed, &ticked]).await?;
         let columns = view::shown(&place.columns);
         let mut doing = doing(unfinished, &listed, &marks);
@@ -172,7 +170,7 @@ impl History {
 
     /// A time, unix ms, as seen from now.
     pub fn when(&self, at_ms: &i64) -> Moment {
-        moment::ago(Some(*at_ms))
+        time_ago::ago(Some(*at_ms))
     }
 
     /// What the address says of filters, order and columns, for whatever leads on from here.
@@ -214,16 +212,16 @@ impl History {
 
 async fn unfinished(state: &AppState) -> Result<(Vec<Run>, usize, usize)> {
     let limit = i64::try_from(MOST_UNFINISHED).unwrap_or(i64::MAX);
-    let (running, queued) = queries::unfinished_count(&state.db.read).await?;
-    Ok((queries::unfinished(&state.db.read, limit).await?, running, queued))
+    let (running, queued) = crate::runs::store::unfinished_count(&state.db.read).await?;
+    Ok((crate::runs::store::unfinished(&state.db.read, limit).await?, running, queued))
 }
 
 /// The filters that alone keep everything out, each with the address without it.
 async fn culprits(state: &AppState, wanted: &Wanted) -> Result<Vec<(String, String)>> {
     let mut culprits = Vec::new();
-    for chip in super::finder::chips(wanted, None) {
+    for chip in crate::runs::pages::filters::chips(wanted, None) {
         let filter = wanted.without(chip.name).filter().map_err(Error::Invalid)?;
-        if !queries::list(&state.db.read, &filter, 1).await?.is_empty() {
+        if !crate::runs::store::list(&state.db.read, &filter, 1).await?.is_empty() {
             culprits.push((chip.text, chip.without));
         }
     }
@@ -232,7 +230,7 @@ async fn culprits(state: &AppState, wanted: &Wanted) -> Result<Vec<(String, Stri
 
 async fn marks(state: &AppState, lists: &[&[Run]]) -> Result<Marks> {
     let targets: Vec<&str> = lists.iter().copied().flatten().map(|run| run.target.as_str()).collect();
-    Ok(catalog::queries::marks(&state.db.read, &targets).await?)
+    Ok(crate::catalog::store::marks(&state.db.read, &targets).await?)
 }
 
 /// How long a run takes is known from those of the same experiment.
@@ -274,7 +272,7 @@ pub async fn history(
     Asked(place): Asked<Place>,
 ) -> Result<HistoryPage> {
     let history = History::read(&state, &wanted, &place, caller.scope).await?;
-    let values = queries::values(&state.db.read).await?;
+    let values = crate::runs::store::values(&state.db.read).await?;
     let chosen = history.chosen.as_deref();
     let finder = Finder::new(&wanted, values, history.columns.clone(), chosen);
     let views = Views::read(&state, &wanted, chosen, caller.scope).await?;
@@ -325,8 +323,11 @@ impl View for LiveHistory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::column;
-    use crate::runs::made_up::{failed, finished, measuring};
+    use crate::runs::{
+        column,
+        store::Values,
+        testing::{failed, finished, measuring},
+    };
 
     fn page(unfinished: Vec<Run>, ended: Vec<Run>, scope: Scope) -> String {
         ticked(unfinished, ended, &[], scope)
@@ -355,7 +356,7 @@ mod tests {
             scope,
         };
         let shell = Shell::signed_in("Runs", Section::Runs, "ada");
-        let finder = Finder::new(&Wanted::default(), queries::Values::default(), column::USUAL.to_vec(), None);
+        let finder = Finder::new(&Wanted::default(), Values::default(), column::USUAL.to_vec(), None);
         let views = Views::of(Vec::new(), String::new(), scope);
         HistoryPage { shell, views, finder, history }.render().expect("it renders")
     }

@@ -1,11 +1,14 @@
 //! What an agent saw besides the figures, as facts with names. Pure.
 
 use crate::{
-    runs::{
-        Run,
-        environment::{self, Fact, circumstances, essentials},
-        ingest::Evidence,
+    results::{
+        environment::{
+            circumstances,
+            facts::{Fact, essentials},
+        },
+        evidence::Evidence,
     },
+    runs::model::Run,
     web::format,
 };
 
@@ -15,7 +18,7 @@ fn fact(name: &str, value: impl Into<String>) -> Fact {
 
 /// The machine as it was, in short.
 pub fn machine(evidence: &Evidence) -> Vec<Fact> {
-    let mut facts = essentials(&environment::facts(evidence));
+    let mut facts = essentials(&crate::results::environment::facts::facts(evidence));
     facts.extend(circumstances::of_machine(&evidence.conditions));
     facts
 }
@@ -86,7 +89,7 @@ mod tests {
     use brewbench_agent::wire::outcome::{Cores, Observed};
 
     use super::*;
-    use crate::runs::made_up::finished;
+    use crate::runs::testing::finished;
 
     fn evidence() -> Evidence {
         Evidence {

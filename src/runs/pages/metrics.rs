@@ -1,6 +1,6 @@
 //! Every metric of a summary, in tables. Templates: `runs/_trends.html`, `runs/_totals.html`. Pure.
 
-use brewbench_agent::wire::summary::{Contains, Kind, Metric, Summary};
+use brewbench_agent::reports::summary::{Contains, Kind, Metric, Summary};
 
 use crate::web::format::{self, Figure};
 
@@ -194,7 +194,7 @@ fn whole(value: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::summary::parse;
+    use brewbench_agent::reports::read::parse;
 
     use super::*;
 

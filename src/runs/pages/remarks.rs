@@ -13,10 +13,12 @@ use futures_util::stream;
 use serde::Deserialize;
 
 use crate::{
-    auth::{Scope, Submit},
-    error::Result,
-    runs::{Run, api},
-    state::AppState,
+    app::{error::Result, state::AppState},
+    auth::{caller::Submit, model::Scope},
+    runs::{
+        api::{self, lookup},
+        model::Run,
+    },
     web::{
         live,
         markdown::{self, Markdown},
@@ -112,7 +114,7 @@ pub async fn note(
     headers: HeaderMap,
     Form(form): Form<NoteForm>,
 ) -> Result<Response> {
-    let run = api::found(&state, &id).await?;
+    let run = lookup::found(&state, &id).await?;
     api::remarks::note_on(&state, &run, &form.note).await?;
     again(&submit, &state, &id, &headers).await
 }
@@ -125,7 +127,7 @@ pub async fn add_label(
     headers: HeaderMap,
     Form(form): Form<LabelForm>,
 ) -> Result<Response> {
-    let run = api::found(&state, &id).await?;
+    let run = lookup::found(&state, &id).await?;
     api::remarks::add_label_to(&state, &[run], &form.label).await?;
     again(&submit, &state, &id, &headers).await
 }
@@ -138,11 +140,11 @@ pub async fn remove_label(
     headers: HeaderMap,
     Form(form): Form<LabelForm>,
 ) -> Result<Response> {
-    let run = api::found(&state, &id).await?;
+    let run = lookup::found(&state, &id).await?;
     api::remarks::remove_label_from(&state, &[run], &form.label).await?;
     again(&submit, &state, &id, &headers).await
 }
 
 async fn again(Submit(caller): &Submit, state: &AppState, id: &str, headers: &HeaderMap) -> Result<Response> {
-    answer(headers, Remarks::of(&api::found(state, id).await?, caller.scope))
+    answer(headers, Remarks::of(&lookup::found(state, id).await?, caller.scope))
 }

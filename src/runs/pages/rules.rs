@@ -1,14 +1,14 @@
 //! By what a run was judged, in a line. Pure.
 
 use crate::{
-    runs::{
-        Run,
-        queries::judgements::JudgedBy,
-        verdict::{Limit, RULES},
+    results::{
+        store::verdicts::JudgedBy,
+        verdict::{limits::Limit, model::RULES},
     },
+    runs::model::Run,
     web::{
         address,
-        moment::{self, Moment},
+        time_ago::{self, Moment},
     },
 };
 
@@ -39,7 +39,7 @@ impl Rules {
             told => format!("limits of its scenario ({})", told.join(", ")),
         };
         let scenario = run.scenario.as_deref().map(address::segment);
-        Self { rules: judged.rules, limits, scenario, when: moment::ago(Some(judged.judged_at_ms)) }
+        Self { rules: judged.rules, limits, scenario, when: time_ago::ago(Some(judged.judged_at_ms)) }
     }
 
     /// Whether a figure might be judged otherwise today.
@@ -51,7 +51,7 @@ impl Rules {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::{made_up::finished, verdict::Limits};
+    use crate::{results::verdict::limits::Limits, runs::testing::finished};
 
     #[test]
     fn limits_of_its_own_are_named_and_old_rules_are_called_old() {

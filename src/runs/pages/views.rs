@@ -4,15 +4,16 @@ use axum::{Form, extract::State, response::Redirect};
 use serde::Deserialize;
 
 use crate::{
-    auth::{Scope, Submit},
-    error::{Asked, Error, Result},
+    app::{
+        error::{Asked, Error, Result},
+        state::AppState,
+    },
+    auth::{caller::Submit, model::Scope},
     runs::{
         api::views,
         filter::{Wanted, address},
-        queries,
         view::{self, SavedView},
     },
-    state::AppState,
     web::{
         confirm::Confirm,
         shell::{Section, Shell},
@@ -31,7 +32,7 @@ pub struct Views {
 impl Views {
     /// For what is wanted now.
     pub async fn read(state: &AppState, wanted: &Wanted, chosen: Option<&str>, scope: Scope) -> Result<Self> {
-        Ok(Self::of(queries::views::views(&state.db.read).await?, view::query(wanted, chosen), scope))
+        Ok(Self::of(crate::runs::store::views::views(&state.db.read).await?, view::query(wanted, chosen), scope))
     }
 
     /// These, while the history shows this query.
@@ -82,7 +83,7 @@ pub struct Named {
 }
 
 async fn named(state: &AppState, name: &str) -> Result<SavedView> {
-    let found = queries::views::views(&state.db.read).await?.into_iter().find(|view| view.name == name);
+    let found = crate::runs::store::views::views(&state.db.read).await?.into_iter().find(|view| view.name == name);
     found.ok_or_else(|| Error::NotFound(format!("view {name:?}")))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    runs::{Run, work::mix},
+    runs::{model::Run, work::mix},
     web::format,
 };
 
@@ -47,7 +47,7 @@ fn known_checks(run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::{RunWork, made_up::finished};
+    use crate::runs::{testing::finished, work::RunWork};
 
     #[test]
     fn what_is_known_has_its_unit_and_the_rest_says_so() {

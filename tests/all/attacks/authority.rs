@@ -1,6 +1,6 @@
 //! What somebody made as an administrator, used after the removal or demotion.
 
-use brewbench::auth::Role;
+use brewbench::auth::model::{Role, Scope};
 use brewbench_agent::wire::now_ms;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ async fn what_a_token_made_hangs_on_the_user_whose_token_it_is() {
 #[tokio::test]
 async fn a_command_says_what_ends_before_it_does_so() {
     let (app, ada, _, _) = start().await;
-    let token = app.token_secret(brewbench::auth::Scope::Admin, None).await;
+    let token = app.token_secret(Scope::Admin, None).await;
     let kept = as_user(&app, &token, &["user", "role", "Mallory", "member"]).await.refused(1);
     assert!(kept.contains("1 agent key ends: rack.") && kept.contains("nothing was changed"), "{kept}");
     let list = ada.get("/api/v1/people").await.ok().json();

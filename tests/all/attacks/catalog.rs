@@ -1,6 +1,6 @@
 //! An agent's key in other hands: what it can fill the catalog with, and how it is emptied.
 
-use brewbench::auth::{Role, Scope};
+use brewbench::auth::model::{Role, Scope};
 use brewbench_agent::wire::{messages::TargetOffer, offer::MOST_TARGETS};
 use serde_json::json;
 

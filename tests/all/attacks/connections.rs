@@ -3,9 +3,11 @@
 use std::{net::SocketAddr, time::Duration};
 
 use brewbench::{
-    auth::Role,
-    limits::streams::MOST_OF_ONE,
-    listener::{Patience, descriptors},
+    app::{
+        listener::{Patience, descriptors},
+        rate_limit::streams::MOST_OF_ONE,
+    },
+    auth::model::Role,
 };
 use brewbench_testing::skip;
 use reqwest::Method;

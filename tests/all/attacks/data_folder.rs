@@ -7,7 +7,10 @@ use std::{
     path::Path,
 };
 
-use brewbench::{config::Config, db, keeping::backup, owner, server::Server};
+use brewbench::{
+    app::{config::Config, db, local_admin, server::Server},
+    maintenance::backup,
+};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -102,7 +105,7 @@ async fn the_address_is_written_beside_a_link_and_not_through_it() {
     let precious = elsewhere.path().join("precious");
     fs::write(&precious, "precious").expect("a file");
     symlink(&precious, folder.path().join("public-url")).expect("a link");
-    owner::leave_address(folder.path(), &"http://localhost/".parse().expect("an address")).expect("written");
+    local_admin::leave_address(folder.path(), &"http://localhost/".parse().expect("an address")).expect("written");
     assert_eq!(fs::read_to_string(&precious).expect("a file"), "precious");
     assert_eq!(mode(&folder.path().join("public-url")), 0o600);
 }

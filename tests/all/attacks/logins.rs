@@ -3,12 +3,14 @@
 use std::net::IpAddr;
 
 use brewbench::{
-    auth::{
-        audit::{Act, Deed},
-        queries::audit::note_all,
+    app::{
+        config::{Config, Rate, Rates},
+        networks::Networks,
     },
-    config::{Config, Rate, Rates},
-    networks::Networks,
+    auth::{
+        audit::{Act, deed::Deed},
+        store::audit::note_all,
+    },
 };
 use reqwest::{Method, header::HeaderValue};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Injected markup: what it could still do on a page, by the policy that goes with the page.
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use serde_json::json;
 
 use crate::{
@@ -38,7 +38,7 @@ async fn pages_that_do_not_follow_evaluate_nothing() {
             "{path}: {policy}"
         );
     }
-    for path in ["/", "/runs", "/experiments", "/queue", "/runs/new"] {
+    for path in ["/", "/runs", "/experiments", "/queue", "/experiments/new"] {
         let page = ada.get(path).await.ok();
         assert!(page.header("content-security-policy").contains("'unsafe-eval'") && page.text().contains("datastar"));
     }

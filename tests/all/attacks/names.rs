@@ -1,6 +1,9 @@
 //! Names that can't be reached, can't be seen, or look like others.
 
-use brewbench::auth::{Role, Scope};
+use brewbench::auth::{
+    model::{Role, Scope},
+    store::User,
+};
 use brewbench_agent::wire::now_ms;
 use reqwest::Method;
 use serde_json::json;
@@ -92,14 +95,10 @@ async fn names_of_dots_from_before_there_was_a_rule_can_be_managed() {
 async fn nobody_takes_a_name_that_looks_like_somebody_elses() {
     let app = App::start().await;
     app.named("Alice", Role::Admin, now_ms() + 86_400_000).await;
-    let user = |name: &str| brewbench::auth::queries::User {
-        id: uuid::Uuid::now_v7().to_string(),
-        name: name.to_owned(),
-        role: Role::Member,
-    };
+    let user = |name: &str| User { id: uuid::Uuid::now_v7().to_string(), name: name.to_owned(), role: Role::Member };
     let mut connection = app.state.db.write.acquire().await.expect("a connection");
     for name in ["A1ice", "AIice"] {
-        let told = brewbench::auth::queries::insert_user(&mut connection, &user(name), now_ms()).await;
+        let told = brewbench::auth::store::insert_user(&mut connection, &user(name), now_ms()).await;
         let told = told.expect_err("a look-alike").to_string();
         assert_eq!(told, format!("the name {name:?} looks like \"Alice\", who is here; choose another"));
     }

@@ -1,6 +1,9 @@
 //! An open browser that its owner has left, a session that somebody else knows, and a wrong clock.
 
-use brewbench::auth::{Role, Scope, housekeeping};
+use brewbench::auth::{
+    housekeeping,
+    model::{Role, Scope},
+};
 use brewbench_agent::wire::now_ms;
 use reqwest::Method;
 use serde_json::json;

@@ -1,5 +1,6 @@
 //! Links to our own login that should end on somebody else's page.
 
+use brewbench::auth::model::Role;
 use chromiumoxide::cdp::js_protocol::runtime::EvaluateParams;
 
 use crate::{
@@ -9,7 +10,6 @@ use crate::{
     },
     harness::App,
 };
-use brewbench::auth::Role;
 
 /// Addresses that are paths until they are resolved, and hosts from then on; and plain ones.
 const ELSEWHERE: [&str; 10] = [

@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path};
 
-use brewbench::{db, keeping::backup, networks::Networks, secrets_key};
+use brewbench::{
+    app::{db, networks::Networks, secrets_key},
+    maintenance::backup,
+};
 use serde_json::json;
 
 use crate::harness::{Actor, App};

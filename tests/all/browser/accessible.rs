@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use chromiumoxide::cdp::browser_protocol::accessibility::{AxNode, AxValue, GetFullAxTreeParams};
 use serde_json::{Value, json};
 

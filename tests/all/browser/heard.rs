@@ -1,6 +1,6 @@
 //! The tests would hear it if a page complained.
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use chromiumoxide::cdp::browser_protocol::page::HandleJavaScriptDialogParams;
 
 use super::Tab;

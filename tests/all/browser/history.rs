@@ -1,6 +1,6 @@
 //! From the history to a comparison, by mouse and by keyboard.
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use serde_json::Value;
 
 use super::{Tab, is_drawn, six_in_turn, two_targets};

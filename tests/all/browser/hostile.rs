@@ -1,6 +1,6 @@
 //! Names that look like HTML are text, in tables and in charts.
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use chromiumoxide::layout::Point;
 
 use super::{Tab, bring, is_drawn};

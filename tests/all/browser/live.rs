@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use brewbench_agent::wire::{Phase, RunId, messages::AgentMessage, series::Part};
 
 use super::{Tab, is_drawn};

@@ -22,10 +22,10 @@ mod told;
 mod weight;
 mod world;
 
+pub use page::Tab;
 use reqwest::Method;
 
 use crate::harness::{Actor, Answer, App, submit::text, summaries::fixture};
-pub use page::Tab;
 
 /// Imports a summary as a repetition of a target; gives the run's id.
 async fn bring(user: &Actor, target: &str, repetition: u32, summary: String) -> String {

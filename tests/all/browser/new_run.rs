@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use brewbench_agent::wire::Phase;
 use chromiumoxide::cdp::browser_protocol::emulation::SetScriptExecutionDisabledParams;
 
@@ -13,7 +13,7 @@ use crate::harness::{Agent, App, summaries::good};
 async fn an_agent_is_added_and_does_a_run_from_the_form_to_its_result() {
     let app = App::with(|config| config.lease = Duration::from_mins(10)).await;
     let tab = Tab::of(&app, Role::Admin).await;
-    tab.go("/runs/new").await;
+    tab.go("/experiments/new").await;
     tab.says("main", "No agent is connected").await;
     tab.go("/agents").await;
     tab.click("input[name=name]").await;
@@ -29,7 +29,7 @@ async fn an_agent_is_added_and_does_a_run_from_the_form_to_its_result() {
     agent.home = app.nobody().with_secret(&app.own_key(key).await);
     agent.dial(&app).await.expect("a welcome");
 
-    tab.go("/runs/new").await;
+    tab.go("/experiments/new").await;
     tab.says("#forecast", "Choose at least one target and one machine size.").await;
     tab.click("input[name=target][value=fast]").await;
     tab.says("#forecast", "Choose at least one machine size.").await;
@@ -67,7 +67,7 @@ async fn a_load_is_drawn_as_it_is_typed_and_what_is_shown_can_be_copied() {
     let app = App::start().await;
     let _agent = Agent::start(&app, "rack").await;
     let tab = Tab::of(&app, Role::Member).await;
-    tab.go("/runs/new?target=fast&size=1%2F256MiB&repeat=1").await;
+    tab.go("/experiments/new?target=fast&size=1%2F256MiB&repeat=1").await;
     let shows = |field: &str| format!("document.querySelector('#{field}').offsetHeight > 0");
     assert!(tab.eval::<bool>(&shows("vus")).await && !tab.eval::<bool>(&shows("rate-stages")).await);
     tab.says("figure.shape", "10\u{a0}VUs, 10\u{a0}s").await;
@@ -96,7 +96,7 @@ async fn without_javascript_the_form_is_checked_corrected_and_submitted() {
     let _agent = Agent::start(&app, "rack").await;
     let tab = Tab::of(&app, Role::Member).await;
     tab.ask(SetScriptExecutionDisabledParams::new(true)).await;
-    tab.go("/runs/new").await;
+    tab.go("/experiments/new").await;
     tab.click("input[name=target][value=slow]").await;
     tab.click("#forecast button[formmethod=get]").await;
     tab.until("location.search.includes('target=slow')").await;

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use brewbench::auth::{Role, caller::SESSION_COOKIE};
+use brewbench::auth::{caller::SESSION_COOKIE, model::Role};
 use chromiumoxide::{
     Command, Page,
     cdp::{

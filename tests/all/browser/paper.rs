@@ -1,6 +1,6 @@
 //! A comparison on paper: black on white, all of it within the sheet, nothing to press.
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use chromiumoxide::cdp::browser_protocol::{emulation::SetEmulatedMediaParams, page::PrintToPdfParams};
 
 use super::{Tab, is_drawn, two_targets};

@@ -1,11 +1,13 @@
 //! Registration and login, the whole ceremony.
 
-use brewbench::auth::{Role, caller::SESSION_COOKIE};
-use chromiumoxide::cdp::browser_protocol::network::ClearBrowserCookiesParams;
-use chromiumoxide::cdp::browser_protocol::web_authn::{
-    AddVirtualAuthenticatorParams, AuthenticatorId, AuthenticatorProtocol, AuthenticatorTransport, EnableParams,
-    SetAutomaticPresenceSimulationParams, SetResponseOverrideBitsParams, SetUserVerifiedParams,
-    VirtualAuthenticatorOptions,
+use brewbench::auth::{caller::SESSION_COOKIE, model::Role};
+use chromiumoxide::cdp::browser_protocol::{
+    network::ClearBrowserCookiesParams,
+    web_authn::{
+        AddVirtualAuthenticatorParams, AuthenticatorId, AuthenticatorProtocol, AuthenticatorTransport, EnableParams,
+        SetAutomaticPresenceSimulationParams, SetResponseOverrideBitsParams, SetUserVerifiedParams,
+        VirtualAuthenticatorOptions,
+    },
 };
 
 use super::Tab;

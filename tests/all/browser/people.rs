@@ -1,6 +1,11 @@
 //! Several passkeys, invitations with roles, sessions of other devices, and a token from the page to a command.
 
-use brewbench::auth::{Caller, NewInvite, Role, api::make_invite, caller::SESSION_COOKIE};
+use brewbench::auth::{
+    api::people::make_invite,
+    caller::{Caller, SESSION_COOKIE},
+    model::Role,
+    people::NewInvite,
+};
 use chromiumoxide::cdp::browser_protocol::{
     network::ClearBrowserCookiesParams,
     web_authn::{

@@ -1,6 +1,6 @@
 //! What is taken away from a comparison: charts as pictures, tables as text.
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 
 use super::{Tab, is_drawn, six_in_turn};
 use crate::harness::App;

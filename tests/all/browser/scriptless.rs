@@ -1,6 +1,6 @@
 //! Without JavaScript everything can be read, and what is chosen is compared.
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use chromiumoxide::cdp::browser_protocol::emulation::SetScriptExecutionDisabledParams;
 
 use super::{Tab, two_targets};

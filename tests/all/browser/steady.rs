@@ -1,6 +1,6 @@
 //! Nothing jumps and nothing flashes while a page comes up, and nothing moves for who asked for that.
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use chromiumoxide::cdp::browser_protocol::emulation::{MediaFeature, SetEmulatedMediaParams};
 use reqwest::{Method, header::COOKIE};
 

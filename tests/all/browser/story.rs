@@ -1,6 +1,6 @@
 //! The charts of what happened during a run: marked together, switched off one by one.
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use serde_json::json;
 
 use super::{Tab, is_drawn};

@@ -1,7 +1,7 @@
 //! What a page weighs on the wire, and that nothing comes from elsewhere.
 
 use axum::{Router, body::Body, http::Request, routing::get};
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use chromiumoxide::cdp::browser_protocol::network::{ClearBrowserCacheParams, EnableParams};
 use serde::Deserialize;
 use tower::ServiceExt;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brewbench::auth::Role;
+use brewbench::auth::model::Role;
 use brewbench_agent::wire::{
     Phase,
     messages::{AgentMessage, Hello},
@@ -63,7 +63,7 @@ impl Map {
 const PLAIN: [(&str, &str); 22] = [
     ("dashboard", "/"),
     ("runs", "/runs"),
-    ("new-run", "/runs/new"),
+    ("new-run", "/experiments/new"),
     ("experiments", "/experiments"),
     ("compare", "/compare"),
     ("baselines", "/baselines"),
@@ -206,7 +206,7 @@ impl World {
                 ("experiment-until", &format!("/experiments/{}", deciding[0])),
                 ("experiment-knee", &format!("/experiments/{}", deciding[1])),
                 ("experiment-add", &format!("/experiments/{done}/repetitions")),
-                ("new-run-knee", "/runs/new?target=fast&size=1%2F256MiB&load=knee&until=2%25"),
+                ("new-run-knee", "/experiments/new?target=fast&size=1%2F256MiB&load=knee&until=2%25"),
                 ("run-environment", &format!("/runs/{}/environment", runs[0])),
                 ("run-environments", &format!("/runs/{}/environment?with={}", runs[0], runs[2])),
                 ("run-environment-unknown", &format!("/runs/{}/environment?with={}", imports[0], runs[0])),
@@ -216,7 +216,7 @@ impl World {
                 ("run-queued", &format!("/runs/{}", others[7])),
                 ("run-cancel", &format!("/runs/{}/cancel", others[7])),
                 ("run-delete", &format!("/runs/{}/delete", runs[0])),
-                ("new-run-again", &format!("/runs/new?experiment={done}")),
+                ("new-run-again", &format!("/experiments/new?experiment={done}")),
                 ("experiment", &format!("/experiments/{done}")),
                 ("experiment-running", &format!("/experiments/{going}")),
                 ("experiment-cancel", &format!("/experiments/{going}/cancel")),
@@ -314,7 +314,7 @@ impl World {
                 ("run-checking", &format!("/runs/{checking}")),
                 ("run-odd", &format!("/runs/{odd}")),
                 ("run-down", &format!("/runs/{down}")),
-                ("new-run-again", &format!("/runs/new?experiment={experiment}")),
+                ("new-run-again", &format!("/experiments/new?experiment={experiment}")),
                 ("experiment", &format!("/experiments/{experiment}")),
                 ("compare-two", &format!("/compare?runs={},{}", huge[0], huge[3])),
                 ("compare-six", &format!("/compare?runs={}", huge.join(","))),

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use brewbench::runs::ingest::Settled;
+use brewbench::results::settlement::Settled;
 use brewbench_agent::{
-    k6::version::SUPPORTED,
+    engine::k6::version::SUPPORTED,
     wire::{
         PROTOCOL, Phase, RunId,
         job::Job,

@@ -10,22 +10,29 @@ pub mod summaries;
 
 use std::{net::SocketAddr, time::Duration};
 
+pub use actor::{Actor, Answer, BROWSER};
+pub use agent::Agent;
 use brewbench::{
+    app::{
+        config::{Config, Rate, Rates},
+        server::Server,
+        state::AppState,
+    },
     auth::{
-        Caller, NewInvite, NewToken, Role, Scope, api,
-        audit::{Act, Deed},
-        queries::{
-            self, User,
+        api::{people, tokens},
+        audit::{Act, deed::Deed},
+        caller::Caller,
+        model::{Role, Scope},
+        people::{NewInvite, NewToken},
+        secret::{self, Kind},
+        store::{
+            User,
             sessions::{self, NewPasskey, NewSession},
         },
-        secret::{self, Kind},
     },
-    config::{Config, Rate, Rates},
     fleet,
-    server::Server,
-    state::AppState,
 };
-use brewbench_agent::{client::prepare_tls, wire::now_ms};
+use brewbench_agent::{connection::client::prepare_tls, wire::now_ms};
 use tempfile::TempDir;
 use tokio::{
     task::JoinHandle,
@@ -34,9 +41,6 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use url::Url;
 use uuid::Uuid;
-
-pub use actor::{Actor, Answer, BROWSER};
-pub use agent::Agent;
 
 /// Whatever is waited for comes within this, also on a machine that has much else to do.
 pub const PATIENCE: Duration = Duration::from_mins(1);
@@ -121,7 +125,7 @@ impl App {
     pub async fn token_secret(&self, scope: Scope, expires_in_days: Option<u32>) -> String {
         let name = format!("{} {}", scope.as_str(), Uuid::now_v7());
         let asked = NewToken { name, scope, expires_in_days };
-        api::make_token(&self.state.db, &asked, &Caller::owner()).await.expect("a token").secret
+        tokens::make_token(&self.state.db, &asked, &Caller::owner()).await.expect("a token").secret
     }
 
     /// A person who has logged in with a browser.
@@ -142,7 +146,7 @@ impl App {
         let passkey = NewPasskey { credential_id: user.id.as_bytes(), name: "none", credential: "{}" };
         let now = now_ms();
         let mut transaction = self.state.db.write.begin().await.expect("a transaction");
-        queries::insert_user(&mut transaction, &user, now).await.expect("a person");
+        brewbench::auth::store::insert_user(&mut transaction, &user, now).await.expect("a person");
         sessions::insert_passkey(&mut transaction, &user.id, &passkey, now).await.expect("a passkey");
         transaction.commit().await.expect("a person");
         self.session_of(&user.id, expires_at_ms).await
@@ -163,7 +167,7 @@ impl App {
     pub async fn invite(&self, role: Role) -> String {
         let asked = NewInvite { role, ..NewInvite::default() };
         let (db, site) = (&self.state.db, &self.state.public_url);
-        api::make_invite(db, site, &asked, &Caller::owner()).await.expect("an invitation").url
+        people::make_invite(db, site, &asked, &Caller::owner()).await.expect("an invitation").url
     }
 
     /// The key of a new agent, which it made itself.

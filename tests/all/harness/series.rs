@@ -3,11 +3,11 @@
 use std::ops::RangeInclusive;
 
 use brewbench_agent::{
+    reports::read,
     series::histogram::Histogram,
     wire::{
         RunId, now_ms,
         series::{Consumption, Host, Packed, Part, Portion, Second, Series, Stretch, Usage},
-        summary,
     },
 };
 
@@ -20,7 +20,7 @@ pub fn steady() -> Packed {
 
 /// What fits a summary: as many seconds as it measured, with as many requests in each as make its sum; packed.
 pub fn fitting(summary: &str) -> Packed {
-    let Ok(summary) = summary::parse(summary.as_bytes()) else { return steady() };
+    let Ok(summary) = read::parse(summary.as_bytes()) else { return steady() };
     let figures = summary.figures();
     let count =
         (1..100_000_u32).find(|count| f64::from(*count) * 1_000.0 + 500.0 >= figures.measured_ms).expect("an end");

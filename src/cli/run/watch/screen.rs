@@ -9,10 +9,8 @@ use crate::{
         duration,
         table::{figure, thousands},
     },
-    runs::{
-        now::RunNow,
-        series::{SecondBody, UsageBody},
-    },
+    live::status::RunNow,
+    results::series::model::{SecondBody, UsageBody},
 };
 
 const STEPS: u64 = 1_000;

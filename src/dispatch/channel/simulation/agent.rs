@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use brewbench_agent::{
-    k6::version::SUPPORTED,
-    session::{Accepts, Effect, Input, Session},
+    connection::session::{Accepts, Effect, Input, Session},
+    engine::k6::version::SUPPORTED,
     wire::{
         PROTOCOL, Phase, RunId,
         job::{Job, Role},

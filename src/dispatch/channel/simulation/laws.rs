@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::{prelude::TestCaseError, prop_assert, prop_assert_eq};
 
 use super::{AGENTS, world::World};
+use crate::fleet::presence::Connected;
 
 /// After so many rounds in which everything works, everything has ended.
 const ROUNDS: usize = 120;
@@ -104,7 +105,7 @@ impl World {
     }
 
     async fn is_at_rest(&self) -> bool {
-        let free = |(_, agent): &(String, crate::fleet::Connected)| agent.is_free();
+        let free = |(_, agent): &(String, Connected)| agent.is_free();
         self.stored().await.iter().all(Stored::has_ended)
             && self.agents.iter().all(|agent| agent.is_idle() && agent.spool.is_empty())
             && self.presence.list().iter().all(free)

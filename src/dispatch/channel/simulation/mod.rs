@@ -12,7 +12,6 @@ use proptest::{
     prelude::*,
     test_runner::{Config, TestCaseError, TestRunner},
 };
-
 use world::World;
 
 /// Agents in a world: as many as a run takes whose load two others make.

@@ -16,25 +16,23 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    super::{
-        super::{
-            assign, give_up_expired, hear, prolong_all,
-            together::{Meetings, Together},
-        },
-        Visit,
-    },
+    super::{super::assign, Visit},
     AGENTS, Event,
     agent::{Line, SimulatedAgent},
 };
 use crate::{
-    config::Config,
-    fleet::Presence,
-    runs::{
-        RunSize, ingest,
-        queries::{self, NewRun, endings},
+    app::{config::Config, server::Server, state::RunChanged},
+    dispatch::{
+        renewal::{give_up_expired, prolong_all},
+        worker::hear,
     },
-    server::Server,
-    state::RunChanged,
+    distributed::{
+        coordinate::{Meetings, Together},
+        ingest,
+    },
+    fleet::presence::Presence,
+    results::store::endings,
+    runs::{model::RunSize, store::NewRun},
 };
 
 pub struct World {
@@ -145,7 +143,7 @@ impl World {
             now: now_ms(),
         };
         let mut connection = self.server.state.db.write.acquire().await.expect("a connection");
-        queries::queue(&mut connection, &run).await.expect("queued");
+        crate::runs::store::queue(&mut connection, &run).await.expect("queued");
         self.submitted.push(run.id);
     }
 
@@ -218,7 +216,7 @@ impl World {
         }
         let sender = &mut self.agents[agent];
         let state = &self.server.state;
-        let settled = ingest::settle(&state.db, &sender.name, &outcome).await;
+        let settled = ingest::take(&state.db, &sender.name, &outcome).await;
         // Its place-holder has left the queue.
         let Ok(settled) = settled else { return };
         if acknowledged {

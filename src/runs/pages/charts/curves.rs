@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    runs::series::SeriesBody,
+    results::series::model::SeriesBody,
     web::chart::{Chart, Key, ScriptJson, layout},
 };
 

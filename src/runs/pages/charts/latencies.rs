@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::curves::{Points, TIME};
 use crate::{
-    runs::series::{LatencyBody, SeriesBody, latencies},
+    results::series::model::{LatencyBody, SeriesBody, latencies},
     web::{
         chart::{Chart, Key, ScriptJson, layout},
         format,
-        mark::Mark,
+        series_style::Mark,
     },
 };
 

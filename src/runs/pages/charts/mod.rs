@@ -4,17 +4,18 @@ mod curves;
 pub mod latencies;
 mod over_time;
 
-use brewbench_agent::wire::{series::Series, summary::Summary};
+use brewbench_agent::{reports::summary::Summary, wire::series::Series};
 use serde_json::{Value, json};
 
 use self::curves::Points;
 use crate::{
-    runs::{Run, series::SeriesBody},
+    results::series::model::SeriesBody,
+    runs::model::Run,
     web::{
+        axis::Scale,
         chart::{Chart, ScriptJson, layout},
         format,
-        mark::Mark,
-        scale::Scale,
+        series_style::Mark,
     },
 };
 
@@ -217,12 +218,12 @@ fn spent(summary: &Summary, mark: Mark) -> Option<Chart> {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::summary::parse;
+    use brewbench_agent::reports::read::parse;
 
     use super::*;
     use crate::runs::{
-        Verdict,
-        made_up::{failed, finished, judged},
+        testing::{failed, finished, judged},
+        verdict::Verdict,
     };
 
     fn real() -> Summary {

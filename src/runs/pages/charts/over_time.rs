@@ -4,12 +4,13 @@ use serde_json::{Value, json};
 
 use super::curves::{self, Curve, From, Head, Points};
 use crate::{
-    runs::{RunSize, series::SeriesBody},
+    results::series::model::{SecondBody, SeriesBody},
+    runs::model::RunSize,
     web::{
+        axis::Scale,
         chart::{Chart, Key},
         format,
-        mark::Mark,
-        scale::Scale,
+        series_style::Mark,
     },
 };
 
@@ -76,7 +77,7 @@ fn latency(points: &Points, series: &SeriesBody, mark: Mark) -> Chart {
 }
 
 /// From what to what a figure went while it counted.
-fn spread_of(series: &SeriesBody, figure: fn(&crate::runs::series::SecondBody) -> Option<f64>) -> String {
+fn spread_of(series: &SeriesBody, figure: fn(&SecondBody) -> Option<f64>) -> String {
     let mut known: Vec<f64> = series.measured.iter().flat_map(|stretch| &stretch.seconds).filter_map(figure).collect();
     known.sort_by(f64::total_cmp);
     match known.as_slice() {

@@ -1,0 +1,15 @@
+//! The conversation with the server.
+//!
+//! [`session`] decides what to do next, without I/O; [`daemon`] carries it out over the [`link`]. Results wait in the
+//! [`spool`] until the [`uploader`] has delivered them. [`client`] is HTTP for agents and commands.
+
+pub mod certificate;
+pub mod client;
+pub mod daemon;
+pub mod key;
+pub mod link;
+pub mod lock;
+pub mod session;
+pub mod spool;
+pub mod state_folder;
+pub mod uploader;

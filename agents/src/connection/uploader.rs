@@ -1,0 +1,121 @@
+//! Brings outcomes home: from the spool by HTTP `PUT`, again and again until the server has acknowledged each.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Method, StatusCode};
+use tokio::sync::Notify;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::connection::client::{Client, Fault};
+use crate::connection::spool::Spool;
+use crate::wire::outcome::Outcome;
+use crate::wire::{RunId, now_ms};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(300);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// Empties one spool; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Courier {
+    client: Client,
+    spool: Spool,
+    work: Arc<Notify>,
+    hurry: Arc<Notify>,
+}
+
+impl Courier {
+    /// From a spool to a server.
+    pub fn new(client: Client, spool: Spool) -> Self {
+        Self { client, spool, work: Arc::default(), hurry: Arc::default() }
+    }
+
+    /// There is something new in the spool.
+    pub fn wake(&self) {
+        self.work.notify_one();
+    }
+
+    /// There is a server, perhaps for the first time in a while: what still waits for an answer is asked anew, because a
+    /// line that was cut may take a minute to notice.
+    pub fn hurry(&self) {
+        self.hurry.notify_one();
+    }
+
+    /// Sends what there is and what comes, until told to end and the spool is empty or can't be emptied now.
+    pub async fn run(self, end: CancellationToken) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let emptied = tokio::select! {
+                emptied = self.empty() => emptied,
+                () = self.hurry.notified() => continue,
+            };
+            pause = if emptied { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+            if end.is_cancelled() {
+                return;
+            }
+            tokio::select! {
+                () = end.cancelled() => {}
+                () = self.work.notified() => {}
+                () = self.hurry.notified() => {}
+                () = sleep(pause), if !emptied => {}
+            }
+        }
+    }
+
+    /// Whether nothing is left to send.
+    async fn empty(&self) -> bool {
+        self.spool.write_what_was_not();
+        let waiting = match self.spool.waiting() {
+            Ok(waiting) => waiting,
+            Err(fault) => {
+                tracing::error!(spool = %self.spool.folder().display(), %fault, "the spool can't be read");
+                return false;
+            }
+        };
+        for run in waiting {
+            if let Ok(outcome) = self.spool.read(run) {
+                if !self.deliver(run, outcome).await {
+                    return false;
+                }
+            } else {
+                tracing::error!(%run, "a damaged outcome was put aside");
+            }
+        }
+        true
+    }
+
+    /// Whether there is nothing more to do for this outcome.
+    async fn deliver(&self, run: RunId, outcome: Outcome) -> bool {
+        match self.send(outcome).await {
+            Ok(()) => self.spool.acknowledged(run).is_ok(),
+            Err(Fault::Refused { status, sentence }) if is_final(status) => {
+                tracing::error!(%run, %status, sentence, "the server refuses an outcome; it was put aside");
+                self.spool.put_aside(run).is_ok()
+            }
+            Err(fault) => {
+                tracing::warn!(%run, %fault, "an outcome could not be sent yet");
+                false
+            }
+        }
+    }
+
+    async fn send(&self, outcome: Outcome) -> Result<(), Fault> {
+        let path = format!("api/v1/agent/runs/{}/result", outcome.run);
+        let outcome = Outcome { sent_at_ms: now_ms(), ..outcome };
+        let request = self.client.request(Method::PUT, &path).timeout(Duration::from_mins(1)).json(&outcome);
+        self.client.send(request).await.map(drop)
+    }
+}
+
+/// Whether sending the same once more can't help.
+fn is_final(status: StatusCode) -> bool {
+    status.is_client_error()
+        && !matches!(
+            status,
+            StatusCode::UNAUTHORIZED
+                | StatusCode::FORBIDDEN
+                | StatusCode::REQUEST_TIMEOUT
+                | StatusCode::TOO_MANY_REQUESTS
+        )
+}

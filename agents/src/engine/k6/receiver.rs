@@ -1,0 +1,191 @@
+//! Where k6 pushes to: an HTTP endpoint on a loopback port, under an address that only this run's k6 is told.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use crate::engine::k6::remote_write::MAX_BODY;
+use crate::series::clock::Clock;
+use crate::series::collector::Collector;
+use crate::wire::series::{Second, Stretch};
+use crate::wire::work_done::WorkDone;
+
+/// k6 has one connection. Others are strangers, who shall not use up memory.
+const MAX_CONNECTIONS: usize = 8;
+
+/// Who connects and says nothing is no k6.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Listens for one k6, from its start to its end. Dropping it closes everything.
+#[derive(Debug)]
+pub struct Receiver {
+    url: String,
+    shared: Arc<Shared>,
+    _accepting: JoinSet<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: String,
+    clock: Clock,
+    collector: Mutex<Collector>,
+    news: watch::Sender<()>,
+}
+
+impl Receiver {
+    /// Opens a port, and rings with every push. Fails when the machine has none left.
+    pub async fn open(clock: Clock, news: watch::Sender<()>) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let path = format!("/{}", Uuid::new_v4().simple());
+        let url = format!("http://{}{path}", listener.local_addr()?);
+        let collector = Mutex::new(Collector::new(clock.now_ms()));
+        let shared = Arc::new(Shared { path, clock, collector, news });
+        let mut accepting = JoinSet::new();
+        accepting.spawn(accept(listener, Arc::clone(&shared)));
+        Ok(Self { url, shared, _accepting: accepting })
+    }
+
+    /// Where k6 has to push to. Who knows it can add to the series.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// k6 begins only now.
+    pub fn begin(&self) {
+        let now_ms = self.shared.clock.now_ms();
+        self.shared.with(|collector| collector.begin(now_ms));
+    }
+
+    /// What has come so far, for as long as somebody wants to know.
+    pub fn arrivals(&self) -> Arrivals {
+        Arrivals(Arc::clone(&self.shared))
+    }
+
+    /// Everything that came. k6 waits for the answer to its last push, so nothing is on its way once it has ended.
+    pub fn finish(self) -> (Stretch, WorkDone) {
+        let empty = Collector::new(self.shared.clock.now_ms());
+        self.shared.with(|collector| std::mem::replace(collector, empty)).finish()
+    }
+}
+
+/// What a receiver has so far.
+#[derive(Clone, Debug)]
+pub struct Arrivals(Arc<Shared>);
+
+impl Arrivals {
+    /// When the first second began, unix milliseconds; not known before it has ended.
+    pub fn start_ms(&self) -> Option<i64> {
+        self.0.with(|collector| collector.start_ms())
+    }
+
+    /// How often the past was told in less detail.
+    pub fn halvings(&self) -> u32 {
+        self.0.with(|collector| collector.halvings())
+    }
+
+    /// The first so many of the seconds that ended later than this, milliseconds after the start. The last one of all
+    /// may still grow.
+    pub fn seconds_after(&self, until_ms: u32, most: usize) -> Vec<Second> {
+        self.0.with(|collector| collector.seconds_after(until_ms).iter().take(most).cloned().collect())
+    }
+}
+
+impl Shared {
+    fn with<T>(&self, act: impl FnOnce(&mut Collector) -> T) -> T {
+        // A collector bears any push; were it not so, what it has would still be the best there is.
+        act(&mut self.collector.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
+                Ok((stream, _)) => drop(connections.spawn(serve(stream, Arc::clone(&shared)))),
+                // No descriptors left, say: k6 tries again.
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            },
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+    let service = service_fn(|request| answer(request, &shared));
+    let mut server = hyper::server::conn::http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(16 << 10);
+    if let Err(error) = server.serve_connection(TokioIo::new(stream), service).await {
+        tracing::debug!(%error, "a connection to the receiver of the series broke");
+    }
+}
+
+async fn answer(request: Request<Incoming>, shared: &Shared) -> Result<Response<Empty<Bytes>>, Infallible> {
+    let mut response = Response::new(Empty::new());
+    *response.status_mut() = if request.method() == Method::POST && request.uri().path() == shared.path {
+        if let Ok(body) = Limited::new(request.into_body(), MAX_BODY).collect().await {
+            let at_ms = shared.clock.now_ms();
+            shared.with(|collector| collector.take(&body.to_bytes(), at_ms));
+            shared.news.send_replace(());
+            StatusCode::NO_CONTENT
+        } else {
+            shared.with(Collector::miss);
+            StatusCode::PAYLOAD_TOO_LARGE
+        }
+    } else {
+        StatusCode::NOT_FOUND
+    };
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::series::Lacks;
+
+    async fn status(url: &str, body: Vec<u8>) -> u16 {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let response = reqwest::Client::new().post(url).body(body).send().await;
+        response.expect("answered").status().as_u16()
+    }
+
+    #[tokio::test]
+    async fn only_who_knows_the_address_can_push() {
+        let receiver = Receiver::open(Clock::new(), watch::Sender::default()).await.expect("a port");
+        let (root, _) = receiver.url().rsplit_once('/').expect("a path");
+        assert_eq!(status(&format!("{root}/"), b"stranger".to_vec()).await, 404);
+        assert_eq!(status(&format!("{root}/api/v1/write"), b"stranger".to_vec()).await, 404);
+        assert_eq!(receiver.arrivals().seconds_after(0, 9), []);
+        assert_eq!(receiver.finish().0.lacks, Lacks { unfinished: 1, ..Lacks::default() });
+    }
+
+    #[tokio::test]
+    async fn a_push_is_taken_and_damage_is_told_without_bothering_k6() {
+        let receiver = Receiver::open(Clock::new(), watch::Sender::default()).await.expect("a port");
+        let nothing = snap::raw::Encoder::new().compress_vec(&[]).expect("packed");
+        assert_eq!(status(receiver.url(), nothing).await, 204);
+        assert_eq!(status(receiver.url(), b"\xff".to_vec()).await, 204);
+        let until_ms = receiver.arrivals().seconds_after(0, 9).first().map_or(0, |second| second.until_ms);
+        assert_eq!(receiver.arrivals().seconds_after(until_ms, 9), []);
+        assert_eq!(receiver.finish().0.lacks.damaged, 1);
+    }
+
+    #[tokio::test]
+    async fn a_push_that_is_too_large_is_refused_and_told() {
+        let receiver = Receiver::open(Clock::new(), watch::Sender::default()).await.expect("a port");
+        assert_eq!(status(receiver.url(), vec![0; MAX_BODY + 1]).await, 413);
+        assert_eq!(receiver.finish().0.lacks.damaged, 1);
+    }
+}

@@ -1,0 +1,3 @@
+//! Load generators, one folder each.
+
+pub mod k6;

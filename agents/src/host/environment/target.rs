@@ -1,0 +1,85 @@
+//! The program under test: what it is, and with what it was started.
+
+use std::fs;
+
+use super::{Facts, put, secret};
+use crate::sandbox::cage::environment;
+use crate::target::Manifest;
+
+/// The most of a value that is kept, in characters: a list of paths may be long.
+const VALUE: usize = 2_000;
+
+/// The facts about a target: its command with `{port}` where the port went, so that two runs of it are alike, and all
+/// variables that it saw but those by which the agent finds its processes.
+pub fn facts(manifest: &Manifest) -> Facts {
+    let program = manifest.program().ok();
+    let bytes = program.as_ref().and_then(|program| fs::metadata(program).ok()).map(|metadata| metadata.len());
+    let mut facts = Facts::new();
+    put(
+        &mut facts,
+        [
+            ("target.command", Some(cut(&quoted(&secret::command(&manifest.command))))),
+            ("target.folder", Some(manifest.folder.display().to_string())),
+            ("target.executable", program.map(|program| program.display().to_string())),
+            ("target.executable_bytes", bytes.map(|bytes| bytes.to_string())),
+            ("target.version", Some(manifest.version.clone())),
+            ("target.revision", manifest.revision.clone()),
+        ],
+    );
+    let inherited = environment::passed_on()
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
+    let seen = inherited.chain(manifest.env.clone());
+    facts.extend(seen.map(|(name, value)| (format!("target.env.{name}"), cut(&secret::value(&name, &value)))));
+    facts
+}
+
+/// As one would type it into a shell.
+fn quoted(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+{}()".contains(c);
+    let quote = |word: &String| {
+        if !word.is_empty() && (word.chars().all(plain) || word.ends_with(secret::LEFT_OUT)) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    };
+    words.iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
+fn cut(value: &str) -> String {
+    if value.chars().count() <= VALUE {
+        return value.to_owned();
+    }
+    value.chars().take(VALUE).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::manifest;
+
+    #[test]
+    fn a_target_is_told_with_its_command_and_its_variables_but_no_secrets() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = "name = \"x\"\nversion = \"1\"\nrevision = \"abc123\"\n\
+            command = [\"sh\", \"-c\", \"exec it's\", \"--token\", \"hush\", \"{port}\"]\n\
+            [env]\nLEVEL = \"info\"\nAPI_KEY = \"hush\"\nPATH = \"/bin:/usr/bin\"\n[ready]\npath = \"/\"";
+        std::fs::write(folder.path().join("x.toml"), text).expect("a file");
+        let manifest = manifest::load(folder.path()).0.remove(0);
+        let facts = facts(&manifest);
+        assert_eq!(facts["target.command"], r"sh -c 'exec it'\''s' --token (left out) {port}");
+        assert_eq!(facts["target.env.LEVEL"], "info");
+        assert_eq!(facts["target.env.API_KEY"], secret::LEFT_OUT);
+        assert_eq!(facts["target.env.PATH"], "/bin:/usr/bin");
+        assert_eq!(facts["target.revision"], "abc123");
+        assert!(facts["target.executable"].ends_with("/sh"));
+        assert!(facts["target.executable_bytes"].parse::<u64>().is_ok_and(|bytes| bytes > 0));
+        assert!(!facts.values().any(|value| value.contains("hush")), "{facts:?}");
+    }
+
+    #[test]
+    fn a_long_value_is_cut() {
+        assert_eq!(cut(&"ä".repeat(VALUE + 1)).chars().count(), VALUE + 1);
+        assert_eq!(cut("short"), "short");
+    }
+}

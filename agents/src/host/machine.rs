@@ -1,0 +1,48 @@
+//! What this machine is, for the server's list of agents. What is kept with each run is more: [`crate::host::environment`].
+
+use std::fs;
+use std::path::Path;
+
+use crate::host::environment::{cpu, settings};
+use crate::sandbox::{Sandbox, cores};
+use crate::wire::messages::Machine;
+
+/// The machine as it introduces itself.
+pub fn facts(sandbox: &Sandbox) -> Machine {
+    let mechanisms = sandbox.mechanisms();
+    Machine {
+        hostname: line("/proc/sys/kernel/hostname").unwrap_or_else(|| "unknown".to_owned()),
+        cores: u32::try_from(cores::allowed().len()).unwrap_or(u32::MAX),
+        physical_cores: u32::try_from(cores::physical().len()).ok(),
+        memory_bytes: memory_bytes(),
+        kernel: settings::kernel(Path::new("/")).unwrap_or_default(),
+        cpu_model: cpu::model(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
+        cpu: mechanisms.cpu,
+        memory: mechanisms.memory,
+    }
+}
+
+/// Memory of the machine in all; 0 when the kernel does not say.
+pub fn memory_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse().ok());
+    kib.unwrap_or(0_u64) * 1024
+}
+
+fn line(path: impl AsRef<Path>) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_says_what_it_is() {
+        let facts = facts(&Sandbox::none("test"));
+        assert!(facts.cores > 0 && facts.memory_bytes > 0, "{facts:?}");
+        assert!(facts.physical_cores.is_some_and(|physical| (1..=facts.cores).contains(&physical)), "{facts:?}");
+        assert!(facts.kernel.starts_with("Linux "), "{facts:?}");
+        assert!(!facts.cpu_model.is_empty());
+    }
+}

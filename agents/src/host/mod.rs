@@ -1,0 +1,10 @@
+//! This machine: what it is, what runs on it, and how it is kept quiet for a measurement.
+
+pub mod cleanup;
+pub mod clocks;
+pub mod cpu_tuning;
+pub mod environment;
+pub mod idle_wait;
+pub mod machine;
+pub mod process_snapshot;
+pub mod procfs;

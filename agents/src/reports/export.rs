@@ -1,0 +1,59 @@
+//! `--summary-export`: metrics hold their values themselves and don't say of what kind they are; a rate is called
+//! `value`; a threshold that is `true` was crossed.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::json::Node;
+use super::{builtin, groups, names, values};
+use crate::reports::metrics::read_metrics;
+use crate::reports::summary::{Contains, Kind, Metric, Shape, Summary, Threshold};
+use crate::reports::validate::{Fault, Place};
+
+pub(super) fn read<'de>(document: &Node<'de>, metrics: &[(Cow<'de, str>, Node<'de>)]) -> Result<Summary, Fault> {
+    Ok(Summary {
+        shape: Shape::SummaryExport,
+        k6_version: None,
+        duration_ms: None,
+        metrics: read_metrics(metrics, metric)?,
+        root: groups::root(document)?,
+    })
+}
+
+fn metric(name: &str, node: &Node<'_>, place: &Place<'_>) -> Result<Metric, Fault> {
+    let entries = node.entries(place)?;
+    let (kind, contains) = builtin::of(name).unwrap_or_else(|| (inferred(node), Contains::Unknown));
+    let (mut values, mut thresholds) = (BTreeMap::new(), Vec::new());
+    for (key, node) in entries {
+        match (kind, key.as_ref()) {
+            (_, "thresholds") => thresholds = crossed(node, &place.key(key))?,
+            (Kind::Rate, "value") => values::keep(&mut values, kind, "rate", node, place)?,
+            _ => values::keep(&mut values, kind, key, node, place)?,
+        }
+    }
+    Ok(Metric { kind, contains, values, thresholds })
+}
+
+/// The kind of a script's own metric, from the names of its values. A trend has whichever statistics were asked for,
+/// `count` among them, but never `rate`.
+fn inferred(node: &Node<'_>) -> Kind {
+    let has = |key| node.get(key).is_some();
+    if has("passes") || has("fails") {
+        Kind::Rate
+    } else if has("count") && has("rate") && !has("min") {
+        Kind::Counter
+    } else if has("value") {
+        Kind::Gauge
+    } else {
+        Kind::Trend
+    }
+}
+
+fn crossed(node: &Node<'_>, place: &Place<'_>) -> Result<Vec<Threshold>, Fault> {
+    let one = |(expression, failed): &(Cow<'_, str>, Node<'_>)| {
+        let place = place.key(expression);
+        names::text(expression, &place)?;
+        Ok(Threshold { expression: expression.to_string(), passed: !failed.bool(&place)? })
+    };
+    node.entries(place)?.iter().map(one).collect()
+}

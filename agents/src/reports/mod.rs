@@ -1,0 +1,18 @@
+//! Reads what load generators print (the shapes of k6 as JSON and text, and wrk) into one [`summary::Summary`]. Pure.
+
+pub mod builtin;
+pub mod encoding;
+pub mod export;
+pub mod figures;
+pub mod groups;
+pub mod handle_summary;
+pub mod json;
+pub mod machine_readable;
+mod metrics;
+pub mod missing;
+pub mod names;
+pub mod read;
+pub mod summary;
+pub mod text;
+pub mod validate;
+pub mod values;

@@ -1,0 +1,234 @@
+//! k6's text report: as it was up to 0.57 and as it is since 1.0, with colours or without.
+//!
+//! Metrics that k6 itself emits must be whole; a script's own are left out where they can't be read, for their units can
+//! be anything. A threshold is told by a mark beside its metric in old reports, in words in new ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::{builtin, names};
+use super::units::{count, k6_bytes, k6_time, number};
+use super::{Line, metric};
+use crate::reports::metrics::not_too_many;
+use crate::reports::summary::{Contains, Group, Kind, Metric, Shape, Summary, Threshold};
+use crate::reports::validate::{Fault, Place, shown};
+
+/// What an old report says of a threshold is that there is one.
+const UNNAMED: &str = "not spelt out in the report";
+
+/// By how much a share in percent may differ from what was counted: two decimals, cut off.
+const PERCENT_ROUNDING: f64 = 0.0101;
+
+pub(super) fn recognises(lines: &[Line]) -> bool {
+    lines.iter().any(|line| entry(&line.text).is_some_and(|entry| builtin::of(entry.name).is_some()))
+}
+
+/// One line: `✓ name......: values`.
+struct Entry<'a> {
+    /// Whether its thresholds hold, where it has any.
+    mark: Option<bool>,
+    name: &'a str,
+    values: &'a str,
+}
+
+fn entry(line: &str) -> Option<Entry<'_>> {
+    let (mark, line) = marked(line);
+    let (head, values) = line.split_once(".: ").or_else(|| line.strip_suffix(".:").map(|head| (head, "")))?;
+    let name = head.trim_end_matches('.').trim_end();
+    Some(Entry { mark, name, values: values.trim() })
+}
+
+fn marked(line: &str) -> (Option<bool>, &str) {
+    let with = |sign, holds| Some((Some(holds), line.strip_prefix(sign)?.trim_start()));
+    with('✓', true).or_else(|| with('✗', false)).unwrap_or((None, line))
+}
+
+/// Which part of a new report a line belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Metrics,
+    Thresholds,
+    /// The same figures again, by group or scenario.
+    Parts,
+}
+
+pub(super) fn read(lines: &[Line]) -> Result<Summary, Fault> {
+    let mut metrics: BTreeMap<String, Metric> = BTreeMap::new();
+    let mut thresholds: Vec<(String, Threshold)> = Vec::new();
+    let mut checks = [None; 2];
+    let (mut section, mut has_total, mut parent) = (Section::Metrics, false, String::new());
+    for line in lines {
+        if let Some(title) = line.text.strip_prefix('█') {
+            section = match title.trim() {
+                "TOTAL RESULTS" => Section::Metrics,
+                "THRESHOLDS" => Section::Thresholds,
+                _ if has_total => Section::Parts,
+                _ => section,
+            };
+            has_total |= title.trim() == "TOTAL RESULTS";
+            continue;
+        }
+        match section {
+            Section::Parts => {}
+            Section::Thresholds => threshold(&line.text, &mut parent, &mut thresholds),
+            Section::Metrics => {
+                let Some(Entry { mark, name, values }) = entry(&line.text) else { continue };
+                match name {
+                    "checks_total" => continue,
+                    "checks_succeeded" | "checks_failed" => {
+                        checks[usize::from(name == "checks_failed")] = Some(share(line, name, values)?);
+                        continue;
+                    }
+                    _ => {}
+                }
+                let Some(full) = full_name(name, &mut parent) else { continue };
+                let Some(metric) = read_one(line, &full, values, mark)? else { continue };
+                if metrics.insert(full.clone(), metric).is_some() {
+                    return Err(line.fault(format_args!("{} comes a second time", shown(&full))));
+                }
+                not_too_many(metrics.len(), &Place::root("metrics"))?;
+            }
+        }
+    }
+    if let [Some([passes, _]), Some([fails, _])] = checks {
+        let rate = if passes + fails > 0.0 { passes / (passes + fails) } else { 0.0 };
+        let values = [("rate", rate), ("passes", passes), ("fails", fails)];
+        metrics.insert("checks".to_owned(), metric(Kind::Rate, Contains::Default, values));
+    }
+    same_columns(&metrics)?;
+    for (name, threshold) in thresholds {
+        if let Some(metric) = metrics.get_mut(&name) {
+            metric.thresholds.push(threshold);
+        }
+    }
+    Ok(Summary { shape: Shape::TextReport, k6_version: None, duration_ms: None, metrics, root: Group::default() })
+}
+
+/// The name of a metric, or of a part of the one above; none if k6 has no such names.
+fn full_name(name: &str, parent: &mut String) -> Option<String> {
+    let full = match name.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+        Some(tags) if !parent.is_empty() => format!("{parent}{{{}}}", tags.trim()),
+        Some(_) => return None,
+        None => {
+            name.clone_into(parent);
+            name.to_owned()
+        }
+    };
+    names::metric(&full, &Place::root(&full)).is_ok().then_some(full)
+}
+
+fn read_one(line: &Line, name: &str, values: &str, mark: Option<bool>) -> Result<Option<Metric>, Fault> {
+    let known = builtin::of(name);
+    let words: Vec<&str> = values.split_whitespace().collect();
+    let (kind, contains) = known.unwrap_or_else(|| (inferred(&words), Contains::Unknown));
+    let read = match kind {
+        Kind::Counter => counter(&words, contains),
+        Kind::Gauge => gauge(&words),
+        Kind::Rate => share(line, name, values).map(rate).ok(),
+        Kind::Trend => trend(&words, contains),
+    };
+    let Some(values) = read else {
+        let fault = || line.fault(format_args!("{} is not as k6 writes it, or was cut off", shown(name)));
+        return if known.is_some() { Err(fault()) } else { Ok(None) };
+    };
+    let thresholds = mark.map(|passed| Threshold { expression: UNNAMED.to_owned(), passed }).into_iter().collect();
+    Ok(Some(Metric { kind, contains, values, thresholds }))
+}
+
+fn inferred(words: &[&str]) -> Kind {
+    match words {
+        [first, ..] if first.contains('=') => Kind::Trend,
+        [first, ..] if first.ends_with('%') => Kind::Rate,
+        [.., last] if last.ends_with("/s") => Kind::Counter,
+        _ => Kind::Gauge,
+    }
+}
+
+type Values = BTreeMap<String, f64>;
+
+fn named<const N: usize>(values: [(&str, f64); N]) -> Values {
+    values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn counter(words: &[&str], contains: Contains) -> Option<Values> {
+    let (total, rate) = match (words, contains) {
+        ([total, unit, rate, per_second], Contains::Data) => {
+            (k6_bytes(total, unit)?, k6_bytes(rate, per_second.strip_suffix("/s")?)?)
+        }
+        ([total, rate], _) => (number(total)?, number(rate.strip_suffix("/s")?)?),
+        _ => return None,
+    };
+    Some(named([("count", total), ("rate", rate)]))
+}
+
+/// The last value lies between the least and the greatest; if not, one of them was cut off.
+fn gauge(words: &[&str]) -> Option<Values> {
+    let [value, min, max] = words else { return None };
+    let (value, min, max) = (number(value)?, number(min.strip_prefix("min=")?)?, number(max.strip_prefix("max=")?)?);
+    (min <= value && value <= max).then(|| named([("value", value), ("min", min), ("max", max)]))
+}
+
+fn trend(words: &[&str], contains: Contains) -> Option<Values> {
+    let one = |word: &&str| {
+        let (name, value) = word.split_once('=')?;
+        let value = match (name, contains) {
+            ("count", _) => count(value)?,
+            (_, Contains::Time) => k6_time(value)?,
+            _ => number(value).or_else(|| k6_time(value))?,
+        };
+        Some((name.to_owned(), value))
+    };
+    let values: Values = words.iter().map(one).collect::<Option<_>>()?;
+    (values.len() == words.len() && !values.is_empty()).then_some(values)
+}
+
+/// How often it was true, and how often it was looked at: `50.00% ✓ 5 ✗ 5`, `50.00% 5 out of 10`.
+fn share(line: &Line, name: &str, values: &str) -> Result<[f64; 2], Fault> {
+    let words: Vec<&str> = values.split_whitespace().collect();
+    let read = || {
+        let (percent, passes, total) = match words.as_slice() {
+            [percent, "✓", passes, "✗", fails] => (percent, count(passes)?, count(passes)? + count(fails)?),
+            [percent, passes, "out", "of", total] => (percent, count(passes)?, count(total)?),
+            _ => return None,
+        };
+        let percent = number(percent.strip_suffix('%')?)?;
+        let counted = if total > 0.0 { passes / total * 100.0 } else { 0.0 };
+        (passes <= total && (percent - counted).abs() <= PERCENT_ROUNDING).then_some([passes, total])
+    };
+    read().ok_or_else(|| line.fault(format_args!("{} is not as k6 writes it, or was cut off", shown(name))))
+}
+
+fn rate([passes, total]: [f64; 2]) -> Values {
+    let share = if total > 0.0 { passes / total } else { 0.0 };
+    named([("rate", share), ("passes", passes), ("fails", total - passes)])
+}
+
+/// A line of a new report's thresholds: a metric's name, or a mark and an expression in quotes.
+fn threshold(line: &str, parent: &mut String, thresholds: &mut Vec<(String, Threshold)>) {
+    let (mark, rest) = marked(line);
+    match (mark, rest.strip_prefix('\'').and_then(|rest| rest.rsplit_once('\''))) {
+        (Some(passed), Some((expression, _))) => {
+            thresholds.push((parent.clone(), Threshold { expression: expression.to_owned(), passed }));
+        }
+        (None, None) if line.starts_with('{') => {
+            let base = names::base(parent).to_owned();
+            *parent = format!("{base}{line}");
+        }
+        (None, None) => line.clone_into(parent),
+        _ => {}
+    }
+}
+
+/// k6 prints the same statistics for every trend: one that has fewer was cut off.
+fn same_columns(metrics: &BTreeMap<String, Metric>) -> Result<(), Fault> {
+    let columns = |metric: &Metric| metric.values.keys().cloned().collect::<BTreeSet<_>>();
+    let own = |(name, metric): &(&String, &Metric)| metric.kind == Kind::Trend && builtin::of(name).is_some();
+    let Some(all) = metrics.iter().filter(own).map(|(_, metric)| columns(metric)).max_by_key(BTreeSet::len) else {
+        return Ok(());
+    };
+    match metrics.iter().filter(own).find(|(_, metric)| columns(metric) != all) {
+        Some((name, _)) => {
+            Err(Place::root("metrics").key(name).fault("has other statistics than the rest: the report was cut off"))
+        }
+        None => Ok(()),
+    }
+}

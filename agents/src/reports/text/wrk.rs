@@ -1,0 +1,168 @@
+//! wrk's output, that of wrk2 and of `wrk --latency` too.
+//!
+//! What wrk counts, by its source (`wrk.c`): `requests in` and `Requests/sec` count answers. A connect, read or write
+//! error is a request that never got one, so it is added to the requests here, and failed. A timeout is an answer that
+//! took longer than `--timeout`, a status from 400 on one that was not meant: both are among the answers, and failed.
+//! Latencies leave out what timed out.
+
+use std::collections::BTreeMap;
+
+use super::super::values::percentile;
+use super::units::{count, number, wrk_bytes, wrk_number, wrk_time};
+use super::{Line, metric};
+use crate::reports::summary::{Contains, Group, Kind, Metric, Shape, Summary};
+use crate::reports::validate::Fault;
+
+/// The least by which two figures that were rounded to two decimals may differ.
+const ROUNDED: f64 = 0.0051;
+
+pub(super) fn recognises(lines: &[Line]) -> bool {
+    let begins = |line: &Line| line.text.starts_with("Running ") && line.text.contains(" test @ ");
+    lines
+        .iter()
+        .any(|line| begins(line) || line.text.starts_with("Thread Stats") || line.text.starts_with("Requests/sec:"))
+}
+
+/// What stands in the text, each where it was found.
+#[derive(Default)]
+struct Found {
+    threads: Option<f64>,
+    connections: Option<f64>,
+    latency: BTreeMap<String, f64>,
+    thread_rate: Option<[f64; 2]>,
+    /// Answers, the time in ms, by how much that was rounded, and bytes.
+    total: Option<[f64; 4]>,
+    errors: Option<[f64; 4]>,
+    statuses: Option<f64>,
+    rate: Option<f64>,
+    transfer: Option<f64>,
+    in_distribution: bool,
+}
+
+pub(super) fn read(lines: &[Line]) -> Result<Summary, Fault> {
+    let mut found = Found::default();
+    for line in lines {
+        found.take(line)?;
+    }
+    let last = lines.last().map_or(1, |line| line.number);
+    found.summary().map_err(|what| Line { number: last, text: String::new() }.fault(what))
+}
+
+impl Found {
+    fn take(&mut self, line: &Line) -> Result<(), Fault> {
+        let text = line.text.as_str();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        if std::mem::take(&mut self.in_distribution) && self.percentile(line, &words)? {
+            self.in_distribution = true;
+            return Ok(());
+        }
+        let garbled = || line.fault("is not as wrk writes it");
+        match words.as_slice() {
+            [threads, "threads", "and", connections, "connections"] => {
+                let both = count(threads).zip(count(connections)).ok_or_else(garbled)?;
+                (self.threads, self.connections) =
+                    (once(self.threads, both.0, line)?, once(self.connections, both.1, line)?);
+            }
+            ["Latency", "Distribution", ..] => self.in_distribution = true,
+            ["Latency", avg, _, max, ..] => {
+                for (name, text) in [("avg", avg), ("max", max)] {
+                    // Where nothing was answered it writes `-nan`.
+                    if let Some((ms, _)) = wrk_time(text) {
+                        self.latency.insert(name.to_owned(), ms);
+                    } else if !text.contains("nan") {
+                        return Err(garbled());
+                    }
+                }
+            }
+            ["Req/Sec", avg, _, max, ..] => {
+                self.thread_rate = wrk_number(avg).zip(wrk_number(max)).map(|(avg, max)| [avg, max]);
+            }
+            [answers, "requests", "in", time, amount, "read"] => {
+                let read = || {
+                    let (ms, rounding) = wrk_time(time.strip_suffix(',')?)?;
+                    Some([count(answers)?, ms, rounding, wrk_bytes(amount)?])
+                };
+                self.total = once(self.total, read().ok_or_else(garbled)?, line)?;
+            }
+            ["Socket", "errors:", "connect", connect, "read", read, "write", write, "timeout", timeout] => {
+                let numbers = [connect, read, write, timeout].map(|text| count(text.trim_end_matches(',')));
+                let [Some(connect), Some(read), Some(write), Some(timeout)] = numbers else { return Err(garbled()) };
+                self.errors = once(self.errors, [connect, read, write, timeout], line)?;
+            }
+            ["Socket", "errors:", ..] => return Err(garbled()),
+            ["Non-2xx", "or", "3xx", "responses:", statuses] => {
+                self.statuses = once(self.statuses, count(statuses).ok_or_else(garbled)?, line)?;
+            }
+            ["Requests/sec:", rate] => self.rate = once(self.rate, number(rate).ok_or_else(garbled)?, line)?,
+            ["Transfer/sec:", rate] => {
+                self.transfer = once(self.transfer, wrk_bytes(rate).ok_or_else(garbled)?, line)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A line of the distribution, if it is one; wrk2 goes on with a table of its own.
+    fn percentile(&mut self, line: &Line, words: &[&str]) -> Result<bool, Fault> {
+        let [percent, time] = words else { return Ok(false) };
+        let Some(percent) = percent.strip_suffix('%').and_then(number) else { return Ok(false) };
+        let garbled = || line.fault(format_args!("{percent} % has no time as wrk writes it"));
+        let (ms, _) = wrk_time(time).ok_or_else(garbled)?;
+        let name = if (percent - 50.0).abs() < 1e-9 { "med".to_owned() } else { format!("p({percent})") };
+        if percentile(&name).is_some() {
+            self.latency.insert(name, ms);
+        }
+        Ok(true)
+    }
+
+    fn summary(self) -> Result<Summary, String> {
+        let [answers, ms, rounding_ms, bytes] = self.total.ok_or("wrk's \"… requests in …\" is missing")?;
+        let rate = self.rate.ok_or("wrk's \"Requests/sec\" is missing")?;
+        let transfer = self.transfer.ok_or("wrk's \"Transfer/sec\" is missing, its last line")?;
+        let connections = self.connections.ok_or("wrk's \"… threads and … connections\" is missing")?;
+        let seconds = ms / 1e3;
+        if (answers - rate * seconds).abs() > ROUNDED * seconds + rate * rounding_ms * 1.02e-3 {
+            return Err(format!("{rate} requests/s for {seconds} s are not {answers} requests: the text was changed"));
+        }
+        let [connect, read, write, timeout] = self.errors.unwrap_or_default();
+        let statuses = self.statuses.unwrap_or_default();
+        let requests = answers + connect + read + write;
+        let failed = (connect + read + write + timeout + statuses).min(requests);
+        let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
+        let counter =
+            |value: f64| metric(Kind::Counter, Contains::Default, [("count", value), ("rate", per_second(value))]);
+        let gauge = |value: f64| metric(Kind::Gauge, Contains::Default, [("value", value)]);
+        let share = if requests > 0.0 { failed / requests } else { 0.0 };
+        let failures = [("rate", share), ("passes", failed), ("fails", requests - failed)];
+        let latency = if answers > 0.0 { self.latency } else { BTreeMap::new() };
+        let mut metrics = BTreeMap::from(
+            [
+                ("http_reqs", metric(Kind::Counter, Contains::Default, [("count", requests), ("rate", rate)])),
+                ("http_req_failed", metric(Kind::Rate, Contains::Default, failures)),
+                ("data_received", metric(Kind::Counter, Contains::Data, [("count", bytes), ("rate", transfer)])),
+                ("vus_max", gauge(connections)),
+                ("wrk_connect_errors", counter(connect)),
+                ("wrk_read_errors", counter(read)),
+                ("wrk_write_errors", counter(write)),
+                ("wrk_timeouts", counter(timeout)),
+                ("wrk_bad_statuses", counter(statuses)),
+            ]
+            .map(|(name, metric)| (name.to_owned(), metric)),
+        );
+        let duration = Metric { kind: Kind::Trend, contains: Contains::Time, values: latency, thresholds: Vec::new() };
+        metrics.insert("http_req_duration".to_owned(), duration);
+        metrics.extend(self.threads.map(|threads| ("wrk_threads".to_owned(), gauge(threads))));
+        metrics.extend(self.thread_rate.map(|[avg, max]| {
+            let rate = metric(Kind::Trend, Contains::Default, [("avg", avg), ("max", max)]);
+            ("wrk_thread_requests_per_s".to_owned(), rate)
+        }));
+        Ok(Summary { shape: Shape::Wrk, k6_version: None, duration_ms: Some(ms), metrics, root: Group::default() })
+    }
+}
+
+fn once<T: Copy>(before: Option<T>, value: T, line: &Line) -> Result<Option<T>, Fault> {
+    match before {
+        None => Ok(Some(value)),
+        Some(_) => Err(line.fault("comes a second time: these are two outputs, or one was edited")),
+    }
+}

@@ -1,0 +1,439 @@
+//! One run on this machine, from its job to its outcome; or one agent's part of it.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::k6::{K6, LoadOn, Round, Script};
+use crate::host::cleanup::RUN_FOLDER_PREFIX;
+use crate::host::cpu_tuning::Steady;
+use crate::host::environment::Environment;
+use crate::host::idle_wait::Quiet;
+use crate::host::process_snapshot::Roster;
+use crate::host::{clocks, environment, machine};
+use crate::run::address_policy::Reach;
+use crate::run::admission::{check_size, find_target, fingerprint};
+use crate::run::barrier::Gates;
+use crate::run::failure::Failure;
+use crate::sandbox::cores::{self, Beside};
+use crate::sandbox::process::Process;
+use crate::sandbox::{Group, Sandbox, Side};
+use crate::series::live::Live;
+use crate::series::recording::{Recorded, Recording};
+use crate::series::sampler::Watched;
+use crate::series::shared::{core_use, network_use};
+use crate::target::{self, Fingerprints, Manifest};
+use crate::wire::job::{Job, Role};
+use crate::wire::outcome::{
+    Cause, Conditions, CoreUse, Cores, Ended, Enforced, Mechanism, NetworkUse, Outcome, PhaseTime, Placement,
+};
+use crate::wire::series::{Packed, Part, Series};
+use crate::wire::work_done::WorkDone;
+use crate::wire::{Phase, now_ms};
+
+/// How long a target may take to end by itself after the measurement. Nothing depends on how it ends, and a run shall
+/// not take longer for it.
+const TARGET_GRACE: Duration = Duration::from_millis(500);
+
+/// How long a part of a run waits for those who do the rest. They may have to wait for a quiet machine, and to make
+/// thousands of virtual users.
+pub(crate) const WAIT_FOR_OTHERS: Duration = Duration::from_mins(10);
+
+/// What an agent works with, the same for all runs.
+#[derive(Debug)]
+pub struct Workbench {
+    /// Holds targets to their size. It knows the agent's name, which must be unique on the machine.
+    pub sandbox: Sandbox,
+    /// Makes the load.
+    pub k6: K6,
+    /// The folder of the manifests.
+    pub targets: PathBuf,
+    /// Where each run gets a folder, named `run-…`; it must exist.
+    pub work_folder: PathBuf,
+    /// Of the targets' programs.
+    pub fingerprints: Arc<Fingerprints>,
+    /// What this machine is.
+    pub environment: Environment,
+    /// When it is quiet enough for a measurement.
+    pub quiet: Quiet,
+    /// Makes its processors steady, if the owner wants that.
+    pub steady: Option<Steady>,
+    /// What the run in work comes to, for whoever watches.
+    pub live: Live,
+    /// Where targets listen for load from other machines, if its owner allows that.
+    pub load_address: Option<IpAddr>,
+    /// Whom it loads for others.
+    pub reach: Reach,
+}
+
+impl Workbench {
+    /// One that waits for a quiet machine as usual, leaves its processors alone and shows its runs to nobody. Both
+    /// folders must exist.
+    pub fn new(sandbox: Sandbox, k6: K6, targets: PathBuf, work_folder: PathBuf) -> Self {
+        Self {
+            sandbox,
+            k6,
+            targets,
+            work_folder,
+            fingerprints: Arc::default(),
+            environment: Environment::new("/"),
+            quiet: Quiet::default(),
+            steady: None,
+            live: Live::default(),
+            load_address: None,
+            reach: Reach::default(),
+        }
+    }
+}
+
+/// Does a job. Whatever happens, it returns an outcome, and when it returns, nothing of the run is left on the machine:
+/// no process, no control group, no folder. Cancelling takes effect at once in every phase. `on_phase` hears of each
+/// phase as it begins, except of the final one, which the outcome tells.
+///
+/// It must not be called within `spawn_blocking`: see [`Process::start`].
+pub async fn run(job: &Job, bench: &Workbench, cancel: &CancellationToken, on_phase: impl Fn(Phase)) -> Outcome {
+    run_with(job, bench, None, cancel, on_phase).await
+}
+
+/// The same for a job of which others do a part: see [`Role`]. Of a generator `on_phase` hears nothing, for the run's phase
+/// is its host's.
+pub async fn run_part(
+    job: &Job,
+    bench: &Workbench,
+    gates: Gates,
+    cancel: &CancellationToken,
+    on_phase: impl Fn(Phase),
+) -> Outcome {
+    let is_generator = matches!(job.role, Role::Generator(_));
+    run_with(job, bench, Some(gates), cancel, |phase| {
+        if !is_generator {
+            on_phase(phase);
+        }
+    })
+    .await
+}
+
+async fn run_with(
+    job: &Job,
+    bench: &Workbench,
+    gates: Option<Gates>,
+    cancel: &CancellationToken,
+    on_phase: impl Fn(Phase),
+) -> Outcome {
+    let clock = clocks::Watch::begin();
+    // Held until nothing of the run is left.
+    let _steady = bench.steady.as_ref().and_then(|steady| {
+        let refused = |error: &String| tracing::error!(%error, "a run goes on with unsteady processors");
+        steady.hold().inspect_err(refused).ok()
+    });
+    let mut record = Record { outcome: blank(job, bench), on_phase };
+    record.enter(Phase::Preparing);
+    let ended = match Site::open(job, bench, &mut record.outcome) {
+        Err(reason) => Failure::by(Cause::Other)(reason).into(),
+        Ok(mut site) => {
+            let ended = tokio::select! {
+                biased;
+                () = cancel.cancelled() => Ended::Cancelled,
+                end = site.work(job, bench, &mut record, gates) => end.map_or_else(Ended::from, |()| Ended::Finished),
+            };
+            let grace = if ended == Ended::Finished { TARGET_GRACE } else { Duration::ZERO };
+            site.clear(grace, &mut record.outcome).await;
+            ended
+        }
+    };
+    record.outcome.conditions.clock_jump_ms = Some(clock.farthest_ms());
+    let mut outcome = record.outcome;
+    let phase = match ended {
+        Ended::Finished => Phase::Finished,
+        Ended::Failed { .. } => Phase::Failed,
+        Ended::Cancelled => Phase::Cancelled,
+    };
+    outcome.times.push(PhaseTime { phase, at_ms: now_ms() });
+    Outcome { ended, sent_at_ms: now_ms(), ..outcome }
+}
+
+fn blank(job: &Job, bench: &Workbench) -> Outcome {
+    let mut environment = bench.environment.facts();
+    environment.insert("k6.version".to_owned(), bench.k6.version().to_owned());
+    Outcome {
+        run: job.run,
+        ended: Ended::Cancelled,
+        times: Vec::new(),
+        sent_at_ms: 0,
+        summary: None,
+        series: None,
+        warm_up: None,
+        work: WorkDone::default(),
+        target_log: String::new(),
+        k6_log: String::new(),
+        enforced: Enforced { cpu: Mechanism::None, memory: Mechanism::None },
+        observed: None,
+        cores: Cores::default(),
+        k6_version: bench.k6.version().to_owned(),
+        target_sha256: None,
+        target_version: String::new(),
+        environment,
+        conditions: Conditions::default(),
+    }
+}
+
+/// The outcome as it grows.
+pub(crate) struct Record<F> {
+    pub(crate) outcome: Outcome,
+    on_phase: F,
+}
+
+impl<F: Fn(Phase)> Record<F> {
+    pub(crate) fn enter(&mut self, phase: Phase) {
+        self.outcome.times.push(PhaseTime { phase, at_ms: now_ms() });
+        (self.on_phase)(phase);
+    }
+}
+
+/// Everything of a run that must be gone at its end.
+pub(crate) struct Site {
+    folder: TempDir,
+    pub(crate) script: Script,
+    /// None where another agent runs the target.
+    manifest: Option<Manifest>,
+    pub(crate) target_group: Group,
+    pub(crate) generator_group: Group,
+    pub(crate) target: Option<Process>,
+    pub(crate) generator: Option<Process>,
+    pub(crate) recording: Option<(Part, Recording)>,
+    series: Series,
+    work: WorkDone,
+    /// The processors of both sides.
+    cores: Cores,
+    /// The interface that the load crosses, if it leaves the machine.
+    pub(crate) interface: Option<String>,
+    /// What the run's cores and the network did while it was measured.
+    seen: (Option<CoreUse>, Option<NetworkUse>),
+    pub(crate) live: Live,
+}
+
+impl Site {
+    /// Makes the places for a run, or says in a sentence why it can't be done here.
+    fn open(job: &Job, bench: &Workbench, outcome: &mut Outcome) -> Result<Self, String> {
+        (outcome.cores, outcome.conditions.placement) = deal(job);
+        let manifest = match job.role {
+            Role::Alone | Role::Host => {
+                check_size(job)?;
+                let manifest = find_target(&job.target, bench)?;
+                outcome.target_version.clone_from(&manifest.version);
+                outcome.environment.extend(environment::target::facts(&manifest));
+                Some(manifest)
+            }
+            Role::Generator(_) => None,
+        };
+        let temporary = tempfile::Builder::new().prefix(RUN_FOLDER_PREFIX).tempdir_in(&bench.work_folder);
+        let folder =
+            temporary.map_err(|error| format!("can't make a folder in {}: {error}", bench.work_folder.display()))?;
+        let script = Script::of(job, folder.path())?;
+        let open = |side| {
+            let group = bench.sandbox.open(job.run, side);
+            group.map_err(|error| format!("can't make the control groups of the {}: {error}", side.as_str()))
+        };
+        let target_group = open(Side::Target)?;
+        let generator_group = open(Side::Generator)?;
+        generator_group.bound(machine::memory_bytes());
+        let home = folder.path().join("target");
+        std::fs::create_dir(&home).map_err(|error| format!("can't make {}: {error}", home.display()))?;
+        if manifest.is_some() {
+            outcome.enforced = target_group.limit(&job.size);
+        }
+        if !matches!(job.role, Role::Host) {
+            outcome.conditions.script_may_wait = Some(script.may_wait());
+        }
+        bench.live.begin(job.run);
+        Ok(Self {
+            folder,
+            script,
+            manifest,
+            target_group,
+            generator_group,
+            target: None,
+            generator: None,
+            recording: None,
+            series: Series::default(),
+            work: WorkDone::default(),
+            cores: outcome.cores.clone(),
+            interface: None,
+            seen: (None, None),
+            live: bench.live.clone(),
+        })
+    }
+
+    /// Does what this agent has to do of the run. Can be given up at any time.
+    async fn work<F: Fn(Phase)>(
+        &mut self,
+        job: &Job,
+        bench: &Workbench,
+        record: &mut Record<F>,
+        gates: Option<Gates>,
+    ) -> Result<(), Failure> {
+        match (job.role, gates) {
+            (Role::Alone, _) => self.drive(job, bench, record).await,
+            (Role::Host, Some(gates)) => self.host(job, bench, record, gates).await,
+            (Role::Generator(segment), Some(gates)) => self.generate(job, segment, bench, record, gates).await,
+            (Role::Host | Role::Generator(_), None) => {
+                Err(Failure::by(Cause::Other)("nobody is there to do the rest of the run".to_owned()))
+            }
+        }
+    }
+
+    /// Where the target keeps temporary files.
+    pub(crate) fn target_home(&self) -> PathBuf {
+        self.folder.path().join("target")
+    }
+
+    /// What the target is.
+    pub(crate) fn manifest(&self) -> Result<Manifest, Failure> {
+        self.manifest.clone().ok_or_else(|| Failure::by(Cause::Other)("this agent has no target to run".to_owned()))
+    }
+
+    /// Prepares, warms up and measures.
+    async fn drive<F: Fn(Phase)>(
+        &mut self,
+        job: &Job,
+        bench: &Workbench,
+        record: &mut Record<F>,
+    ) -> Result<(), Failure> {
+        let manifest = self.manifest()?;
+        let sha256 = fingerprint(&manifest, bench).await.map_err(Failure::by(Cause::Other))?;
+        record.outcome.environment.insert("target.sha256".to_owned(), sha256.clone());
+        record.outcome.target_sha256 = Some(sha256);
+        let Cores { target: target_cores, generator: generator_cores } = record.outcome.cores.clone();
+        let (here, home) = (Ipv4Addr::LOCALHOST.into(), self.target_home());
+        let place = (&self.target_group, target_cores.as_slice());
+        let (mut serving, longest) =
+            tokio::try_join!(target::start(&manifest, here, place, &home, &mut self.target), async {
+                let asked = bench.k6.longest(&self.script, &job.load, &self.generator_group, &generator_cores).await;
+                asked.map_err(Failure::by(Cause::Generator))
+            },)?;
+        let conditions = &mut record.outcome.conditions;
+        conditions.ground = bench.quiet.wait(&[self.target_group.watch(), self.generator_group.watch()]).await;
+        let load = LoadOn { base_url: &serving.base_url, segment: None, cores: &generator_cores, reach: bench.reach };
+        if job.warm_up_ms > 0 {
+            record.enter(Phase::WarmingUp);
+            record.outcome.warm_up = self.warm_up(job, bench, &load).await?;
+        }
+        serving.known.confirm().await;
+        record.enter(Phase::Measuring);
+        let roster = Roster::call(&self.target_group);
+        self.start(&load, bench, Round::Measure).await?;
+        self.measured(longest).await?;
+        let conditions = &mut record.outcome.conditions;
+        conditions.processes = Some(roster.len());
+        conditions.processes_gone = Some(roster.gone(&Roster::call(&self.target_group)));
+        record.enter(Phase::Collecting);
+        // What is asked now is no part of the series.
+        self.stop_recording().await;
+        record.outcome.conditions.response_change = Some(serving.known.change().await);
+        record.outcome.summary = Some(self.script.summary().map_err(Failure::by(Cause::Generator))?);
+        Ok(())
+    }
+
+    /// Begins a recording. Without one a run has still its summary.
+    pub(crate) async fn record(&mut self, round: Round) {
+        self.stop_recording().await;
+        let watched = Watched {
+            target: self.target_group.watch(),
+            generator: self.generator_group.watch(),
+            cores: self.cores.clone(),
+            interface: self.interface.clone(),
+        };
+        let part = match round {
+            Round::WarmUp => Part::WarmUp,
+            Round::Measure => Part::Measured,
+        };
+        match Recording::start(watched, self.live.bell()).await {
+            Ok(recording) => {
+                self.live.follow(part, recording.so_far());
+                self.recording = Some((part, recording));
+            }
+            Err(error) => tracing::error!(%error, "a run goes without its series"),
+        }
+    }
+
+    /// k6 has waited until now.
+    pub(crate) fn begin_recording(&self) {
+        if let Some((_, recording)) = &self.recording {
+            recording.begin();
+        }
+    }
+
+    pub(crate) async fn stop_recording(&mut self) {
+        if let Some((part, recording)) = self.recording.take() {
+            let Recorded { stretch, spans, work } = recording.finish().await;
+            if part == Part::Measured {
+                self.work = work;
+                let interface = self.interface.as_deref();
+                let network = network_use(&spans, interface, interface.and_then(crate::run::interface::speed_bits));
+                self.seen = (core_use(&spans, &self.cores), Some(network));
+            }
+            self.live.keep(part, stretch.clone());
+            *self.series.part_mut(part) = Some(stretch);
+        }
+    }
+
+    pub(crate) async fn death(&mut self, when: &str) -> Failure {
+        let name = self.manifest.as_ref().map_or("", |manifest| &manifest.name);
+        let (how, cause) = match &mut self.target {
+            Some(target) => {
+                let obituary = target::obituary(target, &self.target_group).await;
+                (format!("died {when}: {obituary}"), target::death(&self.target_group))
+            }
+            None => ("was not started".to_owned(), Cause::Other),
+        };
+        Failure { reason: format!("target {name} {how}"), cause }
+    }
+
+    /// Ends and removes everything, and takes down what can only be known at the end.
+    async fn clear(mut self, grace: Duration, outcome: &mut Outcome) {
+        if let Some(mut generator) = self.generator.take() {
+            report(generator.stop(Duration::ZERO, &self.generator_group).await);
+            outcome.k6_log = generator.log().await;
+        }
+        self.stop_recording().await;
+        outcome.work = std::mem::take(&mut self.work);
+        (outcome.conditions.core_use, outcome.conditions.network) = self.seen;
+        outcome.series = (self.series != Series::default()).then(|| Packed::pack(&self.series));
+        if let Some(mut target) = self.target.take() {
+            report(target.stop(grace, &self.target_group).await);
+            outcome.target_log = target.log().await;
+        }
+        outcome.observed = self.target_group.observed();
+        report(self.generator_group.clear().await);
+        report(self.target_group.clear().await);
+        report(self.folder.close());
+        self.live.end();
+    }
+}
+
+/// Who gets which processors. Who runs the target only, or makes the load only, has them for that.
+fn deal(job: &Job) -> (Cores, Option<Placement>) {
+    let beside = match job.role {
+        Role::Alone => Beside::Generator,
+        Role::Host => Beside::Nobody,
+        Role::Generator(_) => return (Cores { target: Vec::new(), generator: cores::allowed() }, None),
+    };
+    let (cores, placement) = cores::deal(&cores::physical(), job.size.vcpus, beside);
+    (cores, Some(placement))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape of map_err")]
+pub(crate) fn lost(error: std::io::Error) -> Failure {
+    Failure { reason: format!("k6 was lost: {error}"), cause: Cause::Generator }
+}
+
+/// What can't be removed does not make a result worse, but the machine: its owner must hear of it.
+fn report(cleaned: std::io::Result<()>) {
+    if let Err(error) = cleaned {
+        tracing::error!(%error, "something of the run stays on the machine");
+    }
+}

@@ -1,0 +1,284 @@
+//! Start a program in its group, on its cores, and end it whole.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::{Pid, getppid, write};
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+
+use crate::sandbox::Group;
+use crate::sandbox::cage::{Cage, Lock, environment};
+
+/// How much of a program's output is kept: the end of it.
+const LOG_BYTES: usize = 64 << 10;
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The program's file.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Its environment beyond what is [passed on](crate::sandbox::cage::environment) of the agent's own.
+    pub environment: BTreeMap<String, String>,
+    /// Where it starts.
+    pub folder: PathBuf,
+    /// The processors that it may use; empty for all.
+    pub cores: Vec<usize>,
+    /// What it may do on this machine.
+    pub cage: Cage,
+}
+
+/// A running program, the leader of a process group of its own. It is killed when this is dropped, and by the kernel
+/// when the agent dies.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    leader: Pid,
+    tail: Arc<Mutex<VecDeque<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Process {
+    /// Starts a program inside a group. Fails when it can't be executed or the group can't be entered.
+    ///
+    /// The kernel takes the end of the *thread* that calls this for the end of the agent: call it from a worker thread
+    /// of the runtime or from its main thread, never from `spawn_blocking`.
+    pub fn start(plan: &Plan, group: &Group) -> io::Result<Self> {
+        let (output, input) = io::pipe()?;
+        let mut command = Command::new(&plan.program);
+        command.args(&plan.arguments).current_dir(&plan.folder);
+        command.env_clear().envs(environment::passed_on());
+        command.env("HOME", plan.cage.home()).env("TMPDIR", plan.cage.home());
+        command.envs(&plan.environment).envs(group.marks());
+        command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
+        command.process_group(0).kill_on_drop(true);
+        place(&mut command, group.entrances()?, &plan.cores, plan.cage.lock()?)?;
+        let child = command.spawn()?;
+        // The command still holds the pipe's writing end: the output ends only once that is closed here.
+        drop(command);
+        let leader = child.id().and_then(|id| i32::try_from(id).ok()).ok_or_else(|| io::Error::other("no process"))?;
+        let tail = Arc::new(Mutex::new(VecDeque::new()));
+        let reader = tokio::spawn(collect(output, Arc::clone(&tail))?);
+        Ok(Self { child, leader: Pid::from_raw(leader), tail, reader })
+    }
+
+    /// Waits for the end of the program. Can be given up and called again.
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    /// How it ended, if it did.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Sends a signal to the program and its process group, if the program still runs.
+    pub fn signal(&self, signal: Signal) {
+        if self.child.id().is_some() {
+            let _ = killpg(self.leader, signal);
+        }
+    }
+
+    /// Asks the program to end, and kills it with all of its group when it has not after `grace` (zero: at once).
+    /// Fails when something can't be killed.
+    pub async fn stop(&mut self, grace: Duration, group: &Group) -> io::Result<()> {
+        if !grace.is_zero() {
+            self.signal(Signal::SIGTERM);
+            let _ = tokio::time::timeout(grace, self.child.wait()).await;
+        }
+        self.signal(Signal::SIGKILL);
+        group.kill().await?;
+        self.child.wait().await.map(|_| ())
+    }
+
+    /// The last 64 KiB of what the program wrote to stdout and stderr until now. After its end this waits for what is
+    /// still in the pipe, but not long: a process that it left behind may hold the pipe open.
+    pub async fn log(&mut self) -> String {
+        if self.ended().is_some() && !self.reader.is_finished() {
+            let _ = tokio::time::timeout(Duration::from_millis(200), &mut self.reader).await;
+        }
+        let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(tail.make_contiguous()).into_owned()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.signal(Signal::SIGKILL);
+        self.reader.abort();
+    }
+}
+
+/// The last lines of a log that say something, on one line.
+pub fn last_lines(log: &str) -> String {
+    let mut lines: Vec<String> = log
+        .lines()
+        .rev()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .take(3)
+        .map(|line| line.chars().take(300).collect())
+        .collect();
+    lines.reverse();
+    lines.join(" | ")
+}
+
+/// How a program ended, for the middle of a sentence.
+pub fn describe(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(number)) => {
+            let name = Signal::try_from(number).map_or_else(|_| number.to_string(), |signal| signal.to_string());
+            format!("killed by {name}")
+        }
+        (None, None) => "unknown status".to_owned(),
+    }
+}
+
+/// A program by name: as a path when it has a slash in it, else from `PATH`. Nothing when there is no such file.
+pub fn find_program(name: &Path) -> Option<PathBuf> {
+    if name.components().count() > 1 {
+        return name.is_file().then(|| name.to_owned());
+    }
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(|path| path.is_file())
+}
+
+#[expect(unsafe_code, reason = "only between fork and exec can a process enter its groups, cores and cage")]
+fn place(command: &mut Command, entrances: Vec<File>, cores: &[usize], cage: Lock) -> io::Result<()> {
+    let mut pinned = CpuSet::new();
+    for &core in cores {
+        pinned.set(core)?;
+    }
+    let unpinned = cores.is_empty();
+    let agent = Pid::this();
+    let enter = move || {
+        set_pdeathsig(Signal::SIGKILL)?;
+        // The agent may have died before the line above.
+        if getppid() != agent {
+            return Err(io::Error::from_raw_os_error(nix::libc::ESRCH));
+        }
+        for entrance in &entrances {
+            write(entrance, b"0")?;
+        }
+        if !unpinned {
+            sched_setaffinity(Pid::from_raw(0), &pinned)?;
+        }
+        // Last: from here on no control group can be entered any more.
+        cage.close()
+    };
+    // SAFETY: the closure runs in the forked child, where other threads' locks may be held for ever. It makes system
+    // calls only (prctl, getppid, write, sched_setaffinity, and those of the cage), on data that was prepared before; it
+    // allocates nothing and takes no lock.
+    unsafe { command.pre_exec(enter) };
+    Ok(())
+}
+
+/// Reads a pipe to its end, keeping the last part.
+fn collect(
+    output: io::PipeReader,
+    tail: Arc<Mutex<VecDeque<u8>>>,
+) -> io::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut output = tokio::net::unix::pipe::Receiver::from_owned_fd(output.into())?;
+    Ok(async move {
+        let mut buffer = vec![0; 8 << 10];
+        while let Ok(length @ 1..) = output.read(&mut buffer).await {
+            let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+            tail.extend(&buffer[..length]);
+            let surplus = tail.len().saturating_sub(LOG_BYTES);
+            tail.drain(..surplus);
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+
+    use super::*;
+    use crate::sandbox::{Sandbox, Side};
+    use crate::wire::RunId;
+
+    fn shell(script: &str) -> Plan {
+        Plan {
+            program: find_program(Path::new("sh")).expect("a shell"),
+            arguments: vec!["-c".to_owned(), script.to_owned()],
+            environment: BTreeMap::new(),
+            folder: "/".into(),
+            cores: Vec::new(),
+            cage: Cage::target(Path::new("/"), Path::new("/"), Path::new("/")),
+        }
+    }
+
+    fn group(name: &str) -> Group {
+        Sandbox::none(name).open(RunId::now(), Side::Target).expect("a group")
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_long_log_is_kept() {
+        let group = group("log");
+        let plan = shell("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; printf '\\377end' >&2");
+        let mut process = Process::start(&plan, &group).expect("a shell");
+        assert!(process.wait().await.expect("an end").success());
+        let log = process.log().await;
+        assert!(log.ends_with("line 19999\n\u{fffd}end"), "{:?}", last_lines(&log));
+        assert!((LOG_BYTES..=LOG_BYTES + 2).contains(&log.len()), "{}", log.len());
+    }
+
+    #[tokio::test]
+    async fn a_process_that_ignores_sigterm_in_a_session_of_its_own_is_killed_without_control_groups() {
+        let group = group("stubborn");
+        let plan = shell("trap '' TERM; setsid sh -c 'trap \"\" TERM; echo up; while :; do sleep 1; done' & wait");
+        let mut process = Process::start(&plan, &group).expect("a shell");
+        while !process.log().await.contains("up") {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!(group.processes().len() >= 2);
+        process.stop(Duration::from_millis(20), &group).await.expect("a stop");
+        assert!(group.processes().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_program_runs_on_its_cores() {
+        let core = crate::sandbox::cores::allowed()[0];
+        let plan = Plan { cores: vec![core], ..shell("grep Cpus_allowed_list /proc/self/status") };
+        let mut process = Process::start(&plan, &group("cores")).expect("a shell");
+        process.wait().await.expect("an end");
+        assert_eq!(process.log().await, format!("Cpus_allowed_list:\t{core}\n"));
+    }
+
+    #[test]
+    fn the_kernel_kills_a_program_whose_starter_is_gone() {
+        let starter = std::thread::spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let process =
+                runtime.block_on(async { Process::start(&shell("exec sleep 600"), &group("gone")).expect("a shell") });
+            let pid = process.leader;
+            // Nobody stops it, as when the agent is killed.
+            std::mem::forget(process);
+            assert_eq!(waitpid(pid, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::StillAlive));
+            pid
+        });
+        let pid = starter.join().expect("a program that runs");
+        let ended = waitpid(pid, None).expect("the end of it, long before that of its 600 s");
+        assert_eq!(ended, WaitStatus::Signaled(pid, Signal::SIGKILL, false));
+    }
+
+    #[test]
+    fn the_last_lines_are_short_and_few() {
+        assert_eq!(last_lines("a\nb\n\n c \nd\n"), "b | c | d");
+        assert_eq!(last_lines(""), "");
+        assert_eq!(last_lines(&"x".repeat(1000)).len(), 300);
+    }
+}

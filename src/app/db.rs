@@ -1,0 +1,154 @@
+//! The SQLite file: one connection that writes, several that read.
+//!
+//! A commit is acknowledged only once it is on disk (`synchronous = full`). Opening takes an exclusive lock on the data
+//! folder, so that two servers never share one file.
+
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use brewbench_agent::connection::lock;
+use sqlx::{
+    Connection, SqlitePool,
+    migrate::{MigrateError, Migrator},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use tokio::task::spawn_blocking;
+
+use crate::app::data_folder;
+
+static MIGRATIONS: Migrator = sqlx::migrate!();
+
+const READERS: u32 = 4;
+
+/// The database's name in its folder.
+pub const FILE: &str = "brewbench.db";
+
+/// The pools; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Db {
+    /// For everything that only reads.
+    pub read: SqlitePool,
+    /// For everything that writes: one connection, so writers queue here and never meet `SQLITE_BUSY`.
+    pub write: SqlitePool,
+}
+
+/// The database can't be used; each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The folder can't be made or written.
+    #[error("the data folder {0} can't be written: {1}; choose another with --data or mend its permissions")]
+    Folder(PathBuf, io::Error),
+    /// Everybody may write it.
+    #[error("{0} is for everybody's files; name a folder of its own with --data")]
+    Everybodys(PathBuf),
+    /// It lies elsewhere.
+    #[error(
+        "{0} is a symbolic link, and what it names may be anybody's; put the file itself there, or remove the link"
+    )]
+    Link(PathBuf),
+    /// Somebody else has it open.
+    #[error("the data folder {0} is in use by another brewbench server; stop that one or choose another with --data")]
+    InUse(PathBuf),
+    /// There is nothing to open.
+    #[error("there is no database at {0}")]
+    Missing(PathBuf),
+    /// The file was written by a newer program.
+    #[error(
+        "the database {0} was written by a newer brewbench (migration {1}); upgrade this program or restore a copy from before"
+    )]
+    Newer(PathBuf, i64),
+    /// A migration failed.
+    #[error("the database {0} can't be brought up to date: {1}")]
+    Migration(PathBuf, MigrateError),
+    /// SQLite refused.
+    #[error("the database {0} can't be opened: {1}")]
+    Sqlite(PathBuf, sqlx::Error),
+}
+
+/// Keeps other servers out of a data folder for as long as it lives.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "held, never read: the lock ends with the file")] File);
+
+/// Makes the folder if need be and takes its lock.
+pub async fn lock(folder: &Path) -> Result<Lock, OpenError> {
+    data_folder::make_private(folder)?;
+    let file = lock::take(folder).await.map_err(|fault| OpenError::Folder(folder.to_owned(), fault))?;
+    file.map(Lock).ok_or_else(|| OpenError::InUse(folder.to_owned()))
+}
+
+/// Opens `brewbench.db` in a folder, makes it if need be and applies what migrations it lacks.
+pub async fn open(folder: &Path) -> Result<Db, OpenError> {
+    data_folder::make_private(folder)?;
+    let turn = turn(folder).await?;
+    let file = folder.join(FILE);
+    data_folder::make_file(&file).map_err(|fault| OpenError::Folder(folder.to_owned(), fault))?;
+    let sqlite = |fault| OpenError::Sqlite(file.clone(), fault);
+    let options = SqliteConnectOptions::new()
+        .filename(&file)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(Duration::from_secs(5));
+    // A connection to a file does not go stale: it need not be tried before each use.
+    let pool = || SqlitePoolOptions::new().test_before_acquire(false);
+    // On a full disk SQLite may end a transaction by itself. sqlx, whose own rollback then fails, would take the next
+    // transactions for parts of one that is still open, and one of them might stay so: nothing after it would be
+    // committed. A connection that comes back like this is not used again.
+    let write = pool()
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                if connection.is_in_transaction() {
+                    // An ordinary rollback may still be under way; this comes back after it.
+                    connection.ping().await?;
+                }
+                Ok(!connection.is_in_transaction())
+            })
+        })
+        .max_connections(1);
+    let write = write.connect_with(options.clone()).await.map_err(sqlite)?;
+    MIGRATIONS.run(&write).await.map_err(|fault| match fault {
+        MigrateError::VersionMissing(version) => OpenError::Newer(file.clone(), version),
+        other => OpenError::Migration(file.clone(), other),
+    })?;
+    drop(turn);
+    let read = pool().max_connections(READERS).connect_with(options.read_only(true)).await.map_err(sqlite)?;
+    Ok(Db { read, write })
+}
+
+/// Waits until nobody else makes this folder's database or brings it up to date, and keeps others from it. A server and a
+/// command of its owner may come at the same moment, and each would do what the other has just done. What is locked is the
+/// folder itself: a file for that might be somebody else's, made by root.
+async fn turn(folder: &Path) -> Result<File, OpenError> {
+    let path = folder.to_owned();
+    let taken = spawn_blocking(move || {
+        let opened = File::open(path)?;
+        opened.lock()?;
+        Ok(opened)
+    });
+    let taken: io::Result<File> = taken.await.map_err(io::Error::other).and_then(|taken| taken);
+    taken.map_err(|fault| OpenError::Folder(folder.to_owned(), fault))
+}
+
+/// Opens a database as it is, for one connection: nothing is made, and no migration applied.
+pub async fn as_it_is(file: &Path) -> Result<SqlitePool, OpenError> {
+    data_folder::refuse_link(file)?;
+    if !file.is_file() {
+        return Err(OpenError::Missing(file.to_owned()));
+    }
+    let options = SqliteConnectOptions::new()
+        .filename(file)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(Duration::from_secs(5));
+    let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options);
+    pool.await.map_err(|fault| OpenError::Sqlite(file.to_owned(), fault))
+}
+
+/// The newest migration that this program knows.
+pub fn newest() -> i64 {
+    MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default()
+}

@@ -1,0 +1,60 @@
+//! JSON bodies: in UTF-8, with or without a byte order mark. One that can't be read is answered with our own error, which
+//! names the place.
+
+use axum::{
+    Json,
+    body::{Body, Bytes, to_bytes},
+    extract::{FromRequest, Request},
+    http::request::Parts,
+};
+use brewbench_agent::reports::encoding::without_mark;
+use serde::de::DeserializeOwned;
+
+use crate::app::{
+    error::{Error, Result},
+    listener::is_stalled,
+    rate_limit::uploads::{Room, SMALL},
+    state::AppState,
+};
+
+/// What somebody who is known sends.
+#[derive(Debug)]
+pub struct Input<T>(pub T);
+
+/// What anybody may send: it is small, and takes no room from those who are known.
+#[derive(Debug)]
+pub struct SmallInput<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<AppState> for Input<T> {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self> {
+        let (parts, body) = request.into_parts();
+        let _room = Room::unless_taken(&parts, state).await?;
+        let bytes = Bytes::from_request(Request::from_parts(parts.clone(), body), state).await?;
+        read(parts, &bytes).await.map(Self)
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest<AppState> for SmallInput<T> {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, _: &AppState) -> Result<Self> {
+        let (parts, body) = request.into_parts();
+        let bytes = to_bytes(body, SMALL).await.map_err(|fault| {
+            if is_stalled(&fault) {
+                Error::Stalled
+            } else {
+                Error::TooLarge("the body is larger than the limit".to_owned())
+            }
+        })?;
+        read(parts, &bytes).await.map(Self)
+    }
+}
+
+async fn read<T: DeserializeOwned>(parts: Parts, bytes: &Bytes) -> Result<T> {
+    let text = without_mark(bytes).map_err(|fault| Error::Invalid(format!("the body {fault}")))?;
+    let request = Request::from_parts(parts, Body::from(bytes.slice_ref(text)));
+    let Json(input) = Json::from_request(request, &()).await?;
+    Ok(input)
+}

@@ -1,0 +1,20 @@
+//! The server as a process: configuration, database, listener, errors, rate limits, state, and what starts it.
+
+pub mod alert_cache;
+pub mod clock;
+pub mod config;
+pub mod data_folder;
+pub mod db;
+pub mod error;
+pub mod http_metrics;
+pub mod input;
+pub mod listener;
+pub mod local_admin;
+pub mod logs;
+pub mod networks;
+pub mod rate_limit;
+pub mod secrets_key;
+pub mod server;
+pub mod signals;
+pub mod state;
+pub mod tls;

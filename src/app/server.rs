@@ -1,0 +1,299 @@
+//! One server: opens the data folder, binds the port, puts the slices together, serves until told to end.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{Extension, Json, Router, extract::DefaultBodyLimit, http::header, routing::get};
+use brewbench_agent::{scenarios, wire::now_ms};
+use tokio::{net::TcpListener, sync::Notify, time::timeout};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLayer};
+use url::Url;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::{
+    alerts,
+    app::{
+        alert_cache::Notices,
+        clock::Clock,
+        config::Config,
+        db::{self, OpenError},
+        error,
+        http_metrics::{self, Meters},
+        listener::{Caps, Door, caps::Most, descriptors},
+        local_admin,
+        rate_limit::Limits,
+        secrets_key::{KeyError, SecretsKey},
+        state::{AppState, Events},
+        tls::{Certificate, CertificateError},
+    },
+    auth::{self, caller::Read, passkeys::Passkeys, places, refusals::Refusals},
+    baselines, catalog, compare, dashboard, differences,
+    dispatch::{self, worker},
+    distributed,
+    distributed::coordinate::Meetings,
+    experiments::{self, scheduler},
+    fleet::{self, presence::Presence},
+    gate, live,
+    live::feed::Underway,
+    maintenance, reports, results, runs, settings, shares, trends,
+    web::{self, theme},
+};
+
+/// How long requests and agents may take to end once the server is told to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A server can't start; each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data folder or the database.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The key for stored secrets.
+    #[error(transparent)]
+    SecretsKey(#[from] KeyError),
+    /// The port.
+    #[error("{0} can't be listened on: {1}; choose another address with --listen, or port 0 for a free one")]
+    Listen(SocketAddr, std::io::Error),
+    /// The certificate.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// The public address.
+    #[error(
+        "the public address {0} can't be used for passkeys: it needs http(s) and a host name such as localhost, not an IP address"
+    )]
+    PublicUrl(Url),
+    /// Something could not be stored.
+    #[error("the first things could not be stored: {0}")]
+    Store(#[from] error::Error),
+}
+
+impl From<sqlx::Error> for StartError {
+    fn from(fault: sqlx::Error) -> Self {
+        Self::Store(fault.into())
+    }
+}
+
+/// A server whose port is bound and whose store is open.
+#[derive(Debug)]
+pub struct Server {
+    /// What its handlers share.
+    pub state: AppState,
+    /// Where it really listens.
+    pub address: SocketAddr,
+    listener: TcpListener,
+    certificate: Option<Certificate>,
+    presence: Presence,
+    passkeys: Passkeys,
+    refusals: Refusals,
+    _lock: db::Lock,
+}
+
+impl Server {
+    /// Opens and binds everything; nothing is served yet.
+    pub async fn start(config: Config, shutdown: CancellationToken) -> Result<Self, StartError> {
+        let certificate = config.tls.clone().map(Certificate::open).transpose()?;
+        let lock = db::lock(&config.data).await?;
+        let folder = |fault| OpenError::Folder(config.data.clone(), fault);
+        crate::maintenance::backup::sweep(&config.data).map_err(folder)?;
+        let db = db::open(&config.data).await?;
+        let secrets_key = SecretsKey::load(config.secrets_key.as_deref(), &config.data)?;
+        crate::alerts::store::webhooks::encrypt_secrets(&db.write, &secrets_key).await?;
+        // Before anything of now is stored.
+        let clock = Clock::start(crate::maintenance::store::newest(&db.read).await?);
+        crate::catalog::store::first_sizes(&db.write, now_ms()).await?;
+        crate::catalog::store::first_scenarios(&db.write, &scenarios::bundled(), now_ms()).await?;
+        let unbound = |fault| StartError::Listen(config.listen, fault);
+        let listener = TcpListener::bind(config.listen).await.map_err(unbound)?;
+        let address = listener.local_addr().map_err(unbound)?;
+        let public_url = public_url(&config, address);
+        let passkeys = Passkeys::new(&public_url).map_err(|_| StartError::PublicUrl(public_url.clone()))?;
+        local_admin::leave_address(&config.data, &public_url).map_err(folder)?;
+        let most = Most::of(config.connections.unwrap_or_else(descriptors::room));
+        let state = AppState {
+            db,
+            secrets_key: Arc::new(secrets_key),
+            clock,
+            connections: Caps::new(most, config.proxies.clone()),
+            limits: Arc::new(Limits::new(&config)),
+            config: Arc::new(config),
+            public_url: Arc::new(public_url),
+            meters: Arc::new(Meters::default()),
+            certificate: certificate.as_ref().map(Certificate::in_use),
+            events: Events::default(),
+            underway: Underway::default(),
+            notices: Notices::default(),
+            work: Arc::new(Notify::new()),
+            rejudge: Arc::new(Notify::new()),
+            outbox: Arc::new(Notify::new()),
+            look_again: Arc::new(Notify::new()),
+            shutdown,
+            tasks: TaskTracker::new(),
+        };
+        places::remember_places(&state).await?;
+        let (presence, refusals) = (Presence::default(), Refusals::default());
+        Ok(Self { state, address, listener, certificate, presence, passkeys, refusals, _lock: lock })
+    }
+
+    /// Whether nobody has registered yet.
+    pub async fn is_nobodys(&self) -> error::Result<bool> {
+        Ok(!crate::auth::store::any_user(&self.state.db.read).await?)
+    }
+
+    /// The address for agents and commands on this machine.
+    ///
+    /// # Panics
+    /// Never: an IP address and a port make an address.
+    pub fn local_url(&self) -> Url {
+        let ip = self.address.ip();
+        let host = if ip.is_unspecified() { "127.0.0.1".to_owned() } else { url_host(ip) };
+        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        format!("{scheme}://{host}:{}/", self.address.port()).parse().expect("an IP address and a port make an address")
+    }
+
+    /// Serves until told to end; then lets requests finish, but not for ever.
+    pub async fn serve(self) -> std::io::Result<()> {
+        let Self { state, listener, certificate, presence, passkeys, refusals, .. } = self;
+        let meetings = Meetings::default();
+        state.tasks.spawn(auth::housekeeping::work(state.clone()));
+        state.tasks.spawn(refusals.clone().keep(state.db.clone(), state.shutdown.clone()));
+        state.tasks.spawn(crate::maintenance::retention::work(state.clone()));
+        state.tasks.spawn(worker::work(state.clone(), presence.clone(), meetings.clone()));
+        state.tasks.spawn(scheduler::work(state.clone()));
+        state.tasks.spawn(runs::api::trash::sweep(state.clone()));
+        state.tasks.spawn(crate::results::rejudge::work(state.clone()));
+        state.tasks.spawn(alerts::watch::work(state.clone(), presence.clone()));
+        state.tasks.spawn(alerts::finished::work(state.clone()));
+        state.tasks.spawn(alerts::deliver::work(state.clone()));
+        if let Some(certificate) = certificate {
+            state.tasks.spawn(certificate.keep_fresh(state.shutdown.clone()));
+        }
+        let door = Door {
+            app: router(&state, presence, meetings, &passkeys, &refusals),
+            caps: state.connections.clone(),
+            patience: state.config.patience,
+            tls: state.certificate.clone(),
+        };
+        door.serve(listener, &state.shutdown).await;
+        state.tasks.close();
+        if timeout(GRACE, state.tasks.wait()).await.is_err() {
+            tracing::warn!("some background work did not end in time");
+        }
+        refusals.write_down(&state.db).await;
+        state.db.read.close().await;
+        state.db.write.close().await;
+        Ok(())
+    }
+}
+
+fn url_host(ip: std::net::IpAddr) -> String {
+    match ip {
+        std::net::IpAddr::V4(ip) => ip.to_string(),
+        std::net::IpAddr::V6(ip) => format!("[{ip}]"),
+    }
+}
+
+fn public_url(config: &Config, address: SocketAddr) -> Url {
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    let local = || format!("{scheme}://localhost:{}/", address.port()).parse().expect("a port makes an address");
+    config.public_url.clone().unwrap_or_else(local)
+}
+
+#[derive(OpenApi)]
+#[openapi(info(title = "brewbench", description = "Benchmarks HTTP server implementations. Latencies are milliseconds, \
+    times unix milliseconds, memory bytes; a figure that is not known is null."),
+    security(("token" = [])), modifiers(&Bearer))]
+struct Document;
+
+struct Bearer;
+
+impl utoipa::Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+        let scheme = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
+        document.components.get_or_insert_default().add_security_scheme("token", scheme);
+    }
+}
+
+/// The OpenAPI document and the routes that it describes.
+fn api(
+    state: &AppState,
+    presence: &Presence,
+    meetings: Meetings,
+    passkeys: &Passkeys,
+    refusals: &Refusals,
+) -> (Router<AppState>, utoipa::openapi::OpenApi) {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .merge(auth::api(passkeys.clone(), refusals.clone()))
+        .merge(catalog::api())
+        .merge(fleet::api().layer(Extension(presence.clone())))
+        .merge(runs::api())
+        .merge(results::api(state.config.max_summary_bytes))
+        .merge(live::api())
+        .merge(distributed::api())
+        .merge(experiments::api(presence.clone()))
+        .merge(baselines::api())
+        .merge(differences::api())
+        .merge(compare::api_router())
+        .merge(gate::api())
+        .merge(reports::api())
+        .merge(shares::api())
+        .merge(trends::api())
+        .merge(maintenance::api())
+        .merge(alerts::api())
+        .merge(dispatch::api(presence.clone(), meetings, state.config.largest_body()))
+        .split_for_parts()
+}
+
+/// The whole site.
+pub fn router(
+    state: &AppState,
+    presence: Presence,
+    meetings: Meetings,
+    passkeys: &Passkeys,
+    refusals: &Refusals,
+) -> Router {
+    let (api, document) = api(state, &presence, meetings.clone(), passkeys, refusals);
+    let document = Arc::new(document);
+    let openapi = move |_: Read| async move { Json(Arc::unwrap_or_clone(document)) };
+    let site = Router::new()
+        .route("/api/v1/openapi.json", get(openapi))
+        .merge(api)
+        .merge(maintenance::probes(presence.clone()))
+        .merge(auth::pages())
+        .merge(runs::pages())
+        .merge(results::pages(state.config.max_summary_bytes))
+        .merge(live::pages())
+        .merge(catalog::pages(presence.clone()))
+        .merge(fleet::pages(presence.clone()))
+        .merge(settings::pages(presence.clone()))
+        .merge(experiments::pages(presence.clone()))
+        .merge(baselines::pages())
+        .merge(differences::pages())
+        .merge(compare::router())
+        .merge(gate::pages())
+        .merge(shares::pages())
+        .merge(trends::pages())
+        .merge(alerts::pages())
+        .merge(dashboard::pages(presence.clone()))
+        .merge(dispatch::pages(presence.clone()))
+        .merge(dispatch::channel(presence, meetings))
+        .fallback(web::errors::not_found)
+        .layer(DefaultBodyLimit::max(2 * 1024 * 1024))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.public_url), web::host::check))
+        .layer(axum::middleware::from_fn(web::errors::error_pages))
+        .layer(axum::middleware::from_fn(theme::remember))
+        .layer(CompressionLayer::new())
+        // Compressed and hashed when it was built, so it stays outside the layer above.
+        .merge(web::assets::router())
+        .layer(axum::middleware::from_fn(web::headers::secure))
+        .layer(SetResponseHeaderLayer::overriding(
+            header::STRICT_TRANSPORT_SECURITY,
+            web::headers::strict_transport(&state.public_url),
+        ))
+        .layer(axum::middleware::from_fn(web::request::name))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.meters), http_metrics::count))
+        .with_state(state.clone());
+    // Around it, as routes are chosen by the path that this gives.
+    Router::new().fallback_service(site).layer(axum::middleware::map_request(web::request::names_of_dots))
+}

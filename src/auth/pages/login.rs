@@ -1,0 +1,104 @@
+//! `/login`, `/confirm`, `/register` and logging out.
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{extract::State, response::Redirect};
+use axum_extra::extract::CookieJar;
+use brewbench_agent::wire::now_ms;
+use serde::Deserialize;
+
+use crate::{
+    app::{
+        error::{Asked, Result},
+        state::AppState,
+    },
+    auth::{
+        api::ceremonies::without_cookie,
+        audit::{deed::Deed, note},
+        caller::{Public, SignedIn},
+        pages::parts::shell,
+        secret,
+        store::{invites::usable_invite, sessions::end_session_by_hash},
+    },
+    web::{address::own_path, shell::Shell},
+};
+
+/// The login.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "auth/login.html")]
+pub(crate) struct Login {
+    shell: Shell,
+    next: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct LoginQuery {
+    next: Option<String>,
+}
+
+pub(crate) async fn login(_: Public, State(state): State<AppState>, Asked(query): Asked<LoginQuery>) -> Login {
+    let next = query.next.map_or_else(|| "/".to_owned(), |next| own_path(&state.public_url, &next));
+    Login { shell: Shell::anonymous("Log in"), next }
+}
+
+/// The question who it is, before what takes a recent proof.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "auth/confirm.html")]
+pub(crate) struct ConfirmPage {
+    shell: Shell,
+    next: String,
+}
+
+pub(crate) async fn confirm(
+    person: SignedIn,
+    State(state): State<AppState>,
+    Asked(query): Asked<LoginQuery>,
+) -> ConfirmPage {
+    let next = query.next.map_or_else(|| "/".to_owned(), |next| own_path(&state.public_url, &next));
+    ConfirmPage { shell: shell("Confirm that it is you", &person.caller), next }
+}
+
+/// The registration by a one-time link: of somebody new, or of another passkey for a person.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "auth/register.html")]
+pub(crate) struct Register {
+    shell: Shell,
+    token: String,
+    role: String,
+    person: Option<String>,
+    ends_passkeys: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct RegisterQuery {
+    token: String,
+}
+
+pub(crate) async fn register(
+    _: Public,
+    State(state): State<AppState>,
+    Asked(query): Asked<RegisterQuery>,
+) -> Result<Register> {
+    let invite = usable_invite(&state.db.read, &secret::hash(&query.token), now_ms()).await?;
+    Ok(Register {
+        shell: Shell::anonymous("Register"),
+        token: query.token,
+        role: invite.role.as_str().to_owned(),
+        person: invite.person.map(|(_, name)| name),
+        ends_passkeys: invite.ends_passkeys,
+    })
+}
+
+/// Ends the session. It takes somebody who is logged in, so that another site can't log people out.
+pub(crate) async fn logout(
+    person: SignedIn,
+    State(state): State<AppState>,
+    jar: CookieJar,
+) -> Result<(CookieJar, Redirect)> {
+    let mut transaction = state.db.write.begin().await?;
+    end_session_by_hash(&mut transaction, &person.session).await?;
+    note(&mut transaction, &person.caller.does(Deed::LoggedOut, "")).await?;
+    transaction.commit().await?;
+    state.events.people_changed();
+    Ok((without_cookie(&state.public_url, jar), Redirect::to("/login")))
+}

@@ -1,0 +1,179 @@
+//! SQL of the audit log.
+
+use brewbench_agent::wire::now_ms;
+use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection, SqlitePool, Transaction, sqlite::SqliteQueryResult};
+
+use crate::auth::audit::{Act, Entry, Range};
+
+/// Writes an act down; to be called in the transaction that does it.
+pub async fn note(connection: &mut SqliteConnection, act: &Act) -> sqlx::Result<()> {
+    let Act { who, address, what, object, detail } = act;
+    let (now, what, detail) = (now_ms(), what.as_str(), detail.to_string());
+    let address = address.map(|address| address.to_string());
+    sqlx::query!(
+        "insert into audit (at, who, what, object, detail, address) values (?, ?, ?, ?, ?, ?)",
+        now,
+        who,
+        what,
+        object,
+        detail,
+        address
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Writes several acts down that change nothing else, at once.
+pub async fn note_all(pool: &SqlitePool, acts: &[Act]) -> sqlx::Result<()> {
+    let mut transaction = pool.begin().await?;
+    for act in acts {
+        note(&mut transaction, act).await?;
+    }
+    transaction.commit().await
+}
+
+/// From where people got in since a time, unix ms; so many places, those of the latest last.
+pub async fn places(pool: &SqlitePool, since_ms: i64, most: usize) -> sqlx::Result<Vec<String>> {
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let rows = sqlx::query!(
+        r#"select address as "address!" from audit
+           where what in ('logged in', 'registered', 'access recovered') and at >= ? and address is not null
+           group by address order by max(at) desc limit ?"#,
+        since_ms,
+        most
+    );
+    let rows = rows.fetch_all(pool).await?;
+    Ok(rows.into_iter().rev().map(|row| row.address).collect())
+}
+
+/// Commits a change that was guarded by what it changes, with its act; false, and nothing is written, if it found nothing
+/// to change.
+pub async fn commit(
+    mut transaction: Transaction<'_, Sqlite>,
+    done: &SqliteQueryResult,
+    act: &Act,
+) -> sqlx::Result<bool> {
+    if done.rows_affected() == 0 {
+        return Ok(false);
+    }
+    note(&mut transaction, act).await?;
+    transaction.commit().await?;
+    Ok(true)
+}
+
+/// Removes what is older than a time, unix ms, bit by bit: others want to write meanwhile. Gives how many there were.
+pub async fn prune(pool: &SqlitePool, before_ms: i64) -> sqlx::Result<u64> {
+    const BIT: u64 = 5_000;
+    let mut pruned = 0;
+    loop {
+        let bit = sqlx::query!(
+            "delete from audit where id in (select id from audit where at < ? order by at limit 5000)",
+            before_ms
+        );
+        let gone = bit.execute(pool).await?.rows_affected();
+        pruned += gone;
+        if gone < BIT {
+            return Ok(pruned);
+        }
+    }
+}
+
+/// Where a page begins: before this time and id. One that is gone was older than all that are there.
+async fn cursor(pool: &SqlitePool, before: i64) -> sqlx::Result<(i64, i64)> {
+    if before == i64::MAX {
+        return Ok((i64::MAX, i64::MAX));
+    }
+    let row = sqlx::query!("select at from audit where id = ?", before).fetch_optional(pool).await?;
+    Ok(row.map_or((i64::MIN, i64::MIN), |row| (row.at, before)))
+}
+
+/// Only what is asked for is in the text: then each filter has an index that also has the order.
+fn select(verb: &str, range: &Range, (at, id): (i64, i64)) -> QueryBuilder<Sqlite> {
+    let Range { who, what, from_ms, until_ms, before: _, limit } = range;
+    let mut sql = QueryBuilder::new(verb);
+    sql.push(" id, at, who, what, object, detail, address from audit where at >= ").push_bind(from_ms);
+    sql.push(" and at < ").push_bind(until_ms);
+    sql.push(" and (at, id) < (").push_bind(at).push(", ").push_bind(id).push(")");
+    if let Some(who) = who {
+        sql.push(" and who = ").push_bind(who);
+    }
+    if let Some(what) = what {
+        sql.push(" and what = ").push_bind(what);
+    }
+    sql.push(" order by at desc, id desc limit ").push_bind(limit);
+    sql
+}
+
+/// Entries, the newest first.
+pub async fn entries(pool: &SqlitePool, range: &Range) -> sqlx::Result<Vec<Entry>> {
+    let cursor = cursor(pool, range.before).await?;
+    let rows = select("select", range, cursor).build().fetch_all(pool).await?;
+    rows.iter()
+        .map(|row| {
+            let detail =
+                serde_json::from_str(row.try_get("detail")?).map_err(|fault| sqlx::Error::Decode(fault.into()))?;
+            Ok(Entry {
+                id: row.try_get("id")?,
+                at_ms: row.try_get("at")?,
+                who: row.try_get("who")?,
+                what: row.try_get("what")?,
+                object: row.try_get("object")?,
+                detail,
+                address: row.try_get("address")?,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{app::db, auth::audit::deed::Deed};
+
+    fn everything() -> Range {
+        Range { who: None, what: None, from_ms: i64::MIN, until_ms: i64::MAX, before: i64::MAX, limit: 100 }
+    }
+
+    #[tokio::test]
+    async fn every_filter_reads_an_index_that_has_the_order() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let db = db::open(folder.path()).await.expect("a database");
+        let (who, what) = (Some("ada".to_owned()), Some("logged in".to_owned()));
+        let cases = [
+            (everything(), "audit_at"),
+            (Range { from_ms: 5, until_ms: 9, ..everything() }, "audit_at"),
+            (Range { who: who.clone(), ..everything() }, "audit_who"),
+            (Range { what: what.clone(), from_ms: 5, ..everything() }, "audit_what"),
+            (Range { who, what, ..everything() }, "audit_wh"),
+        ];
+        for (range, index) in cases {
+            let mut sql = select("explain query plan select", &range, (9, 9));
+            let rows = sql.build().fetch_all(&db.read).await.expect("a plan");
+            let plan: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
+            let [search] = plan.as_slice() else { panic!("it sorts as well: {plan:?}") };
+            assert!(search.starts_with(&format!("SEARCH audit USING INDEX {index}")), "{search}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_old_goes_and_paging_goes_on_behind_what_is_left() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let db = db::open(folder.path()).await.expect("a database");
+        let mut connection = db.write.acquire().await.expect("a connection");
+        for object in 0..10_003 {
+            let act = Act::by_owner(Deed::TokenMade, &object.to_string()).with(json!({}));
+            note(&mut connection, &act).await.expect("an entry");
+        }
+        sqlx::query("update audit set at = id").execute(&mut *connection).await.expect("times");
+        drop(connection);
+        assert_eq!(prune(&db.write, 10_001).await.expect("pruned"), 10_000);
+        let left = entries(&db.read, &everything()).await.expect("entries");
+        assert_eq!(left.iter().map(|entry| entry.id).collect::<Vec<_>>(), [10_003, 10_002, 10_001]);
+        let next = entries(&db.read, &Range { before: 10_002, ..everything() }).await.expect("entries");
+        assert_eq!(next.len(), 1);
+        assert!(entries(&db.read, &Range { before: 5_000, ..everything() }).await.expect("entries").is_empty());
+    }
+}

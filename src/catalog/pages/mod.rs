@@ -1,0 +1,8 @@
+//! `/targets`, `/sizes` and `/scenarios`.
+
+pub mod limits;
+pub mod revision_diff;
+pub mod scenarios;
+pub mod sizes;
+pub mod targets;
+pub mod upload;

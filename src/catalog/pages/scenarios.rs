@@ -1,0 +1,303 @@
+//! `/scenarios`: k6 scripts and how to add one; `/scenarios/{name}`: one of them, its revisions and their differences.
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    Extension, Form,
+    extract::{Multipart, Path, State},
+    http::StatusCode,
+    response::{IntoResponse, Redirect, Response},
+};
+use brewbench_agent::{scenarios, wire::job::Scenario};
+use serde::Deserialize;
+
+use super::{limits::LimitsPart, upload::Upload};
+use crate::{
+    app::{
+        error::{Asked, Error, Result},
+        rate_limit::uploads::Room,
+        state::AppState,
+    },
+    auth::{
+        caller::{Caller, Read, Submit},
+        model::Scope,
+    },
+    catalog::{
+        model::{Check, Revision, ScenarioInfo},
+        pages::revision_diff::{Part, differences},
+    },
+    dashboard,
+    fleet::{inspection, presence::Presence},
+    results::store::verdicts,
+    runs::pages::row::Line,
+    web::{
+        address,
+        highlight::Script,
+        shell::{Section, Shell},
+        time_ago::{self, Moment},
+    },
+};
+
+/// So many of a scenario's runs are listed.
+const LAST_RUNS: i64 = 10;
+
+/// All scenarios.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "catalog/scenarios.html")]
+struct ScenariosPage {
+    shell: Shell,
+    lines: Vec<Summary>,
+    scope: Scope,
+    upload: Upload,
+    fault: Option<String>,
+}
+
+impl ScenariosPage {
+    fn may_submit(&self) -> bool {
+        self.scope >= Scope::Submit
+    }
+}
+
+/// One line of the list.
+#[derive(Debug)]
+struct Summary {
+    info: ScenarioInfo,
+    is_bundled: bool,
+}
+
+impl Summary {
+    fn address(&self) -> String {
+        address::segment(&self.info.name)
+    }
+
+    fn when(&self) -> Moment {
+        time_ago::ago(Some(self.info.created_at_ms))
+    }
+
+    fn short(&self) -> String {
+        short(&self.info.sha256)
+    }
+}
+
+/// The beginning of a hash, for people.
+fn short(sha256: &str) -> String {
+    sha256.chars().take(12).collect()
+}
+
+/// A revision as a list shows it.
+#[derive(Debug)]
+struct Kept {
+    revision: Revision,
+    /// The one before it, to be told the difference.
+    before: Option<String>,
+}
+
+impl Kept {
+    fn all(revisions: Vec<Revision>) -> Vec<Self> {
+        let mut before: Vec<Option<String>> =
+            revisions.iter().skip(1).map(|revision| Some(revision.sha256.clone())).collect();
+        before.push(None);
+        revisions.into_iter().zip(before).map(|(revision, before)| Self { revision, before }).collect()
+    }
+
+    fn short(&self) -> String {
+        short(&self.revision.sha256)
+    }
+
+    fn when(&self) -> Moment {
+        time_ago::ago(Some(self.revision.created_at_ms))
+    }
+}
+
+/// What k6 said, for a page.
+struct Looked(Check);
+
+impl Looked {
+    fn when(&self) -> Moment {
+        time_ago::ago(Some(self.0.at_ms))
+    }
+}
+
+/// One scenario in one revision.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "catalog/scenario.html")]
+pub struct ScenarioPage {
+    shell: Shell,
+    scenario: Scenario,
+    script: Script,
+    sha256: String,
+    is_bundled: bool,
+    revisions: Vec<Kept>,
+    lines: Vec<Line>,
+    people: Vec<String>,
+    scope: Scope,
+    upload: Upload,
+    /// From where on figures speak against its runs.
+    pub limits: LimitsPart,
+}
+
+impl ScenarioPage {
+    fn may_submit(&self) -> bool {
+        self.scope >= Scope::Submit
+    }
+
+    fn address(&self) -> String {
+        address::segment(&self.scenario.name)
+    }
+
+    /// What k6 says to the revision that is shown.
+    fn check(&self) -> Option<Looked> {
+        let shown = self.revisions.iter().find(|kept| self.is_shown(kept))?;
+        shown.revision.check.clone().map(Looked)
+    }
+
+    fn is_newest(&self) -> bool {
+        self.revisions.first().is_some_and(|newest| self.is_shown(newest))
+    }
+
+    fn is_shown(&self, kept: &Kept) -> bool {
+        kept.revision.sha256 == self.sha256
+    }
+}
+
+/// What two revisions differ in.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "catalog/differences.html")]
+struct DifferencesPage {
+    shell: Shell,
+    name: String,
+    from: String,
+    to: String,
+    parts: Vec<Part>,
+}
+
+impl DifferencesPage {
+    fn address(&self) -> String {
+        address::segment(&self.name)
+    }
+
+    fn ends(&self) -> [String; 2] {
+        [short(&self.from), short(&self.to)]
+    }
+}
+
+async fn page(state: &AppState, caller: &Caller, upload: Upload, fault: Option<String>) -> Result<ScenariosPage> {
+    let bundled: Vec<String> = scenarios::bundled().iter().map(Scenario::sha256).collect();
+    let all = crate::catalog::store::scenarios(&state.db.read).await?;
+    let summary = |info: ScenarioInfo| Summary { is_bundled: bundled.contains(&info.sha256), info };
+    Ok(ScenariosPage {
+        shell: Shell::signed_in("Scenarios", Section::Scenarios, &caller.name),
+        lines: all.into_iter().map(summary).collect(),
+        scope: caller.scope,
+        upload,
+        fault,
+    })
+}
+
+/// `GET /scenarios`
+pub async fn index(Read(caller): Read, State(state): State<AppState>) -> Result<Response> {
+    Ok(page(&state, &caller, Upload::default(), None).await?.into_response())
+}
+
+/// `POST /scenarios`: adds one, or another revision of one; or shows the form again with what is wrong.
+pub async fn add(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    _room: Room,
+    form: Multipart,
+) -> Result<Response> {
+    let upload = Upload::read(form).await?;
+    let old = crate::catalog::store::scenario(&state.db.read, &upload.name).await?;
+    let stored = match upload.text(old) {
+        Ok(text) => inspection::add(&state, &presence, text, &caller).await,
+        Err(fault) => Err(fault),
+    };
+    match stored {
+        Ok(info) => Ok(Redirect::to(&format!("/scenarios/{}", address::segment(&info.name))).into_response()),
+        Err(Error::Invalid(fault)) => {
+            let page = page(&state, &caller, upload, Some(fault)).await?;
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// `POST /scenarios/{name}/check`: lets an agent's k6 look at a revision.
+pub async fn check(
+    _: Submit,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(name): Path<String>,
+    Form(which): Form<Which>,
+) -> Result<Redirect> {
+    let looked = inspection::check(&state, &presence, &name, which.revision.as_deref()).await?;
+    let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("revision", &looked.sha256).finish();
+    Ok(Redirect::to(&format!("/scenarios/{}?{query}", address::segment(&name))))
+}
+
+/// Which revision.
+#[derive(Debug, Deserialize)]
+pub struct Which {
+    /// Its hash; the newest if absent.
+    revision: Option<String>,
+}
+
+/// `GET /scenarios/{name}?revision=SHA`
+pub async fn show(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Asked(which): Asked<Which>,
+) -> Result<Response> {
+    Ok(page_of(&state, &caller, &name, which.revision.as_deref()).await?.into_response())
+}
+
+/// The page of a scenario in a revision; in its newest if none is said.
+pub async fn page_of(state: &AppState, caller: &Caller, name: &str, revision: Option<&str>) -> Result<ScenarioPage> {
+    let pool = &state.db.read;
+    let revisions = crate::catalog::store::revisions(pool, name).await?;
+    let newest = revisions.first().ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?;
+    let sha256 = revision.filter(|sha256| !sha256.is_empty()).unwrap_or(&newest.sha256).to_owned();
+    let scenario = one(state, name, &sha256).await?;
+    let ids = dashboard::store::runs_of_scenario(pool, name, LAST_RUNS).await?;
+    Ok(ScenarioPage {
+        shell: Shell::signed_in(name.to_owned(), Section::Scenarios, &caller.name),
+        script: Script(scenario.script.clone()),
+        is_bundled: scenarios::is_bundled(&scenario),
+        upload: Upload::of(&scenario),
+        lines: crate::fleet::pages::lines(state, &ids).await?,
+        people: dashboard::store::users_of_scenario(pool, name).await?,
+        limits: LimitsPart::new(verdicts::limits(pool, Some(name)).await?),
+        revisions: Kept::all(revisions),
+        sha256,
+        scenario,
+        scope: caller.scope,
+    })
+}
+
+async fn one(state: &AppState, name: &str, sha256: &str) -> Result<Scenario> {
+    let found = crate::catalog::store::revision(&state.db.read, name, sha256).await?;
+    found.ok_or_else(|| Error::NotFound(format!("revision {sha256:?} of scenario {name:?}")))
+}
+
+/// Which two.
+#[derive(Debug, Deserialize)]
+pub struct Two {
+    #[serde(default)]
+    from: String,
+    #[serde(default)]
+    to: String,
+}
+
+/// `GET /scenarios/{name}/differences?from=SHA&to=SHA`
+pub async fn compare(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Asked(Two { from, to }): Asked<Two>,
+) -> Result<Response> {
+    let parts = differences(&one(&state, &name, &from).await?, &one(&state, &name, &to).await?);
+    let shell = Shell::signed_in(format!("Differences of {name}"), Section::Scenarios, &caller.name);
+    Ok(DifferencesPage { shell, name, from, to, parts }.into_response())
+}

@@ -1,0 +1,365 @@
+//! `/targets`: server implementations, who offers them, how they did; `/targets/{name}`: one of them.
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    Extension,
+    extract::{Path, State},
+    response::{IntoResponse, Redirect, Response},
+};
+use serde::Deserialize;
+
+use crate::{
+    app::{
+        error::{Asked, Error, Result},
+        state::AppState,
+    },
+    auth::{
+        caller::{Admin, Read},
+        model::Scope,
+    },
+    catalog::model::Target,
+    dashboard::{self, store::Measured},
+    fleet::{
+        self,
+        presence::{Connected, Presence},
+    },
+    runs::pages::row::Line,
+    web::{
+        address,
+        confirm::Confirm,
+        format::{self, Figure},
+        series_style::Mark,
+        shell::{Section, Shell},
+        sparkline::Spark,
+        time_ago::{self, Moment},
+    },
+};
+
+/// So many results of each target go into its line of the list.
+const LATEST: i64 = 60;
+/// So many go into the lines of a target's own page.
+const LONGEST: i64 = 600;
+/// So many runs of a target are listed.
+const LAST_RUNS: usize = 10;
+/// So many stand on one page of the list.
+const PAGE: i64 = 100;
+/// More lines than this are no overview.
+const MOST_TRENDS: usize = 24;
+
+/// All targets.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "catalog/targets.html")]
+struct TargetsPage {
+    shell: Shell,
+    lines: Vec<Summary>,
+    /// Whether it is the first page of them.
+    is_first: bool,
+    /// Where the next page begins.
+    next: Option<String>,
+    /// How many nobody needs, for those who may remove them.
+    unneeded: usize,
+}
+
+/// One line of the list.
+#[derive(Debug)]
+struct Summary {
+    name: String,
+    mark: Mark,
+    /// The version that was seen last; none for a target that came by an import alone.
+    newest: Option<Target>,
+    versions: usize,
+    /// Connected agents that offer it.
+    offered_by: Vec<String>,
+    /// How it did in the setting of its last result.
+    trend: Option<Trend>,
+}
+
+impl Summary {
+    fn address(&self) -> String {
+        address::segment(&self.name)
+    }
+}
+
+/// One setting, over time.
+#[derive(Debug)]
+struct Trend {
+    setting: String,
+    spark: Spark,
+    /// The newest result.
+    last: Measured,
+    /// How many of them are suspect.
+    suspect: usize,
+}
+
+impl Trend {
+    fn rps(&self) -> Figure {
+        format::number(self.last.rps)
+    }
+
+    fn p99(&self) -> Figure {
+        format::number(self.last.p99_ms)
+    }
+
+    fn when(&self) -> Moment {
+        time_ago::ago(self.last.finished_at_ms)
+    }
+
+    /// Whether the newest result is marked.
+    fn is_doubted(&self) -> bool {
+        self.last.is_suspect()
+    }
+
+    /// That figures of the line are suspect, if some are.
+    fn doubt(&self) -> String {
+        if self.suspect > 0 { format!(", {} of them suspect", self.suspect) } else { String::new() }
+    }
+}
+
+/// One target.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "catalog/target.html")]
+struct TargetPage {
+    shell: Shell,
+    name: String,
+    mark: Mark,
+    versions: Vec<Version>,
+    trends: Vec<Trend>,
+    /// Settings without a line of their own.
+    more: usize,
+    lines: Vec<Line>,
+    /// Whether nobody needs it and the reader may remove it.
+    may_remove: bool,
+}
+
+impl TargetPage {
+    fn address(&self) -> String {
+        address::segment(&self.name)
+    }
+}
+
+/// One executable of a target.
+#[derive(Debug)]
+struct Version {
+    target: Target,
+    /// Connected agents that offer just this one.
+    offered_by: Vec<String>,
+}
+
+impl Version {
+    fn short(&self) -> String {
+        self.target.sha256.chars().take(12).collect()
+    }
+
+    fn seen(&self) -> (Moment, Moment) {
+        (time_ago::ago(Some(self.target.first_seen_at_ms)), time_ago::ago(Some(self.target.last_seen_at_ms)))
+    }
+}
+
+fn offered_by(connected: &[(String, Connected)], name: &str, sha256: Option<&str>) -> Vec<String> {
+    let offers = |agent: &Connected| {
+        let is_it = |offer: &brewbench_agent::wire::messages::TargetOffer| {
+            offer.name == name && sha256.is_none_or(|sha256| offer.sha256 == sha256)
+        };
+        agent.hello.targets.iter().any(is_it)
+    };
+    connected.iter().filter(|(_, agent)| offers(agent)).map(|(name, _)| name.clone()).collect()
+}
+
+/// Results by setting, what was measured last first. A line never mixes settings: neither size nor load nor machine.
+fn trends(results: Vec<Measured>) -> Vec<Trend> {
+    let mut groups: Vec<Vec<Measured>> = Vec::new();
+    for result in results {
+        match groups.iter_mut().find(|group| group[0].setting() == result.setting()) {
+            Some(group) => group.push(result),
+            None => groups.push(vec![result]),
+        }
+    }
+    groups.into_iter().filter_map(trend).collect()
+}
+
+/// Of results of one setting, newest first.
+fn trend(group: Vec<Measured>) -> Option<Trend> {
+    let values = group.iter().rev().filter_map(|result| result.rps).collect();
+    let suspect = group.iter().filter(|result| result.is_suspect()).count();
+    let last = group.into_iter().next()?;
+    Some(Trend { setting: last.words(), spark: Spark::new(values, "requests/s"), last, suspect })
+}
+
+/// Where a page of the list begins.
+#[derive(Debug, Deserialize)]
+pub struct Paging {
+    #[serde(default)]
+    after: String,
+}
+
+/// `GET /targets`
+pub async fn index(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Asked(Paging { after }): Asked<Paging>,
+) -> Result<Response> {
+    let pool = &state.db.read;
+    let mut names = crate::catalog::store::names::after(pool, &after, PAGE + 1).await?;
+    let is_last = i64::try_from(names.len()).is_ok_and(|count| count <= PAGE);
+    names.truncate(usize::try_from(PAGE).unwrap_or(usize::MAX));
+    let next = names.last().filter(|_| !is_last).map(|name| address::segment(name));
+    let every: Vec<&str> = names.iter().map(String::as_str).collect();
+    let marks = crate::catalog::store::marks(pool, &every).await?;
+    let (known, connected) = (crate::catalog::store::of_names(pool, &every).await?, presence.list());
+    let unneeded =
+        if caller.scope == Scope::Admin { fleet::targets::unneeded(&state, &presence).await?.len() } else { 0 };
+    let mut lines = Vec::new();
+    for name in names {
+        let of_it: Vec<&Target> = known.iter().filter(|target| target.name == name).collect();
+        let results = dashboard::store::results(pool, &name, LATEST).await?;
+        lines.push(Summary {
+            mark: marks.of(&name),
+            newest: of_it.first().copied().cloned(),
+            versions: of_it.len(),
+            offered_by: offered_by(&connected, &name, None),
+            trend: trends(results).into_iter().next(),
+            name,
+        });
+    }
+    let shell = Shell::signed_in("Targets", Section::Targets, &caller.name);
+    Ok(TargetsPage { shell, lines, is_first: after.is_empty(), next, unneeded }.into_response())
+}
+
+/// `GET /targets/{name}`
+pub async fn show(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(name): Path<String>,
+) -> Result<Response> {
+    let pool = &state.db.read;
+    if !crate::catalog::store::names::is_known(pool, &name).await? {
+        return Err(Error::NotFound(format!("target {name:?}")));
+    }
+    let connected = presence.list();
+    let version =
+        |target: Target| Version { offered_by: offered_by(&connected, &target.name, Some(&target.sha256)), target };
+    let mut trends = trends(dashboard::store::results(pool, &name, LONGEST).await?);
+    let more = trends.len().saturating_sub(MOST_TRENDS);
+    trends.truncate(MOST_TRENDS);
+    let ids = dashboard::store::runs_of_target(pool, &name, i64::try_from(LAST_RUNS).unwrap_or(i64::MAX)).await?;
+    let page = TargetPage {
+        shell: Shell::signed_in(name.clone(), Section::Targets, &caller.name),
+        mark: crate::catalog::store::marks(pool, &[&name]).await?.of(&name),
+        versions: crate::catalog::store::of_names(pool, &[&name]).await?.into_iter().map(version).collect(),
+        may_remove: caller.scope == Scope::Admin && fleet::targets::removable(&state, &presence, &name).await.is_ok(),
+        trends,
+        more,
+        lines: crate::fleet::pages::lines(&state, &ids).await?,
+        name,
+    };
+    Ok(page.into_response())
+}
+
+/// `GET /targets/{name}/remove`
+pub async fn ask_remove(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(name): Path<String>,
+) -> Result<Confirm> {
+    fleet::targets::removable(&state, &presence, &name).await?;
+    let deed = "Remove this target";
+    Ok(Confirm {
+        shell: Shell::signed_in(deed, Section::Targets, &caller.name),
+        deed,
+        back: format!("/targets/{}", address::segment(&name)),
+        what: name,
+        consequences: vec![
+            "All its versions go; no run has used one, so nothing else changes.".to_owned(),
+            "It comes back as soon as an agent offers it again.".to_owned(),
+        ],
+    })
+}
+
+/// `POST /targets/{name}/remove`
+pub async fn remove(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(name): Path<String>,
+) -> Result<Redirect> {
+    fleet::targets::remove_one(&state, &presence, &name, &caller).await?;
+    Ok(Redirect::to("/targets"))
+}
+
+/// `GET /unneeded-targets/remove`: all that nobody needs
+pub async fn ask_remove_unneeded(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+) -> Result<Response> {
+    let unneeded = fleet::targets::unneeded(&state, &presence).await?;
+    if unneeded.is_empty() {
+        return Ok(Redirect::to("/targets").into_response());
+    }
+    let deed = "Remove these targets";
+    let (shown, count) = (unneeded.iter().take(20).cloned().collect::<Vec<_>>().join(", "), unneeded.len());
+    let page = Confirm {
+        shell: Shell::signed_in(deed, Section::Targets, &caller.name),
+        deed,
+        what: if count > 20 { format!("{shown} and {} more", count - 20) } else { shown },
+        consequences: vec![
+            format!("No connected agent offers them, and no run uses them: {}.", format::plural(count, "target")),
+            "Each comes back as soon as an agent offers it again.".to_owned(),
+        ],
+        back: "/targets".to_owned(),
+    };
+    Ok(page.into_response())
+}
+
+/// `POST /unneeded-targets/remove`
+pub async fn remove_unneeded(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+) -> Result<Redirect> {
+    fleet::targets::remove_all(&state, &presence, &caller).await?;
+    Ok(Redirect::to("/targets"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(size: &str, rps: f64) -> Measured {
+        Measured {
+            version: Some("1.0".to_owned()),
+            size_name: Some(size.to_owned()),
+            scenario: Some("hash".to_owned()),
+            scenario_sha256: None,
+            parameters: r#"{"N":"<5>"}"#.to_owned(),
+            load: None,
+            vus: Some(10),
+            duration_ms: Some(10_000),
+            warm_up_ms: Some(2_000),
+            agent: Some("rack".to_owned()),
+            rps: Some(rps),
+            p99_ms: Some(3.0),
+            finished_at_ms: Some(0),
+            verdict: Some("valid".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_line_never_mixes_settings_and_ends_with_what_came_last() {
+        let small = |rps| result("small", rps);
+        let other_machine = Measured { agent: Some("attic".to_owned()), ..small(1.0) };
+        let all = trends(vec![small(300.0), result("big", 900.0), small(200.0), other_machine, small(100.0)]);
+        let words: Vec<String> = all.iter().map(|trend| trend.spark.words()).collect();
+        assert_eq!(words[0], "3 results, from 100.0 to 300.0 requests/s, the last 300.0");
+        assert_eq!((all.len(), words[1].as_str()), (3, "1 result, 900.0 requests/s"));
+        assert_eq!(all[0].doubt(), "");
+        let odd = Measured { verdict: Some("suspect".to_owned()), ..small(400.0) };
+        let doubted = trends(vec![odd, small(100.0)]).remove(0);
+        assert!(doubted.is_doubted() && doubted.doubt() == ", 1 of them suspect");
+        assert_eq!(all[0].setting.replace('\u{a0}', " "), "small · hash · N=<5> · 10 VUs · 10 s · on rack");
+    }
+}

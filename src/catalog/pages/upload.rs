@@ -1,0 +1,128 @@
+//! A scenario as a form brings it: typed or as files.
+
+use std::collections::BTreeMap;
+
+use axum::extract::Multipart;
+use brewbench_agent::{reports::encoding, wire::job::Scenario};
+
+use crate::{
+    app::error::{Error, Result},
+    catalog::model::ScenarioText,
+};
+
+/// What a form said.
+#[derive(Debug, Default)]
+pub struct Upload {
+    /// What to call it.
+    pub name: String,
+    /// The script as it was typed.
+    pub script: String,
+    /// Parameters, one `NAME=VALUE` a line.
+    pub defaults: String,
+    /// Names of files of the newest revision that stay.
+    pub keep: Vec<String>,
+    script_file: Option<String>,
+    files: BTreeMap<String, String>,
+}
+
+impl Upload {
+    /// The form that would store this scenario again.
+    pub fn of(scenario: &Scenario) -> Self {
+        let Scenario { name, script, files, defaults } = scenario;
+        Self {
+            name: name.clone(),
+            script: script.clone(),
+            defaults: lines(defaults),
+            keep: files.keys().cloned().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Reads a form. One that is larger than the server takes is refused whole.
+    pub async fn read(mut form: Multipart) -> Result<Self> {
+        let mut upload = Self::default();
+        while let Some(part) = form.next_field().await? {
+            let field = part.name().unwrap_or_default().to_owned();
+            let file = part.file_name().map(str::to_owned).filter(|name| !name.is_empty());
+            let bytes = part.bytes().await?;
+            // A field of files that nobody filled in comes along empty and without a name.
+            if matches!(field.as_str(), "script_file" | "files") && file.is_none() {
+                continue;
+            }
+            let what = file.clone().unwrap_or_else(|| field.clone());
+            let text = encoding::text(bytes.into()).map_err(|fault| Error::Invalid(format!("{what:?} {fault}")))?;
+            match field.as_str() {
+                "name" => text.trim().clone_into(&mut upload.name),
+                // Browsers send the ends of lines as the standard of forms has them.
+                "script" => upload.script = text.replace("\r\n", "\n"),
+                "defaults" => upload.defaults = text.replace("\r\n", "\n"),
+                "keep" => upload.keep.push(text),
+                "script_file" => upload.script_file = Some(text),
+                "files" => {
+                    upload.files.insert(what, text);
+                }
+                _ => {}
+            }
+        }
+        Ok(upload)
+    }
+
+    /// What is to be stored; files that stay come from what is stored under the name now.
+    pub fn text(&self, old: Option<Scenario>) -> Result<ScenarioText> {
+        let kept = old.map(|old| old.files).unwrap_or_default();
+        let mut files: BTreeMap<String, String> =
+            kept.into_iter().filter(|(name, _)| self.keep.contains(name)).collect();
+        files.extend(self.files.clone());
+        let script = self.script_file.clone().unwrap_or_else(|| self.script.clone());
+        Ok(ScenarioText { name: self.name.clone(), script, files, defaults: self.parameters()? })
+    }
+
+    fn parameters(&self) -> Result<BTreeMap<String, String>> {
+        let lines = self.defaults.lines().map(str::trim).filter(|line| !line.is_empty());
+        let pair = |line: &str| match line.split_once('=') {
+            Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
+            None => Err(Error::Invalid(format!("defaults: write {line:?} as NAME=VALUE"))),
+        };
+        lines.map(pair).collect()
+    }
+}
+
+/// Parameters, one `NAME=VALUE` a line.
+pub fn lines(parameters: &BTreeMap<String, String>) -> String {
+    parameters.iter().fold(String::new(), |text, (name, value)| text + name + "=" + value + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn old() -> Scenario {
+        let files = [("a.json", "[]"), ("b.json", "{}")].map(|(name, text)| (name.to_owned(), text.to_owned()));
+        Scenario { name: "x".to_owned(), script: "1".to_owned(), files: files.into(), defaults: BTreeMap::new() }
+    }
+
+    #[test]
+    fn files_stay_go_and_come_as_the_form_says() {
+        let files = BTreeMap::from([("c.json".to_owned(), "3".to_owned())]);
+        let upload = Upload { keep: vec!["a.json".to_owned(), "gone".to_owned()], files, ..Upload::of(&old()) };
+        let text = upload.text(Some(old())).expect("a scenario");
+        assert_eq!(text.files.keys().collect::<Vec<_>>(), ["a.json", "c.json"]);
+    }
+
+    #[test]
+    fn parameters_are_lines_and_a_file_goes_before_what_was_typed() {
+        let upload = Upload {
+            defaults: "A=1\n\n B = 2 \nC=x=y".to_owned(),
+            script_file: Some("file".to_owned()),
+            ..Upload::of(&old())
+        };
+        let text = upload.text(None).expect("a scenario");
+        let pairs: Vec<_> = text.defaults.iter().map(|(name, value)| format!("{name}:{value}")).collect();
+        assert_eq!(
+            (pairs, text.script.as_str()),
+            (vec!["A:1".to_owned(), "B:2".to_owned(), "C:x=y".to_owned()], "file")
+        );
+        let bad = Upload { defaults: "A".to_owned(), ..Upload::default() };
+        assert!(bad.text(None).expect_err("a fault").to_string().contains("NAME=VALUE"));
+    }
+}

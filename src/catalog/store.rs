@@ -1,0 +1,329 @@
+//! SQL of targets, machine sizes and scenarios; of the names of targets in the file beside this one.
+
+pub mod names;
+
+use std::collections::BTreeMap;
+
+use brewbench_agent::wire::{job::Scenario, messages::TargetOffer};
+use serde_json::json;
+use sqlx::{SqliteConnection, SqlitePool};
+
+use crate::{
+    app::error::{Error, Result},
+    auth::{
+        audit::{self, Act},
+        store::taken,
+    },
+    catalog::model::{Check, FIRST_SIZES, MachineSize, Revision, ScenarioInfo, Target, size_name},
+    web::series_style::{Mark, Marks},
+};
+
+/// So many executables that no run has used and that an agent does not offer any more stay known of each agent.
+const MOST_UNUSED: i64 = 200;
+
+/// Remembers what an agent offers; of what it offered before and no run uses, only the newest: an agent that offers
+/// something else each time it connects must not fill the catalog.
+pub async fn keep_targets(
+    connection: &mut SqliteConnection,
+    agent: &str,
+    offers: &[TargetOffer],
+    now: i64,
+) -> sqlx::Result<()> {
+    for TargetOffer { name, version, description, sha256, anywhere: _ } in offers {
+        sqlx::query!(
+            "insert into target (name, version, sha256, description, first_seen_at, last_seen_at, agent_id)
+             values (?1, ?2, ?3, ?4, ?5, ?5, (select id from agent where name = ?6))
+             on conflict do update set description = excluded.description, last_seen_at = excluded.last_seen_at,
+                 agent_id = excluded.agent_id",
+            name,
+            version,
+            sha256,
+            description,
+            now,
+            agent
+        )
+        .execute(&mut *connection)
+        .await?;
+    }
+    let forgotten = sqlx::query!(
+        "delete from target where rowid in (
+             select target.rowid from target join agent on agent.id = target.agent_id
+             where agent.name = ?1 and target.last_seen_at < ?2
+                 and not exists (
+                     select 1 from run where run.target = target.name and run.target_sha256 = target.sha256
+                 )
+             order by target.last_seen_at desc, target.rowid desc limit -1 offset ?3
+         )",
+        agent,
+        now,
+        MOST_UNUSED
+    )
+    .execute(&mut *connection)
+    .await?;
+    if forgotten.rows_affected() > 0 { names::forget_colours(connection).await } else { Ok(()) }
+}
+
+/// Targets by name, what was seen last first: those of at most `limit` names, after a name. Gives the last name where there
+/// are more.
+pub async fn page(pool: &SqlitePool, after: &str, limit: i64) -> sqlx::Result<(Vec<Target>, Option<String>)> {
+    let more = limit + 1;
+    let mut names =
+        sqlx::query_scalar!("select distinct name from target where name > ? order by name limit ?", after, more)
+            .fetch_all(pool)
+            .await?;
+    let is_whole = i64::try_from(names.len()).is_ok_and(|count| count <= limit);
+    names.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    let next = names.last().filter(|_| !is_whole).cloned();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Ok((of_names(pool, &names).await?, next))
+}
+
+/// Targets of some names, by name, what was seen last first.
+pub async fn of_names(pool: &SqlitePool, names: &[&str]) -> sqlx::Result<Vec<Target>> {
+    let names = serde_json::to_string(names).map_err(|fault| sqlx::Error::Encode(fault.into()))?;
+    sqlx::query_as!(
+        Target,
+        "select name, version, sha256, description, first_seen_at as first_seen_at_ms, last_seen_at as last_seen_at_ms
+         from target where name in (select value from json_each(?)) order by name, last_seen_at desc",
+        names
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// All targets, by name, what was seen last first.
+pub async fn targets(pool: &SqlitePool) -> sqlx::Result<Vec<Target>> {
+    sqlx::query_as!(
+        Target,
+        "select name, version, sha256, description, first_seen_at as first_seen_at_ms, last_seen_at as last_seen_at_ms
+         from target order by name, last_seen_at desc"
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// The marks of targets: each name got its slot when it was first seen, in an offer, a submission or an import.
+pub async fn marks(pool: &SqlitePool, targets: &[&str]) -> sqlx::Result<Marks> {
+    let names = serde_json::to_string(targets).map_err(|fault| sqlx::Error::Encode(fault.into()))?;
+    let rows =
+        sqlx::query!("select name, slot from target_colour where name in (select value from json_each(?))", names)
+            .fetch_all(pool)
+            .await?;
+    Ok(rows.into_iter().map(|row| (row.name, Mark(usize::try_from(row.slot).unwrap_or_default()))).collect())
+}
+
+/// Stores the sizes of a first start, if there are none yet.
+pub async fn first_sizes(pool: &SqlitePool, now: i64) -> sqlx::Result<()> {
+    if sqlx::query!("select name from machine_size limit 1").fetch_optional(pool).await?.is_some() {
+        return Ok(());
+    }
+    for (vcpus, memory_bytes) in FIRST_SIZES {
+        let vcpus = f64::from(vcpus);
+        let (name, memory) = (size_name(vcpus, memory_bytes), memory_bytes.cast_signed());
+        sqlx::query!(
+            "insert into machine_size (name, vcpus, memory_bytes, created_at) values (?, ?, ?, ?)",
+            name,
+            vcpus,
+            memory,
+            now
+        )
+        .execute(pool)
+        .await?;
+    }
+    Ok(())
+}
+
+/// All sizes, smallest first.
+pub async fn sizes(pool: &SqlitePool) -> sqlx::Result<Vec<MachineSize>> {
+    let rows = sqlx::query!("select name, vcpus, memory_bytes from machine_size order by vcpus, memory_bytes, name")
+        .fetch_all(pool)
+        .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| MachineSize { name: row.name, vcpus: row.vcpus, memory_bytes: row.memory_bytes.cast_unsigned() })
+        .collect())
+}
+
+/// Stores a size.
+pub async fn insert_size(pool: &SqlitePool, size: &MachineSize, now: i64, act: &Act) -> Result<()> {
+    let mut transaction = pool.begin().await?;
+    let MachineSize { name, vcpus, memory_bytes } = size;
+    let memory = memory_bytes.cast_signed();
+    sqlx::query!(
+        "insert into machine_size (name, vcpus, memory_bytes, created_at) values (?, ?, ?, ?)",
+        name,
+        vcpus,
+        memory,
+        now
+    )
+    .execute(&mut *transaction)
+    .await
+    .map_err(|fault| taken(fault, || format!("there is a size {name:?} already; choose another name")))?;
+    audit::note(&mut transaction, act).await?;
+    Ok(transaction.commit().await?)
+}
+
+/// Removes a size that no run has had, ended or not; false if there is none such.
+pub async fn delete_size(pool: &SqlitePool, name: &str, act: &Act) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    let done = sqlx::query!(
+        "delete from machine_size where name = ?1 and not exists (select 1 from run where size_name = ?1)",
+        name
+    )
+    .execute(&mut *transaction)
+    .await?
+    .rows_affected()
+        > 0;
+    if done {
+        audit::note(&mut transaction, act).await?;
+    }
+    transaction.commit().await?;
+    Ok(done)
+}
+
+/// Stores the scenarios that came with the program, each revision once: what a user made of one since stays the newest.
+pub async fn first_scenarios(pool: &SqlitePool, bundled: &[Scenario], now: i64) -> Result<()> {
+    for scenario in bundled {
+        if revision(pool, &scenario.name, &scenario.sha256()).await?.is_none() {
+            keep_scenario(&mut *pool.acquire().await?, scenario, now).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Stores a revision that somebody brought, with what k6 said to it.
+pub async fn add_scenario(
+    pool: &SqlitePool,
+    scenario: &Scenario,
+    check: Option<&Check>,
+    now: i64,
+    act: &Act,
+) -> Result<()> {
+    let mut transaction = pool.begin().await?;
+    let sha256 = keep_scenario(&mut transaction, scenario, now).await?;
+    if let Some(check) = check {
+        note_check(&mut *transaction, &scenario.name, &sha256, check).await?;
+    }
+    audit::note(&mut transaction, &act.clone().with(json!({"sha256": sha256}))).await?;
+    Ok(transaction.commit().await?)
+}
+
+/// Keeps what k6 said to a revision, in place of what it said before.
+pub async fn note_check(
+    to: impl sqlx::SqliteExecutor<'_>,
+    name: &str,
+    sha256: &str,
+    check: &Check,
+) -> sqlx::Result<()> {
+    let Check { agent, k6_version, at_ms, fault } = check;
+    sqlx::query!(
+        "update scenario_revision set checked_by = ?3, checked_k6 = ?4, checked_at = ?5, check_fault = ?6
+         where name = ?1 and sha256 = ?2",
+        name,
+        sha256,
+        agent,
+        k6_version,
+        at_ms,
+        fault
+    )
+    .execute(to)
+    .await?;
+    Ok(())
+}
+
+/// What k6 said, from its columns.
+fn check(agent: Option<String>, k6: Option<String>, at: Option<i64>, fault: Option<String>) -> Option<Check> {
+    Some(Check { agent: agent?, k6_version: k6?, at_ms: at?, fault })
+}
+
+/// Stores a revision; gives its hash. What was stored last is the one that counts, also if it was there before.
+async fn keep_scenario(connection: &mut SqliteConnection, scenario: &Scenario, now: i64) -> Result<String> {
+    let sha256 = scenario.sha256();
+    let files = serde_json::to_string(&scenario.files).map_err(Error::internal)?;
+    let defaults = serde_json::to_string(&scenario.defaults).map_err(Error::internal)?;
+    sqlx::query!(
+        "insert into scenario_revision (name, sha256, script, files, defaults, created_at) values (?, ?, ?, ?, ?, ?)
+         on conflict (name, sha256) do update
+             set id = (select max(id) + 1 from scenario_revision), created_at = excluded.created_at",
+        scenario.name,
+        sha256,
+        scenario.script,
+        files,
+        defaults,
+        now
+    )
+    .execute(connection)
+    .await?;
+    Ok(sha256)
+}
+
+/// The newest revision of each scenario, by name.
+pub async fn scenarios(pool: &SqlitePool) -> sqlx::Result<Vec<ScenarioInfo>> {
+    let rows = sqlx::query!(
+        r#"select name as "name!", sha256 as "sha256!", created_at as "created_at!", checked_by, checked_k6, checked_at,
+                  check_fault,
+                  (select count(*) from scenario_revision as other where other.name = newest.name) as "revisions!: i64"
+           from scenario_revision as newest
+           where id = (select max(id) from scenario_revision as other where other.name = newest.name)
+           order by name"#
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| ScenarioInfo {
+            name: row.name,
+            sha256: row.sha256,
+            revisions: row.revisions,
+            created_at_ms: row.created_at,
+            check: check(row.checked_by, row.checked_k6, row.checked_at, row.check_fault),
+        })
+        .collect())
+}
+
+/// The newest revision of one scenario.
+pub async fn scenario(pool: &SqlitePool, name: &str) -> Result<Option<Scenario>> {
+    let row = sqlx::query!(
+        "select name, script, files, defaults from scenario_revision where name = ? order by id desc limit 1",
+        name
+    )
+    .fetch_optional(pool)
+    .await?;
+    row.map(|row| whole(row.name, row.script, &row.files, &row.defaults)).transpose()
+}
+
+/// All revisions of one scenario, the one that counts first.
+pub async fn revisions(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<Revision>> {
+    let rows = sqlx::query!(
+        "select sha256, created_at, checked_by, checked_k6, checked_at, check_fault from scenario_revision
+         where name = ? order by id desc",
+        name
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Revision {
+            sha256: row.sha256,
+            created_at_ms: row.created_at,
+            check: check(row.checked_by, row.checked_k6, row.checked_at, row.check_fault),
+        })
+        .collect())
+}
+
+/// One revision of one scenario.
+pub async fn revision(pool: &SqlitePool, name: &str, sha256: &str) -> Result<Option<Scenario>> {
+    let row = sqlx::query!(
+        "select name, script, files, defaults from scenario_revision where name = ? and sha256 = ?",
+        name,
+        sha256
+    )
+    .fetch_optional(pool)
+    .await?;
+    row.map(|row| whole(row.name, row.script, &row.files, &row.defaults)).transpose()
+}
+
+fn whole(name: String, script: String, files: &str, defaults: &str) -> Result<Scenario> {
+    let map = |text| serde_json::from_str::<BTreeMap<_, _>>(text).map_err(Error::internal);
+    Ok(Scenario { name, script, files: map(files)?, defaults: map(defaults)? })
+}

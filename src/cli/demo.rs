@@ -1,0 +1,251 @@
+//! `brewbench demo`: server, agent and a finished comparison in one process, with nothing to configure. Results that
+//! others published are there from the start, for who doesn't want to wait.
+
+mod sample;
+
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, bail};
+use brewbench_agent::connection::client::Client;
+use clap::Args;
+use serde::Serialize;
+use tokio::time::{Duration, timeout};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use crate::{
+    app::{config::Config, db::Db, local_admin, server::Server, signals, state::Events},
+    auth::caller::Caller,
+    catalog::{
+        self,
+        model::{MachineSize, SizeList, find_size, parse_size, size_name},
+    },
+    cli::{agent::Tools, compare, duration, exit_code::judge, progress, serve::with_agent},
+    experiments::{
+        model::ExperimentWithRuns,
+        plan::{Plan, default_retries},
+    },
+    fleet::model::{About, AgentList},
+    runs::{load::LoadBody, model::Run},
+};
+
+const AGENT: &str = "local";
+const USUAL_PORT: u16 = 8377;
+/// How long the agent of the same process may take to find its tools and dial in.
+const AGENT_START: Duration = Duration::from_secs(30);
+
+/// Tries it all: server, agent and a finished comparison in one process.
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Name of a target; repeat for several
+    #[arg(long = "target", value_name = "TARGET", default_values = ["rust-hyper", "go-nethttp"])]
+    targets: Vec<String>,
+    /// Name of a machine size, or short as 2/4GiB; repeat for several [default: two that k6 can load to their limit]
+    #[arg(long = "size", value_name = "SIZE")]
+    sizes: Vec<String>,
+    /// Name of a scenario
+    #[arg(long, default_value = "hash")]
+    scenario: String,
+    /// Virtual users
+    #[arg(long, default_value_t = 10)]
+    vus: u32,
+    /// Measured time of each run
+    #[arg(long, default_value = "6s", value_parser = duration::seconds)]
+    duration: f64,
+    /// Warm-up before each run
+    #[arg(long, default_value = "2s", value_parser = duration::seconds)]
+    warm_up: f64,
+    /// Runs of each target at each size
+    #[arg(long, default_value_t = 6)]
+    repeat: u32,
+    /// The folder of the database
+    #[arg(long, env = "BREWBENCH_DATA", default_value = "data")]
+    data: PathBuf,
+    /// Where to listen [default: 127.0.0.1:8377, with --once a free port]
+    #[arg(long)]
+    listen: Option<SocketAddr>,
+    /// End when the comparison is finished instead of serving on
+    #[arg(long)]
+    once: bool,
+    /// Print the runs as one JSON document on stdout
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    tools: Tools,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Document {
+    /// Id of the experiment.
+    experiment: String,
+    /// Its page.
+    url: String,
+    /// All its runs.
+    runs: Vec<Run>,
+}
+
+impl Demo {
+    /// Does it all.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let port = if self.once { 0 } else { USUAL_PORT };
+        let listen = self.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], port)));
+        let shutdown = signals::end();
+        let server = Server::start(Config::new(listen, &self.data), CancellationToken::new()).await?;
+        let token = local_admin::demo_token(&server.state.db).await?;
+        let key = local_admin::local_agent_key(&server.state.db, AGENT).await?;
+        let invite = if self.once { None } else { Some(local_admin::link(&server.state).await?) };
+        let options = self.tools.clone().hurried().options(server.local_url(), Some(key), self.data.join("agent"))?;
+        let client = Client::new(&server.local_url(), Some(token))?;
+        let (events, db) = (server.state.events.clone(), server.state.db.clone());
+        let site = server.state.public_url.clone();
+        let serving = tokio::spawn(with_agent(server, options, shutdown.clone()));
+
+        let done = tokio::select! {
+            done = self.measure(&client, events, &db, &site) => done,
+            () = shutdown.cancelled() => Err(anyhow::anyhow!("stopped")),
+        };
+        if done.is_err() || self.once {
+            shutdown.cancel();
+        } else {
+            eprintln!("the site:  {site}");
+            if let Some(link) = invite {
+                eprintln!("register:  {link}\n           (once, within two days)");
+            }
+            eprintln!("serving until Ctrl-C");
+        }
+        // What ended the server or the agent says more than that the demo could not go on without them.
+        serving.await.context("the server")??;
+        done
+    }
+
+    async fn measure(&self, client: &Client, events: Events, db: &Db, site: &Url) -> anyhow::Result<ExitCode> {
+        let about = agent(client, events).await?;
+        // Not before the agent's own targets, which so have the first colours.
+        if !self.once
+            && let Some(page) = sample::offer(client, site).await?
+        {
+            eprintln!("a sample, imported from what others published, is there already:\n{page}");
+        }
+        let plan = Plan {
+            name: Some(format!("demo: {}", self.targets.join(" and "))),
+            targets: self.targets.clone(),
+            against: None,
+            sizes: if self.sizes.is_empty() {
+                fitting(client, db, &about).await?
+            } else {
+                named(client, db, &self.sizes).await?
+            },
+            scenario: self.scenario.clone(),
+            parameters: BTreeMap::new(),
+            loads: vec![LoadBody::Vus { vus: self.vus, duration_s: self.duration }.try_into()?],
+            knee: None,
+            warm_up_s: self.warm_up,
+            warm_up_auto: false,
+            repetitions: self.repeat,
+            until: None,
+            retries: default_retries(),
+            seed: None,
+            agent: Some(AGENT.to_owned()),
+            agent_label: None,
+            spread: false,
+            generators: Vec::new(),
+        };
+        let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
+        let left = made.progress.left_s.map_or(String::new(), |left| format!(", about {}", duration::text(left)));
+        eprintln!("{} runs{left}\n{}", made.runs.len(), made.url);
+        let ended = progress::wait(client, &made.experiment.id).await?;
+        let code = judge(&ended);
+        if self.json {
+            let document = Document { experiment: ended.experiment.id, url: ended.url, runs: ended.runs };
+            println!("{}", serde_json::to_string(&document)?);
+        } else {
+            let ids: Vec<_> = ended.runs.iter().map(|run| run.id.clone()).collect();
+            println!("\n{}", compare::text(&compare::ask(client, &[("runs", ids.join(","))]).await?));
+            println!("this comparison:  {}", ended.url);
+        }
+        Ok(code)
+    }
+}
+
+/// Waits until the agent has dialled in; gives what it said of itself.
+async fn agent(client: &Client, events: Events) -> anyhow::Result<About> {
+    let dialled = async {
+        let mut joined = events.agents();
+        loop {
+            let list: AgentList = client.get("api/v1/agents").await?;
+            let found = list.agents.into_iter().find(|agent| agent.connected && agent.name == AGENT);
+            if let Some(about) = found.and_then(|agent| agent.about) {
+                return anyhow::Ok(about);
+            }
+            joined.changed().await?;
+        }
+    };
+    timeout(AGENT_START, dialled).await.context("the agent did not dial in")?
+}
+
+/// k6 needs twice the CPU time of a bundled target for `hash`: 0.13 against 0.06 to 0.07 ms a request, as measured. Three
+/// times as many cores leave it room; with fewer a target would wait for k6, and all targets would look the same.
+const CORES_OF_K6: f64 = 3.0;
+
+/// What is added where a machine is too small for the usual sizes: as many vCPUs, with [`FRACTION_MEMORY`].
+const FRACTIONS: [f64; 2] = [0.25, 0.1];
+const FRACTION_MEMORY: u64 = 256 << 20;
+
+/// Two sizes that k6 can load to their limit here: the smallest, and the next that differs in vCPUs. What is missing for
+/// that is added to the sizes.
+async fn fitting(client: &Client, db: &Db, about: &About) -> anyhow::Result<Vec<String>> {
+    let sizes: SizeList = client.get("api/v1/sizes").await?;
+    // A hyperthread is less than a core, and the target's cores are its own.
+    let cores = about.physical_cores.unwrap_or(about.cores);
+    let mut fit: Vec<MachineSize> =
+        sizes.sizes.into_iter().filter(|size| leaves_room(size, cores, about.memory_bytes)).collect();
+    for vcpus in FRACTIONS {
+        let differ = fit.iter().any(|size| fit[0].vcpus.total_cmp(&size.vcpus).is_ne());
+        let size = MachineSize { name: size_name(vcpus, FRACTION_MEMORY), vcpus, memory_bytes: FRACTION_MEMORY };
+        let is_there = fit.iter().any(|size| size.vcpus.total_cmp(&vcpus).is_eq());
+        if !differ && !is_there && leaves_room(&size, cores, about.memory_bytes) {
+            let added = catalog::api::store_size(db, size, &Caller::owner()).await;
+            fit.push(added.with_context(|| format!("the size of {vcpus} vCPU could not be added"))?);
+        }
+    }
+    fit.sort_by(|a, b| a.vcpus.total_cmp(&b.vcpus));
+    let Some(first) = fit.first() else {
+        bail!("no machine size fits this machine: name one that does with --size, or add one with `brewbench size add`")
+    };
+    let second = fit.iter().find(|size| size.vcpus > first.vcpus);
+    Ok([Some(first), second].into_iter().flatten().map(|size| size.name.clone()).collect())
+}
+
+/// The sizes that are named; one that is written like 0.25/256MiB and not there yet is added.
+async fn named(client: &Client, db: &Db, names: &[String]) -> anyhow::Result<Vec<String>> {
+    let known: SizeList = client.get("api/v1/sizes").await?;
+    for name in names.iter().filter(|name| find_size(&known.sizes, name).is_none()) {
+        let Some((vcpus, memory_bytes)) = parse_size(name) else { continue };
+        let size = MachineSize { name: size_name(vcpus, memory_bytes), vcpus, memory_bytes };
+        let added = catalog::api::store_size(db, size, &Caller::owner()).await;
+        added.with_context(|| format!("size {name:?}"))?;
+    }
+    Ok(names.to_owned())
+}
+
+/// Whether k6 has enough cores beside a target of this size. Where there is one core for both, nothing helps.
+fn leaves_room(size: &MachineSize, cores: u32, memory_bytes: u64) -> bool {
+    let rest = f64::from(cores) - size.vcpus.ceil();
+    size.memory_bytes <= memory_bytes && (cores <= 1 || size.vcpus * CORES_OF_K6 <= rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k6_gets_three_times_what_the_target_gets() {
+        let fits = |cores, vcpus| {
+            leaves_room(&MachineSize { name: String::new(), vcpus, memory_bytes: 1 << 30 }, cores, 8 << 30)
+        };
+        assert!(fits(2, 0.25) && !fits(2, 0.5) && !fits(2, 1.0));
+        assert!(fits(4, 1.0) && !fits(4, 2.0));
+        assert!(fits(8, 2.0) && fits(1, 1.0));
+    }
+}

@@ -1,0 +1,77 @@
+//! What is known beside the figures of the runs that are compared: their machines, and the past of their cells.
+
+use std::collections::BTreeSet;
+
+use tokio::task::spawn_blocking;
+
+use super::past::{self, History};
+use crate::{
+    app::{
+        error::{Error, Result},
+        state::AppState,
+    },
+    compare::comparability::Environments,
+    differences::AcceptedDifference,
+    results::{blob, environment::facts::RunEnvironment},
+    runs::{model::Run, store::cells},
+};
+
+/// More cells than this are compared without a past: nobody reads them one by one.
+const MOST_PASTS: usize = 60;
+
+/// As far as it was looked up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// Of the runs that count.
+    pub environments: Environments,
+    /// Of the cells that have runs that count, without the experiments that are compared.
+    pub history: History,
+    /// How often these experiments were extended and compared again, and 1.
+    pub looks: usize,
+    /// Differences in the work of their targets.
+    pub accepted: Vec<AcceptedDifference>,
+}
+
+/// Looks up what is known of these runs.
+pub async fn known(state: &AppState, runs: &[Run]) -> Result<Known> {
+    let (environments, history, looks, accepted) =
+        tokio::try_join!(environments(state, runs), history(state, runs), looks(state, runs), accepted(state, runs))?;
+    Ok(Known { environments, history, looks, accepted })
+}
+
+async fn environments(state: &AppState, runs: &[Run]) -> Result<Environments> {
+    let counting: Vec<&Run> = runs.iter().filter(|run| run.counts()).collect();
+    let ids: Vec<String> = counting.iter().map(|run| run.id.clone()).collect();
+    let mut packed = crate::runs::store::evidence_of(&state.db.read, &ids).await?;
+    let runs: Vec<(Run, Option<Vec<u8>>)> =
+        counting.into_iter().map(|run| (run.clone(), packed.remove(&run.id))).collect();
+    let read = move || {
+        let of = |(run, packed): (Run, Option<Vec<u8>>)| {
+            let evidence = packed.and_then(|packed| serde_json::from_slice(&blob::unpack(&packed).ok()?).ok());
+            (run.id.clone(), RunEnvironment::new(&run, evidence.as_ref()))
+        };
+        runs.into_iter().map(of).collect()
+    };
+    spawn_blocking(read).await.map_err(Error::internal)
+}
+
+async fn accepted(state: &AppState, runs: &[Run]) -> Result<Vec<AcceptedDifference>> {
+    let targets: BTreeSet<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+    let targets: Vec<&str> = targets.into_iter().collect();
+    Ok(crate::differences::store::between(&state.db.read, &targets).await?)
+}
+
+async fn history(state: &AppState, runs: &[Run]) -> Result<History> {
+    let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
+    let mut history = History::new();
+    for (cell, run) in past::representatives(runs).into_iter().take(MOST_PASTS) {
+        history.insert(cell, cells::past(&state.db.read, &run, &ids, past::MOST_RUNS).await?);
+    }
+    Ok(past::without_experiments_of(runs, history))
+}
+
+async fn looks(state: &AppState, runs: &[Run]) -> Result<usize> {
+    let experiments: BTreeSet<&String> = runs.iter().filter_map(|run| run.experiment.as_ref()).collect();
+    let experiments: Vec<String> = experiments.into_iter().cloned().collect();
+    Ok(cells::looks(&state.db.read, &experiments).await?)
+}

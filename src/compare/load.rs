@@ -1,0 +1,125 @@
+//! Loads the runs of a comparison and compares them.
+
+use axum::http::Uri;
+use axum_extra::extract::Query;
+use brewbench_agent::wire::series::Packed;
+use tokio::task::spawn_blocking;
+
+use crate::{
+    app::{
+        error::{Error, Result},
+        state::AppState,
+    },
+    baselines,
+    baselines::{model::Baseline, resolve},
+    compare::{
+        cell::Row,
+        chosen::{Chosen, MOST_RUNS, Options},
+        context, notes,
+        timeseries::Story,
+        timeseries_charts,
+        view::{Comparison, Told},
+    },
+    runs::{api::export, model::Run},
+    web::series_style::Marks,
+};
+
+/// The comparison that the query of an address of `/compare` names, wherever else its figures are used.
+pub async fn of_query(state: &AppState, query: &str) -> Result<Comparison> {
+    let chosen = read(query)?;
+    let ids = named(state, &chosen).await?;
+    if ids.is_empty() {
+        return Err(nothing_named());
+    }
+    load(state, &chosen, &ids).await
+}
+
+/// The same as its page shows it, with what happened second by second.
+pub async fn page_of_query(state: &AppState, query: &str) -> Result<Comparison> {
+    let chosen = read(query)?;
+    let mut comparison = of_query(state, query).await?;
+    tell(state, &mut comparison, chosen.setting).await?;
+    Ok(comparison)
+}
+
+pub(crate) fn read(query: &str) -> Result<Chosen> {
+    let uri: Uri = format!("/compare?{query}").parse().map_err(|fault| Error::Invalid(format!("query: {fault}")))?;
+    let Query(chosen) = Query::<Chosen>::try_from_uri(&uri)?;
+    Ok(chosen)
+}
+
+pub(crate) fn nothing_named() -> Error {
+    Error::Invalid("name the runs to compare: ?runs=ID,ID, or experiments= or baselines=".to_owned())
+}
+
+/// The ids of all runs that are meant. Of a baseline also those that were deleted since, so that they are told.
+pub(crate) async fn named(state: &AppState, chosen: &Chosen) -> Result<Vec<String>> {
+    let mut all = chosen.ids();
+    for experiment in export::ids(&chosen.experiments) {
+        let runs = resolve::of_experiment(state, &experiment).await?;
+        if runs.is_empty() {
+            return Err(Error::NotFound(format!("experiment with runs {experiment:?}")));
+        }
+        all.extend(runs.into_iter().map(|run| run.id));
+    }
+    for name in export::ids(&chosen.baselines) {
+        let Baseline { runs, gone, .. } = baselines::api::found(state, &name).await?;
+        all.extend(runs.into_iter().chain(gone));
+    }
+    // One run may be meant twice.
+    Ok(export::ids(&all))
+}
+
+/// Reads the runs with these ids and compares them. Some that are missing are a note, all of them an error.
+pub(crate) async fn load(state: &AppState, chosen: &Chosen, ids: &[String]) -> Result<Comparison> {
+    if ids.len() > MOST_RUNS {
+        return Err(Error::Invalid(format!("{} runs were chosen; compare at most {MOST_RUNS} at once", ids.len())));
+    }
+    let runs = crate::runs::store::by_ids(&state.db.read, ids).await?;
+    if runs.is_empty() {
+        return Err(Error::NotFound(format!("run {}", ids.join(", "))));
+    }
+    let missing: Vec<String> = ids.iter().filter(|id| !runs.iter().any(|run| run.id == **id)).cloned().collect();
+    let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+    let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
+    let mut comparison = of_runs(state, runs, marks, chosen.options()?).await?;
+    comparison.notes.extend(notes::missing(&missing));
+    Ok(comparison)
+}
+
+/// Compares runs, with all that is known beside them.
+pub async fn of_runs(state: &AppState, runs: Vec<Run>, marks: Marks, options: Options) -> Result<Comparison> {
+    let known = context::known(state, &runs).await?;
+    spawn_blocking(move || Comparison::by(runs, &marks, &options, &known)).await.map_err(Error::internal)
+}
+
+/// More series than this are not laid upon each other.
+pub(crate) const MOST_RECORDED: usize = 60;
+
+/// Tells the story of one setting of a comparison: the one that was asked for, or the first that was recorded.
+pub(crate) async fn tell(state: &AppState, comparison: &mut Comparison, setting: Option<usize>) -> Result<()> {
+    let counting = |row: &Row| -> Vec<String> {
+        let each = (MOST_RECORDED / row.rivals().count().max(1)).max(1);
+        row.rivals().flat_map(|cell| cell.counting().take(each)).map(|run| run.id.clone()).collect()
+    };
+    let wished = setting.and_then(|number| number.checked_sub(1)).filter(|place| *place < comparison.rows.len());
+    let places = wished.map_or_else(|| (0..comparison.rows.len()).collect(), |place| vec![place]);
+    for place in places {
+        let looked_at = counting(&comparison.rows[place]);
+        let packed = crate::runs::store::series_of(&state.db.read, &looked_at).await?;
+        if packed.is_empty() && wished.is_none() {
+            continue;
+        }
+        let (subjects, row) = (comparison.subjects.clone(), comparison.rows[place].clone());
+        let base = subjects.iter().position(|subject| comparison.baseline.as_deref() == Some(&subject.key));
+        let draw = move || {
+            let unpacked = |(id, bytes)| Some((id, Packed::from_bytes(bytes).unpack().ok()?));
+            let story = Story::new(&row, &looked_at, &packed.into_iter().filter_map(unpacked).collect())?;
+            Some((timeseries_charts::charts(&subjects, base.unwrap_or_default(), &story), story.missing))
+        };
+        let drawn = spawn_blocking(draw).await.map_err(Error::internal)?;
+        comparison.told = drawn.map(|(charts, missing)| Told { charts, setting: place, missing });
+        return Ok(());
+    }
+    Ok(())
+}

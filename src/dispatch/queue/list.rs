@@ -1,0 +1,209 @@
+//! Lists what waits, for whom, why, and when it will start.
+
+use std::collections::BTreeMap;
+
+use brewbench_agent::{scenarios, wire::now_ms};
+
+use crate::{
+    app::{
+        error::{Error, Result},
+        state::AppState,
+    },
+    dispatch::{
+        queue::model::{QueueList, Waiting},
+        store::queue::WaitingRun,
+    },
+    fleet::{
+        model::Agent,
+        presence::{Connected, Presence},
+    },
+    placement::{
+        affinity::Homes,
+        eta::{Wait, starts},
+        feasibility::Source,
+        wait_reason::{Needs, Why, paused, why},
+    },
+    runs::{
+        model::Run,
+        progress::{left_s, whole_s},
+    },
+};
+
+/// More than these are counted and not listed.
+pub const MOST_LISTED: i64 = 500;
+
+/// Looks at the queue as it is now.
+pub async fn look(state: &AppState, presence: &Presence) -> Result<QueueList> {
+    let pool = &state.db.read;
+    let rows = crate::dispatch::store::queue::waiting(pool, MOST_LISTED).await?;
+    let ids: Vec<String> = rows.iter().map(|row| row.id.clone()).collect();
+    let mut by_id: BTreeMap<String, Run> =
+        crate::runs::store::by_ids(pool, &ids).await?.into_iter().map(|run| (run.id.clone(), run)).collect();
+    let (running, total) = crate::runs::store::unfinished_count(pool).await?;
+    let working = crate::runs::store::unfinished(pool, i64::try_from(running).unwrap_or(MOST_LISTED)).await?;
+    let known = crate::fleet::store::agents(pool).await?;
+    // A run that was taken between the two looks is not among them.
+    let pairs = rows.into_iter().filter_map(|row| by_id.remove(&row.id).map(|run| (row, run))).collect();
+    let waiting = told(pairs, &presence.list(), &known, &working, now_ms())?;
+    Ok(QueueList { total, waiting, working })
+}
+
+/// Says of each why it waits and when it begins. Pure.
+pub(crate) fn told(
+    pairs: Vec<(WaitingRun, Run)>,
+    connected: &[(String, Connected)],
+    known: &[Agent],
+    working: &[Run],
+    now_ms: i64,
+) -> Result<Vec<Waiting>> {
+    let needs: Vec<Needs> = pairs.iter().map(|(row, run)| needs(row, run)).collect::<Result<_>>()?;
+    let all = pairs.iter().zip(&needs);
+    let homes = Homes::of(all.clone().map(|((_, run), needs)| (run.experiment.as_deref(), *needs)), connected);
+    let reason = |((row, run), needs): (&(WaitingRun, Run), &Needs)| {
+        if row.is_paused {
+            return paused(row.paused_by.as_deref());
+        }
+        let at = homes.at(needs, run.experiment.as_deref(), row.home.as_deref(), connected);
+        why(needs, &at, connected, known)
+    };
+    let whys: Vec<Why> = all.map(reason).collect();
+    let waits: Vec<Wait> = pairs
+        .iter()
+        .zip(&whys)
+        .map(|((_, run), why)| Wait { agents: &why.agents, with: &run.generators, takes_s: whole_s(run, &[]) })
+        .collect();
+    let starts = starts(&waits, &free_in(connected, working, now_ms));
+    let mut list = Vec::new();
+    for (((row, run), why), starts_in_s) in pairs.into_iter().zip(whys).zip(starts) {
+        list.push(Waiting {
+            position: list.len() + 1,
+            run,
+            experiment_name: row.experiment_name,
+            wanted_agent: row.wanted_agent,
+            agent_label: row.agent_label,
+            agents: why.agents,
+            reason: why.reason,
+            why: why.sentence,
+            starts_in_s,
+            priority: row.priority,
+        });
+    }
+    Ok(list)
+}
+
+pub(crate) fn needs<'a>(row: &'a WaitingRun, run: &'a Run) -> Result<Needs<'a>> {
+    let size = run.size.as_ref();
+    let is_bundled = run.scenario_sha256.as_deref().is_some_and(scenarios::comes_along);
+    Ok(Needs {
+        run: run.id.parse().map_err(Error::internal)?,
+        target: &run.target,
+        size: size.map_or("", |size| size.name.as_str()),
+        vcpus: size.map_or(0.0, |size| size.vcpus),
+        memory_bytes: size.map_or(0, |size| size.memory_bytes),
+        source: if is_bundled { Source::Bundled } else { Source::User },
+        agent: row.wanted_agent.as_deref(),
+        label: row.agent_label.as_deref(),
+        block: row.block,
+        generators: &run.generators,
+    })
+}
+
+/// In how many seconds each agent is free; none where nobody can tell.
+pub(crate) fn free_in(
+    connected: &[(String, Connected)],
+    working: &[Run],
+    now_ms: i64,
+) -> BTreeMap<String, Option<f64>> {
+    let left = |agent: &Connected| match agent.busy.map(|run| run.to_string()) {
+        None => Some(0.0),
+        Some(id) => working.iter().find(|run| run.id == id).and_then(|run| left_s(run, &[], now_ms)),
+    };
+    connected.iter().map(|(name, agent)| (name.clone(), left(agent))).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod made_up {
+    //! Made-up agents and needs.
+
+    use std::{collections::HashSet, sync::Arc};
+
+    use brewbench_agent::{
+        engine::k6::version::SUPPORTED,
+        wire::{
+            PROTOCOL, RunId,
+            messages::{Hello, K6Support, Machine, TargetOffer},
+            outcome::Mechanism,
+        },
+    };
+    use tokio::sync::{mpsc, watch};
+    use tokio_util::sync::CancellationToken;
+    use uuid::Uuid;
+
+    use super::{Needs, Source};
+    use crate::fleet::{model::Standing, presence::Connected};
+
+    /// A connected agent with 8 cores and 32 GiB that offers `fast`.
+    pub fn agent(name: &str, change: impl FnOnce(&mut Connected)) -> (String, Connected) {
+        let machine = Machine {
+            hostname: name.to_owned(),
+            cores: 8,
+            physical_cores: Some(8),
+            memory_bytes: 32 << 30,
+            kernel: String::new(),
+            cpu_model: String::new(),
+            cpu: Mechanism::Cgroup2,
+            memory: Mechanism::Cgroup2,
+        };
+        let (version, description, sha256) = ("1".to_owned(), String::new(), String::new());
+        let hello = Hello {
+            protocol: PROTOCOL,
+            version: version.clone(),
+            now_ms: 0,
+            machine,
+            k6_version: "1.8.1".to_owned(),
+            targets: vec![TargetOffer { name: "fast".to_owned(), version, description, sha256, anywhere: true }],
+            any_scenario: false,
+            running: None,
+            holds: Vec::new(),
+            life: None,
+            load_address: None,
+            k6: Some(K6Support { path: "/usr/bin/k6".to_owned(), supported: SUPPORTED.to_string(), fault: None }),
+        };
+        let mut agent = Connected {
+            connection: Uuid::nil(),
+            hello: Arc::new(hello),
+            standing: Standing::Enabled,
+            labels: Arc::default(),
+            busy: None,
+            inspecting: None,
+            declined: HashSet::new(),
+            clock_offset_ms: 0,
+            outbox: mpsc::unbounded_channel().0,
+            ears: watch::channel(()).1,
+            close: CancellationToken::new(),
+        };
+        change(&mut agent);
+        (name.to_owned(), agent)
+    }
+
+    /// It works on some run.
+    pub fn working(agent: &mut Connected) {
+        agent.busy = Some(RunId(Uuid::max()));
+    }
+
+    /// What a run of a target at 2 vCPU / 4 GiB needs.
+    pub fn needs(target: &str) -> Needs<'_> {
+        Needs {
+            run: RunId(Uuid::nil()),
+            target,
+            size: "2/4GiB",
+            vcpus: 2.0,
+            memory_bytes: 4 << 30,
+            source: Source::Bundled,
+            agent: None,
+            label: None,
+            block: 0,
+            generators: &[],
+        }
+    }
+}

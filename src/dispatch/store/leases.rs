@@ -1,0 +1,248 @@
+//! SQL of handing runs out and of what becomes of them when their agent falls silent.
+
+use std::collections::BTreeSet;
+
+use brewbench_agent::wire::Phase;
+use sqlx::{SqliteConnection, SqlitePool};
+
+use crate::{
+    distributed::store::participants,
+    results::store::parts,
+    runs::store::{
+        enter,
+        retries::{HeldRun, repeat, retry_of, standing, withdraw},
+    },
+};
+
+/// Gives the runs of an agent, and those that wait for it, its new name.
+pub async fn rename_agent(connection: &mut SqliteConnection, name: &str, new: &str) -> sqlx::Result<()> {
+    sqlx::query!("update run set agent = ?2 where agent = ?1", name, new).execute(&mut *connection).await?;
+    parts::rename_agent(connection, name, new).await?;
+    sqlx::query!(
+        "update run set wanted_agent = ?2
+         where wanted_agent = ?1 and phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost')",
+        name,
+        new
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Whether an agent holds a run by our books.
+pub async fn holds_any(connection: &mut SqliteConnection, agent: &str) -> sqlx::Result<bool> {
+    let row = sqlx::query!(
+        "select id from run indexed by run_leased where agent = ?1 and lease_expires_at is not null
+         union all
+         select run_id as id from run_part indexed by run_part_leased where agent = ?1 and lease_expires_at is not null
+         limit 1",
+        agent
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.is_some())
+}
+
+/// Gives a queued run to an agent, and to those who make its load, if others do; false if somebody was faster, also to pause
+/// its experiment.
+pub async fn lease(
+    pool: &SqlitePool,
+    id: &str,
+    agent: &str,
+    generators: &[String],
+    (now, expires): (i64, i64),
+) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    let done = sqlx::query!(
+        "update run set phase = 'leased', agent = ?2, phase_at = ?3, started_at = ?3, lease_expires_at = ?4
+         where id = ?1 and phase = 'queued'
+             and not exists (select 1 from experiment where id = run.experiment_id and paused_at is not null)",
+        id,
+        agent,
+        now,
+        expires
+    )
+    .execute(&mut *transaction)
+    .await?
+    .rows_affected()
+        > 0;
+    if done {
+        enter(&mut transaction, id, "leased", now).await?;
+        if !generators.is_empty() {
+            participants::begin(&mut transaction, id, agent, generators, expires).await?;
+        }
+    }
+    transaction.commit().await?;
+    Ok(done)
+}
+
+/// Gives a leased run back to the queue: its agent can't do it after all. False if it had ended.
+pub async fn give_back(pool: &SqlitePool, id: &str, agent: &str, now: i64) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    let done = sqlx::query!(
+        "update run set phase = 'queued', phase_at = ?3, agent = null, started_at = null, lease_expires_at = null
+         where id = ?1 and agent = ?2 and phase in ('leased', 'preparing', 'warming_up', 'measuring', 'collecting')",
+        id,
+        agent,
+        now
+    )
+    .execute(&mut *transaction)
+    .await?
+    .rows_affected()
+        > 0;
+    if done {
+        parts::forget(&mut transaction, id).await?;
+    }
+    transaction.commit().await?;
+    Ok(done)
+}
+
+/// What became of a run's next phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advance {
+    /// It is in it.
+    Moved,
+    /// It is in a later one: phases only go forward.
+    Behind,
+    /// It is not this agent's, or has ended.
+    NotHeld,
+}
+
+/// The phases of a run in somebody's hands, in their order.
+const WORK: [Phase; 5] = [Phase::Leased, Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting];
+
+/// Moves a run on to a later phase of its work.
+pub async fn advance(pool: &SqlitePool, id: &str, agent: &str, phase: Phase, now: i64) -> sqlx::Result<Advance> {
+    let mut transaction = pool.begin().await?;
+    let standing = standing(&mut transaction, id).await?.filter(|(_, holder)| holder.as_deref() == Some(agent));
+    let rank = |name: &str| WORK.iter().position(|phase| phase.as_str() == name);
+    let Some(stands) = standing.and_then(|(stands, _)| rank(&stands)) else { return Ok(Advance::NotHeld) };
+    if rank(phase.as_str()).is_none_or(|next| next <= stands) {
+        return Ok(Advance::Behind);
+    }
+    let phase = phase.as_str();
+    sqlx::query!("update run set phase = ?2, phase_at = ?3 where id = ?1", id, phase, now)
+        .execute(&mut *transaction)
+        .await?;
+    enter(&mut transaction, id, phase, now).await?;
+    transaction.commit().await?;
+    Ok(Advance::Moved)
+}
+
+/// Prolongs the lease of what an agent still holds; false if it does not hold it by our books.
+pub async fn prolong(pool: &SqlitePool, id: &str, agent: &str, expires: i64) -> sqlx::Result<bool> {
+    let done = sqlx::query!(
+        "update run set lease_expires_at = ?3 where id = ?1 and agent = ?2 and lease_expires_at is not null",
+        id,
+        agent,
+        expires
+    )
+    .execute(pool)
+    .await?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// Prolongs every lease: a server that was away itself can't blame its agents for silence.
+pub async fn prolong_all(pool: &SqlitePool, expires: i64) -> sqlx::Result<()> {
+    sqlx::query!("update run set lease_expires_at = ? where lease_expires_at is not null", expires)
+        .execute(pool)
+        .await?;
+    Ok(())
+}
+
+/// What an agent holds by our books.
+pub async fn held_by(pool: &SqlitePool, agent: &str) -> sqlx::Result<Vec<HeldRun>> {
+    sqlx::query_as!(
+        HeldRun,
+        "select id, experiment_id from run indexed by run_leased where agent = ? and lease_expires_at is not null order by seq",
+        agent
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// Runs whose lease has run out.
+pub async fn expired(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<HeldRun>> {
+    sqlx::query_as!(
+        HeldRun,
+        "select id, experiment_id from run where lease_expires_at is not null and lease_expires_at <= ? order by seq",
+        now
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// Gives a run up and does its repetition again where that is due. False if it had ended.
+pub async fn lose(pool: &SqlitePool, id: &str, new_id: &str, error: &str, now: i64) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    let done = sqlx::query!(
+        "update run set phase = 'lost', phase_at = ?2, finished_at = ?2, lease_expires_at = null, error = ?3
+         where id = ?1 and lease_expires_at is not null",
+        id,
+        now,
+        error
+    )
+    .execute(&mut *transaction)
+    .await?
+    .rows_affected()
+        > 0;
+    if done {
+        parts::release(&mut transaction, id).await?;
+        enter(&mut transaction, id, "lost", now).await?;
+        repeat(&mut transaction, id, new_id, now).await?;
+    }
+    transaction.commit().await?;
+    Ok(done)
+}
+
+/// Those of these runs that were given up in the hands of an agent, but for those that others do too: they were stopped.
+pub async fn lost_by(pool: &SqlitePool, agent: &str, ids: &BTreeSet<String>) -> sqlx::Result<Vec<HeldRun>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = serde_json::to_string(ids).map_err(crate::runs::store::row::decode)?;
+    sqlx::query_as!(
+        HeldRun,
+        r#"select run.id as "id!", run.experiment_id from json_each(?) named cross join run on run.id = named.value
+           where run.agent = ? and run.phase = 'lost' and run.generators = '[]' order by run.seq"#,
+        ids,
+        agent
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// Takes a run that was given up back into the hands of its agent, which holds it after all, as long as nobody has begun
+/// to measure its cell again: its place-holder then leaves the queue. False if somebody has, or it was not given up.
+pub async fn revive(pool: &SqlitePool, id: &str, agent: &str, now: i64, expires: i64) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    match retry_of(&mut transaction, id).await? {
+        Some((_, phase)) if phase != Phase::Queued.as_str() => return Ok(false),
+        Some((retry, _)) => withdraw(&mut transaction, &retry).await?,
+        None => {}
+    }
+    let done = sqlx::query!(
+        "update run set finished_at = null, error = null, phase_at = ?3, lease_expires_at = ?4, phase = coalesce(
+             (select phase from run_phase where run_id = ?1
+                  and phase in ('leased', 'preparing', 'warming_up', 'measuring', 'collecting')
+              order by case phase when 'leased' then 0 when 'preparing' then 1 when 'warming_up' then 2
+                  when 'measuring' then 3 else 4 end desc limit 1), 'leased')
+         where id = ?1 and agent = ?2 and phase = 'lost'",
+        id,
+        agent,
+        now,
+        expires
+    )
+    .execute(&mut *transaction)
+    .await?
+    .rows_affected()
+        > 0;
+    if done {
+        // It was not its end.
+        sqlx::query!("delete from run_phase where run_id = ? and phase = 'lost'", id)
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+    }
+    Ok(done)
+}

@@ -1,0 +1,4 @@
+//! SQL of handing runs out.
+
+pub mod leases;
+pub mod queue;

@@ -1,0 +1,35 @@
+//! JSON of those who make the load of a run.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+
+use crate::{
+    app::{
+        error::{ErrorBody, Result},
+        state::AppState,
+    },
+    auth::caller::Read,
+    distributed::shares::GeneratorList,
+    results::{evidence::Evidence, store::parts},
+    runs::{
+        api::{environment::evidence, lookup::found},
+        model::Run,
+    },
+};
+
+/// Each generator's own share of a run, where others than the target's agent make the load; no generators where not.
+#[utoipa::path(get, path = "/api/v1/runs/{id}/generators", tag = "runs", params(("id" = String, Path)),
+    responses((status = 200, body = GeneratorList), (status = 404, body = ErrorBody)))]
+pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<String>) -> Result<Json<GeneratorList>> {
+    let run = found(&state, &id).await?;
+    let evidence = evidence(&state, &run.id).await?;
+    Ok(Json(read(&state, &run, evidence.as_ref()).await?))
+}
+
+/// The shares of a run of which this is known.
+pub async fn read(state: &AppState, run: &Run, evidence: Option<&Evidence>) -> Result<GeneratorList> {
+    let states = if run.generators.is_empty() { Vec::new() } else { parts::states(&state.db.read, &run.id).await? };
+    Ok(GeneratorList::of(run, evidence, &states))
+}

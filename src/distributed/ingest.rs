@@ -1,0 +1,19 @@
+//! Takes an agent's result: all of a run on one machine, or its part of a distributed run.
+
+use brewbench_agent::wire::outcome::Outcome;
+
+use super::settle;
+use crate::{
+    app::{db::Db, error::Result},
+    results::{ingest, settlement::Settled, store::verdicts},
+};
+
+/// Settles a result by the rule in [`crate::results::ingest`]; committed when this returns.
+pub async fn take(db: &Db, agent: &str, outcome: &Outcome) -> Result<Settled> {
+    let asked = verdicts::asked(&db.read, &outcome.run.to_string()).await?;
+    if asked.generators.is_empty() {
+        ingest::settle(db, agent, outcome, asked).await
+    } else {
+        settle::settle(db, agent, outcome, &asked).await
+    }
+}

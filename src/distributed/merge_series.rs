@@ -1,0 +1,173 @@
+//! What several machines saw second by second, as one series by the server's clock: whole ([`merged`]), and while it grows
+//! ([`fresh`]). Pure.
+//!
+//! Counts and histograms of the generators are added on one grid of seconds: a second of a generator goes whole to the
+//! line of the grid that its end is next to, so nothing is split and every total is exact. The host's samples tell of the
+//! target and its machine; what the generators' machines did stands in what is kept of each of them.
+
+use std::collections::BTreeMap;
+
+use brewbench_agent::wire::series::{Lacks, Part, Second, Series, Stretch};
+
+use crate::results::clock::{Clocked, clamped};
+
+/// How far apart the lines of the grid are.
+const GRID_MS: u32 = 1_000;
+
+/// One series of all; its times are the server's. `host` tells of the target's machine, `generators` of the load.
+pub fn merged(host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> Series {
+    let mut whole = Series::default();
+    for part in [Part::WarmUp, Part::Measured] {
+        *whole.part_mut(part) = stretch(part, host, generators);
+    }
+    whole
+}
+
+fn stretch(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> Option<Stretch> {
+    let parts: Vec<Clocked<'_>> = generators.iter().filter(|one| one.stretch(part).is_some()).copied().collect();
+    let start_ms = start_ms(part, host, &parts)?;
+    let stretches = || parts.iter().filter_map(|one| Some((one.stretch(part)?, one.after_ms(part, start_ms))));
+    Some(Stretch {
+        start_ms,
+        seconds: added(stretches().map(|(stretch, after)| lines(&stretch.seconds, after, 0)).collect()),
+        usage: host.map_or_else(Vec::new, |host| host.usage_after(part, start_ms, i32::MIN)),
+        lacks: stretches().fold(Lacks::default(), |sum, (stretch, _)| lacks(sum, stretch.lacks)),
+    })
+}
+
+/// When a part began, by the server's clock: with the first of the generators.
+pub fn start_ms(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> Option<i64> {
+    let first = generators.iter().filter_map(|one| one.start_ms(part)).min();
+    let unclocked = || generators.iter().chain(&host).filter_map(|one| Some(one.stretch(part)?.start_ms)).min();
+    first.or_else(|| host?.start_ms(part)).or_else(unclocked)
+}
+
+/// What of a part has been told anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// All of it.
+    All,
+    /// The seconds of a generator that end later than this, ms after its own start.
+    Seconds {
+        /// Its place among the generators.
+        generator: usize,
+        /// 0 for all.
+        after_ms: u32,
+    },
+    /// The samples of the host that were taken later than this, ms after its own start.
+    Usage {
+        /// [`i32::MIN`] for all.
+        after_ms: i32,
+    },
+}
+
+/// What is new of a part of the sum while it is done; it takes the place of all that is later than the two times.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fresh {
+    /// Seconds that end later than this are replaced, ms after the start of the stretch.
+    pub seconds_after_ms: u32,
+    /// Samples that were taken later than this are replaced.
+    pub usage_after_ms: i32,
+    /// The points, with the start of their stretch.
+    pub points: Stretch,
+}
+
+/// What is new of a part since something was told: whole lines of the grid that every generator has told of, and samples of
+/// the host. Nothing until each generator has told of the part.
+pub fn fresh(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>], since: Since) -> Option<Fresh> {
+    let start_ms = start_ms(part, host, generators)?;
+    let told = |one: &Clocked<'_>| {
+        let last = one.stretch(part)?.seconds.last()?;
+        Some(line(moved(last.until_ms, one.after_ms(part, start_ms))))
+    };
+    let whole = generators.iter().map(told).collect::<Option<Vec<u32>>>()?.into_iter().min()?;
+    let (after_line, usage_after_ms) = match since {
+        Since::All | Since::Seconds { after_ms: 0, .. } => (0, i32::MAX),
+        Since::Seconds { generator, after_ms } => {
+            (line(moved(after_ms, generators.get(generator)?.after_ms(part, start_ms))) - 1, i32::MAX)
+        }
+        Since::Usage { after_ms } => (u32::MAX, clamped(after_ms, host?.after_ms(part, start_ms))),
+    };
+    let usage_after_ms = if since == Since::All { i32::MIN } else { usage_after_ms };
+    let of = |one: &Clocked<'_>| {
+        let mut of = lines(&one.stretch(part)?.seconds, one.after_ms(part, start_ms), after_line);
+        of.retain(|line, _| *line <= whole);
+        Some(of)
+    };
+    let points = Stretch {
+        start_ms,
+        seconds: added(generators.iter().filter_map(of).collect()),
+        usage: host.map_or_else(Vec::new, |host| host.usage_after(part, start_ms, usage_after_ms)),
+        lacks: Lacks::default(),
+    };
+    // Seconds of a line end less than half a line behind it.
+    let half = if after_line == 0 { 0 } else { GRID_MS / 2 - 1 };
+    let seconds_after_ms = after_line.saturating_mul(GRID_MS).saturating_add(half);
+    Some(Fresh { seconds_after_ms, usage_after_ms, points })
+}
+
+/// The line that a second belongs to which ends then, ms after the start.
+fn line(until_ms: u32) -> u32 {
+    (until_ms.saturating_add(GRID_MS / 2) / GRID_MS).max(1)
+}
+
+fn moved(until_ms: u32, after_ms: i64) -> u32 {
+    u32::try_from(i64::from(until_ms).saturating_add(after_ms).max(0)).unwrap_or(u32::MAX)
+}
+
+/// What a generator did, by the lines of the grid.
+type Lines = BTreeMap<u32, Second>;
+
+/// Those behind a line.
+fn lines(seconds: &[Second], after_ms: i64, after_line: u32) -> Lines {
+    let mut lines = Lines::new();
+    for second in seconds {
+        let until_ms = moved(second.until_ms, after_ms);
+        let line = line(until_ms);
+        if line > after_line {
+            let moved = Second { until_ms, ..second.clone() };
+            lines.entry(line).and_modify(|known| known.add(moved.clone())).or_insert(moved);
+        }
+    }
+    lines
+}
+
+fn added(generators: Vec<Lines>) -> Vec<Second> {
+    let of = generators.len();
+    let mut grid: BTreeMap<u32, (Second, usize)> = BTreeMap::new();
+    for (line, second) in generators.into_iter().flatten() {
+        match grid.get_mut(&line) {
+            Some((sum, told)) => {
+                beside(sum, &second);
+                *told += 1;
+            }
+            None => drop(grid.insert(line, (second, 1))),
+        }
+    }
+    // Virtual users are those of all, or not known.
+    let whole = |(second, told): (Second, usize)| Second { vus: second.vus.filter(|_| told == of), ..second };
+    grid.into_values().map(whole).collect()
+}
+
+/// Adds what another generator did at the same time.
+fn beside(sum: &mut Second, other: &Second) {
+    let vus = sum.vus.zip(other.vus).map(|(a, b)| a.saturating_add(b));
+    sum.add(other.clone());
+    sum.vus = vus;
+}
+
+/// Each generator has as many seconds as the sum: of what came late or twice the worst counts.
+fn lacks(sum: Lacks, other: Lacks) -> Lacks {
+    let Lacks { missing_seconds, doubled_seconds, restarts, damaged, left_out, unfinished } = other;
+    Lacks {
+        missing_seconds: sum.missing_seconds.max(missing_seconds),
+        doubled_seconds: sum.doubled_seconds.max(doubled_seconds),
+        restarts: sum.restarts.saturating_add(restarts),
+        damaged: sum.damaged.saturating_add(damaged),
+        left_out: sum.left_out.saturating_add(left_out),
+        unfinished: sum.unfinished.saturating_add(unfinished),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! Imported runs that belong together, as an experiment: what other people submitted somewhere else.
+
+use std::collections::BTreeSet;
+
+use axum::{Form, Json, extract::State, http::StatusCode, response::Redirect};
+use brewbench_agent::wire::now_ms;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{
+    app::{
+        error::{Error, ErrorBody, Input, Result},
+        state::AppState,
+    },
+    auth::{
+        caller::{Caller, Submit},
+        checks::checked_line,
+    },
+    experiments::{self, model::ExperimentWithRuns, plan::Plan},
+    results::import::folder::MOST_FILES,
+    runs::{
+        api::lookup,
+        model::{Origin, Run},
+    },
+};
+
+/// Runs that are to make an experiment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Gathering {
+    /// What to call it.
+    pub name: String,
+    /// Ids of imported runs that belong to no experiment yet.
+    pub runs: Vec<String>,
+}
+
+/// The same as a form says it.
+#[derive(Debug, Deserialize)]
+pub struct GatheringForm {
+    name: String,
+    /// Separated by commas.
+    runs: String,
+}
+
+/// Make an experiment of imported runs.
+#[utoipa::path(post, path = "/api/v1/experiments/gathered", tag = "experiments", operation_id = "gather_experiment",
+    request_body = Gathering,
+    responses((status = 201, body = ExperimentWithRuns), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
+pub async fn gather(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Input(gathering): Input<Gathering>,
+) -> Result<(StatusCode, Json<ExperimentWithRuns>)> {
+    let id = make(&state, &caller, gathering).await?;
+    Ok((StatusCode::CREATED, Json(crate::experiments::lookup::whole(&state, &id).await?)))
+}
+
+/// `POST /experiments/gathered`
+pub async fn post(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Form(GatheringForm { name, runs }): Form<GatheringForm>,
+) -> Result<Redirect> {
+    let runs = runs.split(',').filter(|id| !id.is_empty()).map(str::to_owned).collect();
+    let id = make(&state, &caller, Gathering { name, runs }).await?;
+    Ok(Redirect::to(&format!("/experiments/{id}")))
+}
+
+async fn make(state: &AppState, caller: &Caller, gathering: Gathering) -> Result<String> {
+    let name = checked_line(&gathering.name)?.to_owned();
+    let ids: BTreeSet<String> = gathering.runs.into_iter().collect();
+    if ids.is_empty() || ids.len() > MOST_FILES {
+        return Err(Error::Invalid(format!("runs: 1 to {MOST_FILES} make an experiment")));
+    }
+    let ids: Vec<String> = ids.into_iter().collect();
+    let found = crate::runs::store::by_ids(&state.db.read, &ids).await?;
+    if let Some(missing) = ids.iter().find(|id| !found.iter().any(|run| run.id == **id)) {
+        return Err(Error::Invalid(format!("runs: there is no run {missing:?}")));
+    }
+    if let Some(run) = found.iter().find(|run| run.origin != Origin::Import || run.experiment.is_some()) {
+        return Err(Error::Conflict(format!("run {} was not imported, or belongs to an experiment already", run.id)));
+    }
+    let (id, plan) = (Uuid::now_v7().to_string(), plan(&name, &found)?);
+    let mut transaction = state.db.write.begin().await?;
+    experiments::store::insert_gathered(&mut transaction, &id, &name, &plan, &caller.name, now_ms()).await?;
+    crate::results::store::imports::gather(&mut transaction, &ids, &id).await?;
+    transaction.commit().await?;
+    for run in &found {
+        lookup::tell(state, run);
+    }
+    Ok(id)
+}
+
+/// What was asked for, as far as its runs tell: a plan without a scenario, which nobody can submit.
+fn plan(name: &str, runs: &[Run]) -> Result<Plan> {
+    let targets: BTreeSet<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+    let sizes: BTreeSet<&str> =
+        runs.iter().filter_map(|run| run.size.as_ref()).map(|size| size.name.as_str()).collect();
+    let repetitions = runs.iter().map(|run| run.repetition).max().unwrap_or(1);
+    let plan = json!({"name": name, "targets": targets, "sizes": sizes, "scenario": "", "load": {"kind": "script"},
+        "warm_up_s": 0.0, "repetitions": repetitions});
+    serde_json::from_value(plan).map_err(Error::internal)
+}

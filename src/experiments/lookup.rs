@@ -1,0 +1,42 @@
+//! Finds experiments with their runs.
+
+use brewbench_agent::wire::now_ms;
+
+use crate::{
+    app::{
+        error::{Error, Result},
+        state::AppState,
+    },
+    experiments::{
+        describe,
+        knee::history::searches,
+        model::{Experiment, ExperimentWithRuns},
+        power::plan_power,
+        progress::progress,
+        stopping_rule::narrowing,
+    },
+};
+
+/// The experiment with this id, or a 404.
+pub async fn found(state: &AppState, id: &str) -> Result<Experiment> {
+    let experiment = crate::experiments::store::one(&state.db.read, id).await?;
+    experiment.ok_or_else(|| Error::NotFound(format!("experiment {id:?}")))
+}
+
+/// The experiment with this id and everything of it, or a 404.
+pub async fn whole(state: &AppState, id: &str) -> Result<ExperimentWithRuns> {
+    let experiment = found(state, id).await?;
+    let runs = crate::runs::store::of_experiment(&state.db.read, id).await?;
+    let url = state.public_url.join(&format!("experiments/{id}")).map_err(Error::internal)?;
+    let plan = &experiment.plan;
+    Ok(ExperimentWithRuns {
+        url: url.into(),
+        progress: progress(&experiment, &runs, now_ms()),
+        repeated: describe::repeated(&runs),
+        narrowing: plan.until.map(|until| narrowing(plan, until, &runs)),
+        power: plan_power(plan, None),
+        searches: plan.knee.as_ref().map(|knee| searches(&experiment, knee, &runs)),
+        experiment,
+        runs,
+    })
+}

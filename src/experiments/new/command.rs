@@ -1,0 +1,184 @@
+//! A plan as the command that submits it. Pure.
+
+use std::fmt::Write;
+
+use brewbench_agent::wire::load::{Form, Load, Open, Shape};
+
+use super::draft::{warm_up_text, written};
+use crate::{
+    experiments::{
+        knee::model::{Knee, USUAL_PRECISION},
+        plan::{Plan, default_retries, share_text},
+        sweep::{self, Of, Sweep},
+    },
+    runs::load::stages_text,
+};
+
+/// `brewbench run new …`, to be pasted into a shell.
+pub fn command(plan: &Plan) -> String {
+    let Plan { name, targets, against, sizes, scenario, parameters, loads, knee, .. } = plan;
+    let Plan {
+        warm_up_s, warm_up_auto, repetitions, until, retries, seed, agent, agent_label, spread, generators, ..
+    } = plan;
+    let mut flags: Vec<(&str, String)> = Vec::new();
+    flags.extend(targets.iter().map(|target| ("target", target.clone())));
+    flags.extend(against.clone().map(|name| ("against", name)));
+    flags.extend(sizes.iter().map(|size| ("size", size.clone())));
+    flags.push(("scenario", scenario.clone()));
+    flags.extend(parameters.iter().map(|(name, value)| ("set", format!("{name}={value}"))));
+    flags.extend(knee.as_ref().map_or_else(|| load_flags(loads), knee_flags));
+    flags.push(("warm-up", warm_up_text(*warm_up_s, *warm_up_auto)));
+    flags.push(("repeat", repetitions.to_string()));
+    if let Some(until) = until {
+        flags.push(("until", share_text(until.narrower_than)));
+        flags.push(("at-most", until.at_most.to_string()));
+    }
+    if *retries != default_retries() {
+        flags.push(("retries", retries.to_string()));
+    }
+    flags.extend(seed.map(|seed| ("seed", seed.to_string())));
+    flags.extend(agent.clone().map(|agent| ("agent", agent)));
+    flags.extend(agent_label.clone().map(|label| ("agent-label", label)));
+    flags.extend(generators.iter().map(|name| ("load-from", name.clone())));
+    flags.extend(name.clone().map(|name| ("name", name)));
+    let start = if *spread { "brewbench run new --spread" } else { "brewbench run new" };
+    flags.iter().fold(start.to_owned(), |mut line, (flag, value)| {
+        // What begins with a dash would be taken for another flag.
+        let between = if value.starts_with('-') { '=' } else { ' ' };
+        let _ = write!(line, " --{flag}{between}{}", quoted(value));
+        line
+    })
+}
+
+fn knee_flags(knee: &Knee) -> Vec<(&'static str, String)> {
+    let Knee { objective, from, to, duration_s, precision, max_vus } = knee;
+    let mut flags = vec![
+        ("knee", format!("{from}..{to}")),
+        ("objective", objective.to_string()),
+        ("duration", written(*duration_s)),
+    ];
+    if (precision - USUAL_PRECISION).abs() > f64::EPSILON {
+        flags.push(("precision", share_text(*precision)));
+    }
+    flags.extend(max_vus.map(|count| ("max-vus", count.to_string())));
+    flags
+}
+
+fn load_flags(loads: &[Load]) -> Vec<(&'static str, String)> {
+    if let Some(Sweep { of, levels, duration_ms, max_vus }) = Sweep::of(loads) {
+        let flag = match of {
+            Of::Vus => "vus",
+            Of::Rate => "rate",
+        };
+        let mut flags = vec![(flag, sweep::text(&levels)), ("duration", written(duration_ms as f64 / 1_000.0))];
+        flags.extend(max_vus.map(|count| ("max-vus", count.to_string())));
+        return flags;
+    }
+    let Some(load) = loads.first() else { return Vec::new() };
+    let Some(Form::Stages(stages)) = load.shape().map(Shape::form) else {
+        return Vec::new();
+    };
+    match load {
+        Load::Open(open) => {
+            let mut flags = vec![("rate-stages", stages_text(stages))];
+            if open.max_vus() != Open::usual_vus(open.rate()) {
+                flags.push(("max-vus", open.max_vus().to_string()));
+            }
+            flags
+        }
+        Load::Closed(_) | Load::Script => vec![("vus-stages", stages_text(stages))],
+    }
+}
+
+/// A word that a shell takes as it is, whatever is in it.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    if word.chars().any(char::is_control) {
+        // Pasted raw, a terminal would obey them.
+        return word.chars().fold("$'".to_owned(), |text, letter| text + &escaped(letter)) + "'";
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn escaped(letter: char) -> String {
+    match letter {
+        '\n' => r"\n".to_owned(),
+        '\t' => r"\t".to_owned(),
+        '\'' | '\\' => format!("\\{letter}"),
+        letter if letter.is_control() => format!("\\u{:04x}", u32::from(letter)),
+        letter => letter.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::{
+        experiments::{describe::tests::plan, knee::model::tests::knee, stopping_rule::Until},
+        runs::load::{
+            LoadBody,
+            tests::{rate, vus_stages},
+        },
+    };
+
+    #[test]
+    fn the_line_says_all_of_the_plan() {
+        assert_eq!(
+            command(&plan()),
+            "brewbench run new --target gosherve --target servy --size 2/4GiB --scenario hash --vus 10 --duration 10s \
+             --warm-up 2s --repeat 3"
+        );
+        let script = Plan { loads: vec![Load::Script], agent: Some("-x".to_owned()), ..plan() };
+        assert!(command(&script).ends_with("--warm-up 2s --repeat 3 --agent=-x"), "{}", command(&script));
+        let against = Plan { against: Some("main".to_owned()), ..plan() };
+        assert!(command(&against).contains(" --target servy --against main --size 2/4GiB"), "{}", command(&against));
+        let apart = Plan { generators: vec!["one".to_owned(), "two".to_owned()], ..plan() };
+        assert!(command(&apart).ends_with(" --load-from one --load-from two"), "{}", command(&apart));
+        let spread = Plan { agent_label: Some("rack 2".to_owned()), spread: true, ..plan() };
+        assert!(command(&spread).starts_with("brewbench run new --spread --target"), "{}", command(&spread));
+        assert!(command(&spread).ends_with(" --agent-label 'rack 2'"), "{}", command(&spread));
+    }
+
+    #[test]
+    fn each_load_has_its_flags() {
+        let line = |load| command(&Plan { loads: vec![load], ..plan() });
+        assert!(
+            line(rate(2_000, 1.5)).contains(" --rate 2000 --duration 1.5s --warm-up"),
+            "{}",
+            line(rate(2_000, 1.5))
+        );
+        let stages = line(vus_stages("5s:10,500ms:0"));
+        assert!(stages.contains(" --vus-stages 5s:10,500ms:0 --warm-up"), "{stages}");
+        let open = LoadBody::Rate { rate: 20, duration_s: 1.0, max_vus: Some(7) }.try_into().expect("a load");
+        assert!(line(open).contains(" --rate 20 --duration 1s --max-vus 7 --warm-up"));
+    }
+
+    #[test]
+    fn sweeps_searches_and_repetitions_until_something_is_known_have_their_flags() {
+        let sweep = Plan { loads: vec![rate(500, 2.0), rate(1_000, 2.0)], seed: Some(7), retries: 0, ..plan() };
+        let line = command(&sweep);
+        assert!(line.contains(" --rate 500,1000 --duration 2s --warm-up 2s --repeat 3 --retries 0 --seed 7"), "{line}");
+        let until = Some(Until { narrower_than: 0.02, at_most: 20 });
+        let line = command(&Plan { until, ..plan() });
+        assert!(line.ends_with("--repeat 3 --until 2% --at-most 20"), "{line}");
+        let line = command(&Plan { loads: Vec::new(), knee: Some(knee()), ..plan() });
+        let expected = " --knee 1000..20000 --objective 'p99<50ms, failures<0.1%' --duration 10s --warm-up";
+        assert!(line.contains(expected), "{line}");
+    }
+
+    #[test]
+    fn whatever_is_in_a_word_a_shell_hands_it_on_as_it_is() {
+        for word in ["", "a b", "it's", "$(reboot)", "`x`", "a\\b", "\"", "*", "~", "a;b", "é", "#", "!", "two\nlines"]
+        {
+            let line = format!("printf %s {}", quoted(word));
+            let said = Command::new("bash").args(["-c", &line]).output().expect("bash").stdout;
+            assert_eq!(String::from_utf8_lossy(&said), word, "{line}");
+        }
+        assert!(!quoted("\u{1b}[2J").contains('\u{1b}'));
+    }
+}

@@ -1,0 +1,276 @@
+//! SQL of experiments.
+
+use sqlx::{SqliteConnection, SqlitePool};
+
+use crate::{
+    auth::audit::{self, Act},
+    experiments::{model::Experiment, plan::Plan},
+    runs::model::RunSize,
+};
+
+fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
+    sqlx::Error::Decode(fault.into())
+}
+
+/// What the runs of an experiment are made of, besides its plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grounds {
+    /// In the order of the plan.
+    pub sizes: Vec<RunSize>,
+    /// The scenario's revision.
+    pub scenario_sha256: String,
+}
+
+/// Stores an experiment.
+pub async fn insert(connection: &mut SqliteConnection, experiment: &Experiment, grounds: &Grounds) -> sqlx::Result<()> {
+    // Labels, notes and pauses come later.
+    let Experiment { id, name, plan, created_by, created_at_ms, is_open, .. } = experiment;
+    let plan = serde_json::to_string(plan).map_err(decode)?;
+    let sizes = serde_json::to_string(&grounds.sizes).map_err(decode)?;
+    sqlx::query!(
+        "insert into experiment (id, name, plan, created_by, created_at, is_open, sizes, scenario_sha256)
+         values (?, ?, ?, ?, ?, ?, ?, ?)",
+        id,
+        name,
+        plan,
+        created_by,
+        created_at_ms,
+        is_open,
+        sizes,
+        grounds.scenario_sha256
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// A row of `experiment`.
+struct ExperimentRow {
+    id: String,
+    name: String,
+    plan: String,
+    created_by: String,
+    created_at: i64,
+    labels: String,
+    note: Option<String>,
+    is_open: i64,
+    paused_at: Option<i64>,
+    paused_by: Option<String>,
+}
+
+impl TryFrom<ExperimentRow> for Experiment {
+    type Error = sqlx::Error;
+
+    fn try_from(row: ExperimentRow) -> sqlx::Result<Self> {
+        let ExperimentRow { id, name, plan, created_by, created_at, labels, note, is_open, paused_at, paused_by } = row;
+        Ok(Self {
+            id,
+            name,
+            plan: serde_json::from_str(&plan).map_err(decode)?,
+            created_by,
+            created_at_ms: created_at,
+            labels: serde_json::from_str(&labels).map_err(decode)?,
+            note,
+            is_open: is_open != 0,
+            paused_at_ms: paused_at,
+            paused_by,
+        })
+    }
+}
+
+/// One experiment.
+pub async fn one(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Experiment>> {
+    let row = sqlx::query_as!(
+        ExperimentRow,
+        "select id, name, plan, created_by, created_at, labels, note, is_open, paused_at, paused_by
+         from experiment where id = ?",
+        id
+    )
+    .fetch_optional(pool)
+    .await?;
+    row.map(Experiment::try_from).transpose()
+}
+
+/// Experiments, newest first, at most `limit`; only those submitted before this one, if one is named, and only those
+/// with a label, if one is named.
+pub async fn list(
+    pool: &SqlitePool,
+    before: Option<&str>,
+    label: Option<&str>,
+    limit: i64,
+) -> sqlx::Result<Vec<Experiment>> {
+    // Ids are version 7 UUIDs: they sort by the time of submission.
+    let rows = sqlx::query_as!(
+        ExperimentRow,
+        "select id, name, plan, created_by, created_at, labels, note, is_open, paused_at, paused_by from experiment
+         where (?1 is null or id < ?1) and (?2 is null or ?2 in (select value from json_each(labels)))
+         order by id desc limit ?3",
+        before,
+        label,
+        limit
+    )
+    .fetch_all(pool)
+    .await?;
+    rows.into_iter().map(Experiment::try_from).collect()
+}
+
+/// Gives an experiment a label; one that it has stays.
+pub async fn add_label(pool: &SqlitePool, id: &str, label: &str) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update experiment set labels =
+             (select json_group_array(value) from (select value from json_each(labels) union select ?2 order by 1))
+         where id = ?1",
+        id,
+        label
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// Takes a label from an experiment.
+pub async fn remove_label(pool: &SqlitePool, id: &str, label: &str) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update experiment set labels =
+             (select json_group_array(value) from (select value from json_each(labels) where value <> ?2 order by 1))
+         where id = ?1",
+        id,
+        label
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// Takes the place of an experiment's note; none leaves it without one.
+pub async fn set_note(pool: &SqlitePool, id: &str, note: Option<&str>) -> sqlx::Result<()> {
+    sqlx::query!("update experiment set note = ?2 where id = ?1", id, note).execute(pool).await?;
+    Ok(())
+}
+
+/// What the runs of an experiment are made of; none where all runs of an old one are gone.
+pub async fn grounds(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Grounds>> {
+    let row =
+        sqlx::query!("select sizes, scenario_sha256 from experiment where id = ?", id).fetch_optional(pool).await?;
+    let known = row.and_then(|row| row.sizes.zip(row.scenario_sha256));
+    let Some((sizes, scenario_sha256)) = known else { return Ok(None) };
+    let sizes: Vec<RunSize> = serde_json::from_str(&sizes).map_err(decode)?;
+    Ok(Some(Grounds { sizes, scenario_sha256 }))
+}
+
+/// Ids of those that may still get runs of their own accord.
+pub async fn open(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
+    sqlx::query_scalar!("select id from experiment where is_open = 1 order by id").fetch_all(pool).await
+}
+
+/// No run of it is begun from now on; false if it was paused already.
+pub async fn pause(pool: &SqlitePool, id: &str, now: i64, act: &Act) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    let done = sqlx::query!(
+        "update experiment set paused_at = ?2, paused_by = ?3 where id = ?1 and paused_at is null",
+        id,
+        now,
+        act.who
+    )
+    .execute(&mut *transaction)
+    .await?;
+    audit::commit(transaction, &done, act).await
+}
+
+/// Its runs may be begun again; false if it was not paused.
+pub async fn resume(pool: &SqlitePool, id: &str, act: &Act) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    let done = sqlx::query!(
+        "update experiment set paused_at = null, paused_by = null where id = ?1 and paused_at is not null",
+        id
+    )
+    .execute(&mut *transaction)
+    .await?;
+    audit::commit(transaction, &done, act).await
+}
+
+/// Somebody ends it: it gets no runs of its own accord any more.
+pub async fn close(pool: &SqlitePool, id: &str, act: &Act) -> sqlx::Result<()> {
+    let mut transaction = pool.begin().await?;
+    end(&mut transaction, id).await?;
+    audit::note(&mut transaction, act).await?;
+    transaction.commit().await
+}
+
+/// It gets no runs of its own accord any more; false if it did not before.
+pub async fn end(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<bool> {
+    let done =
+        sqlx::query!("update experiment set is_open = 0 where id = ? and is_open = 1", id).execute(connection).await?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// Whether it may still get runs of its own accord: to be asked in the transaction that queues them.
+pub async fn is_open(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<bool> {
+    let row = sqlx::query!("select is_open from experiment where id = ?", id).fetch_optional(connection).await?;
+    Ok(row.is_some_and(|row| row.is_open != 0))
+}
+
+/// Another plan, of one that is not open; false if it is, or if its plan asks for another number of repetitions than
+/// this one, because somebody was faster.
+pub async fn replan(
+    connection: &mut SqliteConnection,
+    id: &str,
+    repetitions: u32,
+    plan: &Plan,
+    act: &Act,
+) -> sqlx::Result<bool> {
+    let plan = serde_json::to_string(plan).map_err(decode)?;
+    let done = sqlx::query!(
+        "update experiment set plan = ?3, looks = looks + 1 where id = ?1 and is_open = 0 and plan ->> '$.repetitions' = ?2",
+        id,
+        repetitions,
+        plan
+    )
+    .execute(&mut *connection)
+    .await?;
+    if done.rows_affected() > 0 {
+        audit::note(connection, act).await?;
+    }
+    Ok(done.rows_affected() > 0)
+}
+
+/// Stores an experiment whose runs were made somewhere else.
+pub async fn insert_gathered(
+    connection: &mut SqliteConnection,
+    id: &str,
+    name: &str,
+    plan: &Plan,
+    by: &str,
+    now: i64,
+) -> sqlx::Result<()> {
+    let plan = serde_json::to_string(plan).map_err(decode)?;
+    sqlx::query!(
+        "insert into experiment (id, name, plan, created_by, created_at) values (?, ?, ?, ?, ?)",
+        id,
+        name,
+        plan,
+        by,
+        now
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Experiments that are for an agent are for it under its new name: what they queue from now on is.
+pub async fn rename_agent(connection: &mut SqliteConnection, name: &str, new: &str) -> sqlx::Result<()> {
+    sqlx::query!("update experiment set plan = json_set(plan, '$.agent', ?2) where plan ->> '$.agent' = ?1", name, new)
+        .execute(&mut *connection)
+        .await?;
+    sqlx::query!(
+        "update experiment set plan = json_set(plan, '$.generators', json(
+             (select json_group_array(iif(value = ?1, ?2, value) order by key) from json_each(plan, '$.generators'))
+         ))
+         where exists (select 1 from json_each(plan, '$.generators') where value = ?1)",
+        name,
+        new
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,372 @@
+//! `/agents`: the machines that measure, and how to add one; `/agents/{name}`: one of them.
+
+pub mod actions;
+
+use std::sync::Arc;
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    Extension,
+    extract::{Path, RawForm, State},
+    http::StatusCode,
+    response::{IntoResponse, Redirect, Response},
+};
+use serde::Deserialize;
+use url::form_urlencoded;
+
+use crate::{
+    app::{
+        alert_cache::Notice,
+        error::{Asked, Error, Result},
+        state::AppState,
+    },
+    auth::{
+        caller::{Admin, Caller, Read},
+        model::Scope,
+        people::MadeSecret,
+    },
+    dashboard,
+    fleet::{
+        self,
+        api::make_key,
+        model::{About, Agent, Standing},
+        presence::Presence,
+    },
+    runs::{self, pages::row::Line},
+    web::{
+        address,
+        badge::{self, Pill},
+        confirm::Confirm,
+        form,
+        format::{self, Figure},
+        shell::{Section, Shell},
+        time_ago::{self, Moment},
+    },
+};
+
+/// So many of an agent's runs are shown.
+const LAST_RUNS: i64 = 10;
+
+/// A clock that is off by more than this is told.
+const CLOCK_TOLERANCE_MS: i64 = 2_000;
+
+/// All agents.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "fleet/agents.html")]
+struct AgentsPage {
+    shell: Shell,
+    /// What somebody should look at.
+    notices: Arc<[Notice]>,
+    agents: Vec<View>,
+    /// Only agents with this label are shown.
+    label: Option<String>,
+    scope: Scope,
+    /// How browsers and agents reach the server.
+    server: String,
+    made: Option<MadeKey>,
+    typed: String,
+    fault: Option<String>,
+}
+
+/// A key that was just made; it debugs without its secret.
+struct MadeKey(MadeSecret);
+
+impl std::fmt::Debug for MadeKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("MadeKey").field(&self.0.name).finish()
+    }
+}
+
+impl AgentsPage {
+    fn may_manage(&self) -> bool {
+        self.scope >= Scope::Admin
+    }
+}
+
+/// One agent.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "fleet/agent.html")]
+struct AgentPage {
+    shell: Shell,
+    view: View,
+    targets: Vec<(String, String)>,
+    lines: Vec<Line>,
+    scope: Scope,
+}
+
+impl AgentPage {
+    fn may_manage(&self) -> bool {
+        self.scope >= Scope::Admin
+    }
+
+    fn may_revoke(&self) -> bool {
+        self.may_manage() && self.view.agent.revoked_at_ms.is_none()
+    }
+
+    /// Whether there is a key of its own that it could change, and it is not about to.
+    fn may_change_key(&self) -> bool {
+        let Agent { enrols_until_ms, key_change_asked_at_ms, .. } = &self.view.agent;
+        self.may_revoke() && enrols_until_ms.is_none() && key_change_asked_at_ms.is_none()
+    }
+
+    fn takes_runs(&self) -> bool {
+        self.view.agent.standing == Standing::Enabled
+    }
+
+    fn is_disabled(&self) -> bool {
+        self.view.agent.standing == Standing::Disabled
+    }
+}
+
+/// An agent with what it does now.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) agent: Agent,
+    /// The run that it was given.
+    pub(crate) doing: Option<Line>,
+}
+
+impl View {
+    fn state(&self) -> Pill {
+        badge::state(self.agent.state())
+    }
+
+    /// Since when it is where it is.
+    fn since(&self) -> Moment {
+        let Agent { revoked_at_ms, standing, standing_at_ms, last_seen_at_ms, created_at_ms, .. } = &self.agent;
+        let disabled_at_ms = standing_at_ms.filter(|_| *standing == Standing::Disabled);
+        time_ago::ago(revoked_at_ms.or(disabled_at_ms).or(*last_seen_at_ms).or(Some(*created_at_ms)))
+    }
+
+    fn since_word(&self) -> &'static str {
+        match self.agent.state() {
+            "connected" | "drained" => "dialled in",
+            "disabled" => "disabled",
+            "away" => "last seen",
+            "revoked" => "revoked",
+            _ => "key made",
+        }
+    }
+
+    /// What somebody has said of it that keeps runs from it: a sentence.
+    fn held_back(&self) -> Option<String> {
+        let by = self.agent.standing_by.as_deref().map_or(String::new(), |by| format!(" by {by}"));
+        match self.agent.standing {
+            Standing::Enabled => None,
+            Standing::Drained if self.doing.is_some() => {
+                Some(format!("It was drained{by}: it finishes what it does and gets nothing more."))
+            }
+            Standing::Drained => Some(format!("It was drained{by}: it gets no runs.")),
+            Standing::Disabled => Some(format!("It was disabled{by}: it is not let in.")),
+        }
+    }
+
+    /// Its labels, each with the address of all agents that have it.
+    fn labelled(&self) -> Vec<(&str, String)> {
+        let address = |label: &str| {
+            let query = form_urlencoded::Serializer::new(String::new()).append_pair("label", label).finish();
+            format!("/agents?{query}")
+        };
+        self.agent.labels.iter().map(|label| (label.as_str(), address(label))).collect()
+    }
+
+    /// Its labels as people type them.
+    fn labels(&self) -> String {
+        self.agent.labels.join(", ")
+    }
+
+    /// How it stands with its key: a sentence.
+    fn key(&self) -> String {
+        let Agent { revoked_at_ms, enrols_until_ms, key_at_ms, key_change_asked_at_ms, .. } = &self.agent;
+        match (revoked_at_ms, enrols_until_ms, key_change_asked_at_ms) {
+            (Some(_), ..) => "revoked".to_owned(),
+            (_, Some(until), _) => format!("one-time, until {}", time_ago::exact(Some(*until))),
+            (.., Some(_)) if self.agent.connected => "about to be changed".to_owned(),
+            (.., Some(_)) => "to be changed when it connects next".to_owned(),
+            _ => {
+                key_at_ms.map_or("given to it".to_owned(), |at| format!("its own, since {}", time_ago::exact(Some(at))))
+            }
+        }
+    }
+
+    pub(crate) fn address(&self) -> String {
+        address::segment(&self.agent.name)
+    }
+
+    fn about(&self) -> Option<&About> {
+        self.agent.about.as_ref()
+    }
+
+    fn memory(&self) -> Figure {
+        format::bytes(self.about().map(|about| about.memory_bytes as f64))
+    }
+
+    /// What holds a target to its size.
+    fn enforces(&self) -> String {
+        match self.about() {
+            None => "–".to_owned(),
+            Some(About { cpu, memory, .. }) if cpu == memory && cpu == "none" => "nothing".to_owned(),
+            Some(About { cpu, memory, .. }) if cpu == memory => format!("CPU and memory by {cpu}"),
+            Some(About { cpu, memory, .. }) if cpu == "none" => format!("memory by {memory}, CPU not"),
+            Some(About { cpu, memory, .. }) if memory == "none" => format!("CPU by {cpu}, memory not"),
+            Some(About { cpu, memory, .. }) => format!("CPU by {cpu}, memory by {memory}"),
+        }
+    }
+
+    /// What is to be known before its figures are trusted.
+    fn doubts(&self) -> Vec<String> {
+        let Some(about) = self.about() else { return Vec::new() };
+        let mut doubts: Vec<String> =
+            about.k6_fault.iter().map(|fault| format!("It is not let in: {fault}.")).collect();
+        if about.cpu == "none" || about.memory == "none" {
+            doubts.push(
+                "It can't hold targets to a machine size: it needs root or a delegated control group.".to_owned(),
+            );
+        }
+        if about.clock_offset_ms.abs() > CLOCK_TOLERANCE_MS {
+            let seconds = format::duration(Some(about.clock_offset_ms.abs() as f64 / 1_000.0));
+            let way = if about.clock_offset_ms > 0 { "ahead of" } else { "behind" };
+            doubts.push(format!("Its clock was {} {way} the server’s when it connected.", seconds.text()));
+        }
+        doubts
+    }
+}
+
+async fn views(state: &AppState, presence: &Presence) -> Result<Vec<View>> {
+    let agents = fleet::api::all(&state.db, presence).await?;
+    let busy: Vec<(String, String)> =
+        presence.working().into_iter().map(|(name, run)| (name, run.to_string())).collect();
+    let ids: Vec<String> = busy.iter().map(|(_, run)| run.clone()).collect();
+    let lines = lines(state, &ids).await?;
+    let doing = |agent: &Agent| {
+        let (_, run) = busy.iter().find(|(name, _)| *name == agent.name)?;
+        lines.iter().find(|line| line.run.id == *run).cloned()
+    };
+    Ok(agents.into_iter().map(|agent| View { doing: doing(&agent), agent }).collect())
+}
+
+/// The lines of these runs, newest first.
+pub(crate) async fn lines(state: &AppState, ids: &[String]) -> Result<Vec<Line>> {
+    let runs = crate::runs::store::by_ids(&state.db.read, ids).await?;
+    let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+    let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
+    Ok(runs.into_iter().rev().map(|run| Line::new(run, &marks)).collect())
+}
+
+async fn page(state: &AppState, presence: &Presence, caller: &Caller, label: Option<String>) -> Result<AgentsPage> {
+    let mut agents = views(state, presence).await?;
+    agents.retain(|view| label.as_ref().is_none_or(|label| view.agent.labels.contains(label)));
+    Ok(AgentsPage {
+        shell: Shell::signed_in("Agents", Section::Agents, &caller.name),
+        notices: state.notices.now(),
+        agents,
+        label,
+        scope: caller.scope,
+        server: state.public_url.to_string(),
+        made: None,
+        typed: String::new(),
+        fault: None,
+    })
+}
+
+/// What an address asks for.
+#[derive(Debug, Deserialize)]
+pub struct Which {
+    /// Only agents with this label.
+    label: Option<String>,
+}
+
+/// `GET /agents`
+pub async fn index(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Asked(Which { label }): Asked<Which>,
+) -> Result<Response> {
+    let label = label.filter(|label| !label.is_empty());
+    Ok(page(&state, &presence, &caller, label).await?.into_response())
+}
+
+/// `POST /agents`: makes the key of a new agent; the answer is the only place where it can be read.
+pub async fn add(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    RawForm(body): RawForm,
+) -> Result<Response> {
+    let typed = form::field(&body, "name").unwrap_or_default();
+    match make_key(&state.db, &typed, &caller).await {
+        Ok(made) => {
+            let page = page(&state, &presence, &caller, None).await?;
+            Ok((StatusCode::CREATED, AgentsPage { made: Some(MadeKey(made)), ..page }).into_response())
+        }
+        Err(fault @ (Error::Invalid(_) | Error::Conflict(_))) => {
+            let page = page(&state, &presence, &caller, None).await?;
+            let page = AgentsPage { typed, fault: Some(fault.to_string()), ..page };
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// `GET /agents/{name}`
+pub async fn show(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(name): Path<String>,
+) -> Result<Response> {
+    let view = found(&state, &presence, &name).await?;
+    let ids = dashboard::store::runs_of_agent(&state.db.read, &name, LAST_RUNS).await?;
+    let targets = view.about().map(|about| about.targets.clone()).unwrap_or_default();
+    let page = AgentPage {
+        shell: Shell::signed_in(name, Section::Agents, &caller.name),
+        targets: targets.into_iter().map(|target| (address::segment(&target), target)).collect(),
+        lines: lines(&state, &ids).await?,
+        view,
+        scope: caller.scope,
+    };
+    Ok(page.into_response())
+}
+
+/// The agent of this name with what it does, or a 404.
+pub(crate) async fn found(state: &AppState, presence: &Presence, name: &str) -> Result<View> {
+    let mut all = views(state, presence).await?.into_iter();
+    all.find(|view| view.agent.name == name).ok_or_else(|| Error::NotFound(format!("agent {name:?}")))
+}
+
+/// `GET /agents/{name}/revoke`
+pub async fn ask_revoke(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(name): Path<String>,
+) -> Result<Confirm> {
+    let view = found(&state, &presence, &name).await?;
+    if view.agent.revoked_at_ms.is_some() {
+        return Err(Error::Conflict(format!("the key of {name:?} is revoked already")));
+    }
+    let mut consequences = vec![
+        "Its connection ends at once, and nobody can connect with its key again.".to_owned(),
+        "The runs that it has done stay.".to_owned(),
+    ];
+    if let Some(line) = &view.doing {
+        consequences.push(format!("What it does now is given up: {}.", runs::progress::describe(&line.run)));
+    }
+    let deed = "Revoke this key";
+    let shell = Shell::signed_in(deed, Section::Agents, &caller.name);
+    let back = format!("/agents/{}", view.address());
+    Ok(Confirm { shell, deed, what: format!("The key of the agent {name}"), consequences, back })
+}
+
+/// `POST /agents/{name}/revoke`
+pub async fn revoke(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(name): Path<String>,
+) -> Result<Redirect> {
+    fleet::api::revoke(&state.db, &presence, &name, &caller).await?;
+    Ok(Redirect::to(&format!("/agents/{}", address::segment(&name))))
+}

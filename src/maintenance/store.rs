@@ -1,0 +1,271 @@
+//! SQL of keeping a database: copying it, looking it over, counting what is in it, and the rule for series.
+
+use std::path::Path;
+
+use sqlx::{Row, SqlitePool};
+
+use crate::{
+    auth::audit::{self, Act, deed::Deed},
+    maintenance::retention::{Reduction, Rule},
+};
+
+/// How many blobs are read at once.
+const PORTION: i64 = 200;
+
+/// Copies the database as it is now into a file that is empty.
+pub async fn copy(pool: &SqlitePool, to: &Path) -> sqlx::Result<()> {
+    let Some(to) = to.to_str() else {
+        return Err(sqlx::Error::Configuration(format!("{} is not UTF-8", to.display()).into()));
+    };
+    sqlx::query("vacuum into ?").bind(to).execute(pool).await?;
+    Ok(())
+}
+
+/// Writes down what was done to the database from outside.
+pub async fn note(pool: &SqlitePool, act: &Act) -> sqlx::Result<()> {
+    let mut connection = pool.acquire().await?;
+    audit::note(&mut connection, act).await
+}
+
+/// A backup, as the log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backup {
+    /// Unix ms.
+    pub at_ms: i64,
+    /// Who made it.
+    pub who: String,
+    /// How long it is; none where the log does not say.
+    pub bytes: Option<i64>,
+}
+
+/// The last backup that the log knows of: it goes back a year.
+pub async fn last_backup(pool: &SqlitePool) -> sqlx::Result<Option<Backup>> {
+    let what = Deed::BackupMade.as_str();
+    sqlx::query_as!(
+        Backup,
+        r#"select at as at_ms, who, detail ->> '$.bytes' as "bytes?: i64" from audit where what = ?
+           order by at desc, id desc limit 1"#,
+        what
+    )
+    .fetch_optional(pool)
+    .await
+}
+
+/// Brings what is in the log into the file.
+pub async fn checkpoint(pool: &SqlitePool) -> sqlx::Result<()> {
+    sqlx::query("pragma wal_checkpoint(truncate)").execute(pool).await?;
+    Ok(())
+}
+
+/// Takes and gives back the lock that every change needs.
+pub async fn can_write(pool: &SqlitePool) -> sqlx::Result<()> {
+    pool.begin_with("begin immediate").await?.rollback().await
+}
+
+/// What SQLite's own look at its pages and indexes finds; a hundred faults at most.
+pub async fn torn(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
+    let told: Vec<String> = sqlx::query_scalar("pragma integrity_check(100)").fetch_all(pool).await?;
+    Ok(told.into_iter().filter(|line| line != "ok").collect())
+}
+
+/// The newest migration that was applied; none where there is no such thing.
+pub async fn migration(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
+    let tables = "select count(*) from sqlite_master where type = 'table' and name in ('_sqlx_migrations', 'run')";
+    if sqlx::query_scalar::<_, i64>(tables).fetch_one(pool).await? < 2 {
+        return Ok(None);
+    }
+    sqlx::query_scalar("select max(version) from _sqlx_migrations").fetch_one(pool).await
+}
+
+/// How many runs there are.
+pub async fn runs(pool: &SqlitePool) -> sqlx::Result<i64> {
+    sqlx::query_scalar("select count(*) from run").fetch_one(pool).await
+}
+
+/// Rows of a table that refer to what is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orphans {
+    /// The table.
+    pub table: String,
+    /// The table of what is missing.
+    pub parent: String,
+    /// How many rows.
+    pub rows: i64,
+}
+
+/// All rows that refer to what is not there.
+pub async fn orphans(pool: &SqlitePool) -> sqlx::Result<Vec<Orphans>> {
+    let query = r#"select "table", parent, count(*) from pragma_foreign_key_check group by 1, 2 order by 1, 2"#;
+    let rows = sqlx::query(query).fetch_all(pool).await?;
+    rows.iter()
+        .map(|row| Ok(Orphans { table: row.try_get(0)?, parent: row.try_get(1)?, rows: row.try_get(2)? }))
+        .collect()
+}
+
+/// How many finished runs have no summary.
+pub async fn without_summary(pool: &SqlitePool) -> sqlx::Result<i64> {
+    sqlx::query_scalar(
+        "select count(*) from run where phase = 'finished'
+           and not exists (select 1 from run_summary where run_id = run.id)",
+    )
+    .fetch_one(pool)
+    .await
+}
+
+/// How many finished runs of agents have nothing of what their agent saw.
+pub async fn without_evidence(pool: &SqlitePool) -> sqlx::Result<i64> {
+    sqlx::query_scalar(
+        "select count(*) from run where phase = 'finished' and origin = 'agent'
+           and not exists (select 1 from run_evidence where run_id = run.id)",
+    )
+    .fetch_one(pool)
+    .await
+}
+
+/// What of a run is kept packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blobs {
+    /// k6's.
+    Summaries,
+    /// What agents saw.
+    Evidence,
+    /// Second by second.
+    Series,
+    /// What each of several agents brought.
+    Parts,
+    /// The summaries of these.
+    PartSummaries,
+    /// The series of these.
+    PartSeries,
+}
+
+impl Blobs {
+    /// All kinds.
+    pub const ALL: [Self; 6] =
+        [Self::Summaries, Self::Evidence, Self::Series, Self::Parts, Self::PartSummaries, Self::PartSeries];
+
+    /// For sentences.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Summaries => "summary",
+            Self::Evidence => "record of what the agent saw",
+            Self::Series => "series",
+            Self::Parts => "part",
+            Self::PartSummaries => "summary of a part",
+            Self::PartSeries => "series of a part",
+        }
+    }
+
+    fn portion(self) -> &'static str {
+        match self {
+            Self::Summaries => "select run_id, body from run_summary where run_id > ? order by run_id limit ?",
+            Self::Evidence => "select run_id, body from run_evidence where run_id > ? order by run_id limit ?",
+            Self::Series => "select run_id, body from run_series where run_id > ? order by run_id limit ?",
+            Self::Parts => {
+                "select run_id || '#' || place, outcome from run_part
+                 where run_id || '#' || place > ? and outcome is not null order by 1 limit ?"
+            }
+            Self::PartSummaries => {
+                "select run_id || '#' || place, summary from run_part
+                 where run_id || '#' || place > ? and summary is not null order by 1 limit ?"
+            }
+            Self::PartSeries => {
+                "select run_id || '#' || place, series from run_part
+                 where run_id || '#' || place > ? and series is not null order by 1 limit ?"
+            }
+        }
+    }
+
+    /// The table that older databases do not have.
+    fn table(self) -> &'static str {
+        match self {
+            Self::Summaries => "run_summary",
+            Self::Evidence => "run_evidence",
+            Self::Series => "run_series",
+            Self::Parts | Self::PartSummaries | Self::PartSeries => "run_part",
+        }
+    }
+}
+
+/// The next blobs of a kind after those of a run (or of a part, as `run#place`), each with its run; none in a database that is older than the kind.
+pub async fn blobs(pool: &SqlitePool, kind: Blobs, after: &str) -> sqlx::Result<Vec<(String, Vec<u8>)>> {
+    let table = sqlx::query_scalar("select count(*) from sqlite_master where name = ?").bind(kind.table());
+    if table.fetch_one(pool).await.map(|count: i64| count == 0)? {
+        return Ok(Vec::new());
+    }
+    sqlx::query_as(kind.portion()).bind(after).bind(PORTION).fetch_all(pool).await
+}
+
+/// How many runs are in each phase. Those that are not finished have indexes; the others are what is left of all.
+pub async fn phases(pool: &SqlitePool) -> sqlx::Result<Vec<(String, i64)>> {
+    let mut phases: Vec<(String, i64)> = sqlx::query_as(
+        "select phase, count(*) from run where phase not in ('finished', 'failed', 'cancelled', 'lost') group by phase
+         union all
+         select phase, count(*) from run where phase = 'failed' or phase = 'lost' or phase = 'cancelled' group by phase",
+    )
+    .fetch_all(pool)
+    .await?;
+    let others: i64 = phases.iter().map(|(_, count)| count).sum();
+    phases.push(("finished".to_owned(), runs(pool).await? - others));
+    Ok(phases)
+}
+
+/// The newest time that is stored, unix ms; none where nothing has happened yet.
+pub async fn newest(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
+    sqlx::query_scalar!(
+        r#"select nullif(max(
+               coalesce((select max(at) from audit), 0),
+               coalesce((select max(queued_at) from run), 0),
+               coalesce((select max(last_used_at) from session), 0),
+               coalesce((select max(last_seen_at) from agent), 0)
+           ), 0) as "at?: i64""#
+    )
+    .fetch_one(pool)
+    .await
+}
+
+/// When the run was queued that waits longest, unix ms.
+pub async fn waiting_since(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
+    sqlx::query_scalar("select min(queued_at) from run where phase = 'queued'").fetch_one(pool).await
+}
+
+/// When the last run was imported, unix ms.
+pub async fn last_import(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
+    sqlx::query_scalar!("select queued_at from run where origin = 'import' order by seq desc limit 1")
+        .fetch_optional(pool)
+        .await
+}
+
+/// The rule for series, when it was set (unix ms) and by whom; none while they are kept for ever.
+pub async fn rule(pool: &SqlitePool) -> sqlx::Result<Option<(Rule, i64, String)>> {
+    let row =
+        sqlx::query!("select after_days, reduction, set_at, set_by from series_rule").fetch_optional(pool).await?;
+    let Some(row) = row else { return Ok(None) };
+    let after_days = u32::try_from(row.after_days).map_err(|fault| sqlx::Error::Decode(fault.into()))?;
+    let reduction: Reduction = row.reduction.parse().map_err(|fault: String| sqlx::Error::Decode(fault.into()))?;
+    Ok(Some((Rule { after_days, reduction }, row.set_at, row.set_by)))
+}
+
+/// Sets the rule for series.
+pub async fn set_rule(pool: &SqlitePool, rule: Rule, now: i64, act: &Act) -> sqlx::Result<()> {
+    let (after_days, reduction) = (i64::from(rule.after_days), rule.reduction.as_str());
+    let mut transaction = pool.begin().await?;
+    sqlx::query!(
+        "insert or replace into series_rule (only, after_days, reduction, set_at, set_by) values (1, ?, ?, ?, ?)",
+        after_days,
+        reduction,
+        now,
+        act.who
+    )
+    .execute(&mut *transaction)
+    .await?;
+    audit::note(&mut transaction, act).await?;
+    transaction.commit().await
+}
+
+/// Series are kept for ever again; false if they are already.
+pub async fn remove_rule(pool: &SqlitePool, act: &Act) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    let done = sqlx::query!("delete from series_rule").execute(&mut *transaction).await?;
+    audit::commit(transaction, &done, act).await
+}

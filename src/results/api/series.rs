@@ -1,0 +1,85 @@
+//! What happened during a run, second by second: JSON, or CSV for spreadsheets.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::header,
+    response::{IntoResponse, Response},
+};
+use brewbench_agent::wire::series::{Packed, Series};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::{
+    app::{
+        error::{Asked, Error, ErrorBody, Result},
+        state::AppState,
+    },
+    auth::caller::Read,
+    results::{
+        series::{
+            model::{SeriesBody, SideCores},
+            table,
+        },
+        store::downsampled,
+    },
+    runs::{
+        api::{export::Format, lookup::found},
+        model::Run,
+    },
+    web::time_ago::exact,
+};
+
+/// How it is written.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct SeriesAs {
+    /// `json` unless said.
+    #[serde(default)]
+    format: Format,
+}
+
+/// The series of a run: load, latencies and resources, second by second; of one under way as far as it has come.
+#[utoipa::path(get, path = "/api/v1/runs/{id}/series", tag = "runs", params(("id" = String, Path), SeriesAs),
+    responses((status = 200, body = SeriesBody, description = "or text/csv"), (status = 404, body = ErrorBody)))]
+pub async fn series(
+    _: Read,
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+    Asked(wish): Asked<SeriesAs>,
+) -> Result<Response> {
+    let run = found(&state, &id).await?;
+    let Some(series) = known(&state, &run).await? else {
+        let gone = downsampled::of(&state.db.read, &id)
+            .await?
+            .map(|(_, at)| format!(": it was old and deleted {}", exact(Some(at))));
+        return Err(Error::NotFound(format!("series of run {id:?}{}", gone.unwrap_or_default())));
+    };
+    let evidence = crate::runs::api::environment::evidence(&state, &run.id).await?;
+    let body = SeriesBody::new(&id, &series, SideCores::of(&run, evidence.as_ref()));
+    let name = |end: &str| {
+        let disposition = format!("attachment; filename=\"{}-series.{end}\"", id.replace(['"', '\\'], ""));
+        (header::CONTENT_DISPOSITION, disposition)
+    };
+    Ok(match wish.format {
+        Format::Json => ([name("json")], Json(body)).into_response(),
+        Format::Csv => {
+            let kind = (header::CONTENT_TYPE, "text/csv; charset=utf-8".to_owned());
+            ([kind, name("csv")], table::csv(&body)).into_response()
+        }
+    })
+}
+
+/// The series of a run: as stored, or as far as it has come.
+pub async fn known(state: &AppState, run: &Run) -> Result<Option<Series>> {
+    if run.has_ended() {
+        return stored(state, &run.id).await;
+    }
+    Ok(run.id.parse().ok().and_then(|id| state.underway.series(id)))
+}
+
+/// The series that is stored of a run.
+pub async fn stored(state: &AppState, id: &str) -> Result<Option<Series>> {
+    let packed = crate::runs::store::series(&state.db.read, id).await?.map(Packed::from_bytes);
+    packed.map(|packed| packed.unpack().map_err(Error::internal)).transpose()
+}

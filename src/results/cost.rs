@@ -1,0 +1,70 @@
+//! What requests cost: what the target used while they were measured. Pure.
+
+use brewbench_agent::wire::series::Series;
+
+use super::verdict::usage::throttled_share;
+
+/// Taken from the samples of the measured phase. What was not sampled is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// CPU time of all its processes, microseconds.
+    pub cpu_us: Option<u64>,
+    /// The most memory that a sample found in use, without what the kernel could have taken back at once.
+    pub memory_bytes: Option<u64>,
+    /// Share of the time in which its CPU quota held it back.
+    pub throttled_share: Option<f64>,
+}
+
+impl Cost {
+    /// From what happened second by second, on this many cores. One sample alone says how much memory was used, but of no
+    /// time.
+    pub fn of(series: &Series, cores: Option<f64>) -> Self {
+        let usage = series.measured.as_ref().map_or(&[][..], |stretch| &stretch.usage);
+        let sum =
+            |times: Option<Vec<u64>>| times.filter(|times| !times.is_empty()).map(|times| times.iter().sum::<u64>());
+        let throttled_us = sum(usage.iter().skip(1).map(|sample| sample.target.throttled_us).collect());
+        let elapsed_ms =
+            usage.first().zip(usage.last()).map(|(first, last)| f64::from(last.at_ms) - f64::from(first.at_ms));
+        let throttled = throttled_us.zip(elapsed_ms.filter(|ms| *ms > 0.0)).zip(cores);
+        Self {
+            cpu_us: sum(usage.iter().skip(1).map(|sample| sample.target.cpu_us).collect()),
+            memory_bytes: usage.iter().filter_map(|sample| sample.target.memory_bytes).max(),
+            throttled_share: throttled.map(|((us, ms), cores)| throttled_share(us as f64, ms * 1_000.0, cores)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::series::model::tests::rising;
+
+    #[test]
+    fn cpu_time_is_added_and_of_memory_the_most_counts() {
+        let cost = Cost { cpu_us: Some(5_000_000), memory_bytes: Some(1 << 20), throttled_share: Some(0.0) };
+        assert_eq!(Cost::of(&rising(), Some(1.0)), cost);
+        assert_eq!(Cost::of(&rising(), None), Cost { throttled_share: None, ..cost });
+    }
+
+    #[test]
+    fn throttled_time_is_a_share_of_all_cores() {
+        let mut series = rising();
+        for sample in &mut series.measured.as_mut().expect("seconds").usage {
+            sample.target.throttled_us = Some(500_000);
+        }
+        assert_eq!(Cost::of(&series, Some(1.0)).throttled_share, Some(0.5));
+        assert_eq!(Cost::of(&series, Some(2.0)).throttled_share, Some(0.25));
+        series.measured.as_mut().expect("seconds").usage[4].target.throttled_us = None;
+        assert_eq!(Cost::of(&series, Some(1.0)).throttled_share, None);
+    }
+
+    #[test]
+    fn what_a_sample_lacks_is_not_known_and_never_less() {
+        let mut series = rising();
+        series.measured.as_mut().expect("seconds").usage[4].target.cpu_us = None;
+        let cost = Cost { cpu_us: None, memory_bytes: Some(1 << 20), throttled_share: None };
+        assert_eq!(Cost::of(&series, None), cost);
+        series.measured = None;
+        assert_eq!(Cost::of(&series, Some(1.0)), Cost::default());
+    }
+}

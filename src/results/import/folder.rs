@@ -1,0 +1,262 @@
+//! A folder of results: an `index.json` that says of each file what it was measured on and how. Pure.
+//!
+//! The index is a list with one object a file:
+//!
+//! | field | what it is |
+//! |---|---|
+//! | `file` | name of a file beside the index; needed |
+//! | `target` | name of the target; needed |
+//! | `version` | its version |
+//! | `tool` | `k6` or `wrk`; refused if the file is something else |
+//! | `vcpus`, `memory_mib` | the machine size that the target had: both or neither |
+//! | `machine` | what it ran on, where that was not held to a size |
+//! | `scenario` | what was run |
+//! | `payload` | what was asked for, where that makes a load another one, e.g. `10K` |
+//! | `vus` | virtual users, constant |
+//! | `connections`, `threads` | wrk's; each connection waits for its answer as a virtual user does |
+//! | `duration_s` | how long the load was to last |
+//! | `repetition` | which repetition of its cell, from 1; counted in the order of the index if absent |
+//! | `order` | place in the order in which the files were measured, from 1; of all files or of none |
+//! | `source` | where the file is from; a label of the run |
+//! | `note` | what there is to say of it, as Markdown |
+//!
+//! A field that is not known here is refused, as a slip of the pen would be lost otherwise. What file and index both say
+//! must agree. Files are taken for measured in turn only if their `order` shows it: repetition by repetition, in pairs of
+//! repetitions as an experiment has them. `machine`, `payload` and `threads` become parameters: runs that differ in them are no repetitions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use brewbench_agent::reports::summary::{Shape, Summary};
+use serde::Deserialize;
+
+use crate::{catalog::model::size_name, results::import::About, runs::model::RunSize};
+
+/// What the index of a folder is called.
+pub const INDEX: &str = "index.json";
+
+/// More files than this are no folder that anybody looks through.
+pub const MOST_FILES: usize = 500;
+
+const MIB: u64 = 1024 * 1024;
+
+/// What the index says of one file.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    file: String,
+    target: String,
+    version: Option<String>,
+    tool: Option<Tool>,
+    vcpus: Option<f64>,
+    memory_mib: Option<u64>,
+    machine: Option<String>,
+    scenario: Option<String>,
+    payload: Option<String>,
+    vus: Option<u64>,
+    connections: Option<u64>,
+    threads: Option<u64>,
+    duration_s: Option<f64>,
+    repetition: Option<u32>,
+    order: Option<u32>,
+    source: Option<String>,
+    note: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Tool {
+    K6,
+    Wrk,
+}
+
+/// A file that was read, and what is known of it.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its name.
+    pub name: String,
+    /// What the index says.
+    pub about: About,
+    /// What it says.
+    pub summary: Summary,
+}
+
+/// Reads a whole folder, or says what is wrong with it and where: the index, or one of its files. Files that the index
+/// does not name are not looked at.
+pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Vec<Found>, String> {
+    let entries: Vec<Entry> =
+        serde_json::from_str(index.trim_start_matches('\u{feff}')).map_err(|fault| format!("{INDEX}: {fault}"))?;
+    if entries.is_empty() || entries.len() > MOST_FILES {
+        return Err(format!("{INDEX}: names {} files; 1 to {MOST_FILES} are imported at once", entries.len()));
+    }
+    let (mut named, mut repetitions) = (BTreeSet::new(), BTreeMap::new());
+    let mut orders = Vec::with_capacity(entries.len());
+    let mut found = Vec::with_capacity(entries.len());
+    for (place, entry) in entries.into_iter().enumerate() {
+        let at = |what: String| format!("{INDEX}: entry {} ({}): {what}", place + 1, quoted(&entry.file));
+        if !named.insert(entry.file.clone()) {
+            return Err(at("file: is named twice".to_owned()));
+        }
+        let text = files.get(&entry.file).ok_or_else(|| at("file: is not in the folder".to_owned()))?;
+        let summary = brewbench_agent::reports::read::parse(text.as_bytes())
+            .map_err(|fault| format!("{}: {fault}", quoted(&entry.file)))?;
+        let mut about = entry.about().map_err(&at)?;
+        entry.agrees(&summary).map_err(&at)?;
+        let cell = format!(
+            "{:?}",
+            (&about.target, &about.version, &about.size, &about.scenario, &about.parameters, entry.vus)
+        );
+        let count: &mut u32 = repetitions.entry(cell).or_default();
+        *count = entry.repetition.unwrap_or(*count + 1);
+        about.repetition = *count;
+        orders.push((entry.order, about.repetition));
+        found.push(Found { name: entry.file, about, summary });
+    }
+    let in_turn = is_in_turn(&orders)?;
+    for file in &mut found {
+        file.about.in_turn = in_turn;
+    }
+    Ok(found)
+}
+
+/// Whether files were measured in turn, by the places and repetitions that the index gives.
+fn is_in_turn(orders: &[(Option<u32>, u32)]) -> Result<bool, String> {
+    let mut placed: Vec<(u32, u32)> =
+        orders.iter().filter_map(|(order, repetition)| Some(((*order)?, *repetition))).collect();
+    if placed.is_empty() {
+        return Ok(false);
+    }
+    if let Some(missing) = orders.iter().position(|(order, _)| order.is_none()) {
+        return Err(format!("{INDEX}: entry {}: order: is missing; give it for all files or for none", missing + 1));
+    }
+    placed.sort_unstable();
+    if let Some(pair) = placed.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        return Err(format!("{INDEX}: order: {} is given twice", pair[0].0));
+    }
+    Ok(placed.is_sorted_by_key(|(_, repetition)| repetition.saturating_sub(1) / 2))
+}
+
+impl Entry {
+    fn about(&self) -> Result<About, String> {
+        let size = match (self.vcpus, self.memory_mib) {
+            (None, None) => None,
+            (Some(vcpus), Some(mib)) if (0.01..=4096.0).contains(&vcpus) && (1..=1 << 30).contains(&mib) => {
+                Some(RunSize { name: size_name(vcpus, mib * MIB), vcpus, memory_bytes: mib * MIB })
+            }
+            (Some(_), Some(_)) => return Err("vcpus, memory_mib: are no machine size".to_owned()),
+            _ => return Err("vcpus, memory_mib: a machine size needs both".to_owned()),
+        };
+        if self.duration_s.is_some_and(|seconds| !(0.001..=864_000.0).contains(&seconds)) {
+            return Err("duration_s: is no time that a load lasts".to_owned());
+        }
+        if self.repetition == Some(0) {
+            return Err("repetition: counts from 1".to_owned());
+        }
+        let parameters = [("machine", &self.machine), ("payload", &self.payload)];
+        let parameters = parameters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
+        Ok(About {
+            target: self.target.clone(),
+            version: self.version.clone(),
+            size,
+            scenario: self.scenario.clone(),
+            parameters: parameters.chain(self.threads.map(|count| ("threads".to_owned(), count.to_string()))).collect(),
+            vus: self.vus.or(self.connections),
+            duration_s: self.duration_s,
+            repetition: 1,
+            in_turn: false,
+            labels: self.source.iter().cloned().collect(),
+            note: self.note.clone(),
+        })
+    }
+
+    /// What is said twice must be the same.
+    fn agrees(&self, summary: &Summary) -> Result<(), String> {
+        let is_wrk = summary.shape == Shape::Wrk;
+        if self.tool.is_some_and(|tool| (tool == Tool::Wrk) != is_wrk) {
+            return Err(format!("tool: the file is {}", summary.shape.name()));
+        }
+        if !is_wrk && (self.connections.is_some() || self.threads.is_some()) {
+            return Err(format!("connections, threads: are wrk's, the file is {}", summary.shape.name()));
+        }
+        let users = summary.figures().vus_max;
+        for (field, said) in [("vus", self.vus), ("connections", self.connections)] {
+            if let (Some(said), Some(found)) = (said, users)
+                && said != found
+            {
+                return Err(format!("{field}: says {said}, the file says {found}"));
+            }
+        }
+        let threads = summary.metrics.get("wrk_threads").and_then(|metric| metric.values.get("value").copied());
+        match (self.threads, threads) {
+            #[expect(clippy::float_cmp, reason = "whole numbers: both are exact")]
+            (Some(said), Some(found)) if said as f64 != found => {
+                Err(format!("threads: says {said}, the file says {found}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A name from outside, fit for a sentence.
+fn quoted(name: &str) -> String {
+    format!("{:?}", name.chars().take(80).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WRK: &str = "Running 30s test @ http://x/\n  12 threads and 400 connections\n  10 requests in 2.00s, 1.00KB read\n\
+        Requests/sec:      5.00\nTransfer/sec:     512.00B\n";
+
+    fn files(text: &str) -> BTreeMap<String, String> {
+        ["a.txt", "b.txt"].map(|name| (name.to_owned(), text.to_owned())).into()
+    }
+
+    #[test]
+    fn an_index_says_what_each_file_is_and_repetitions_are_counted() {
+        let index = r#"[
+            {"file": "a.txt", "tool": "wrk", "target": "t", "payload": "10K", "threads": 12, "connections": 400,
+             "vcpus": 2, "memory_mib": 100, "duration_s": 2, "source": "a post"},
+            {"file": "b.txt", "target": "t", "payload": "10K", "threads": 12, "vcpus": 2, "memory_mib": 100}]"#;
+        let found = read(index, &files(WRK)).expect("two files");
+        let [one, other] = found.as_slice() else { panic!("two") };
+        assert_eq!(one.about.size.as_ref().map(|size| size.name.as_str()), Some("2 vCPU / 100 MiB"));
+        assert_eq!(
+            one.about.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>(),
+            ["payload=10K", "threads=12"]
+        );
+        assert_eq!((one.about.vus, one.about.labels.as_slice()), (Some(400), &["a post".to_owned()][..]));
+        assert_eq!((one.about.repetition, other.about.repetition), (1, 2));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let cases = [
+            ("", "index.json: EOF while parsing a value at line 1 column 0"),
+            ("{}", "index.json: invalid type: map, expected a sequence at line 1 column 0"),
+            ("[]", "index.json: names 0 files"),
+            (r#"[{"file": "a.txt"}]"#, "index.json: missing field `target` at line 1 column 18"),
+            ("[\n{\"file\": \"a.txt\", \"target\": \"t\", \"vcpu\": 1}]", "index.json: unknown field `vcpu`"),
+            (r#"[{"file": "c.txt", "target": "t"}]"#, "index.json: entry 1 (\"c.txt\"): file: is not in the folder"),
+            (r#"[{"file": "../a.txt", "target": "t"}]"#, "file: is not in the folder"),
+            (
+                r#"[{"file": "a.txt", "target": "t"}, {"file": "a.txt", "target": "t"}]"#,
+                "entry 2 (\"a.txt\"): file: is named twice",
+            ),
+            (r#"[{"file": "a.txt", "target": "t", "vcpus": 1}]"#, "needs both"),
+            (r#"[{"file": "a.txt", "target": "t", "vcpus": 1e9, "memory_mib": 1}]"#, "no machine size"),
+            (r#"[{"file": "a.txt", "target": "t", "tool": "k6"}]"#, "tool: the file is wrk's output"),
+            (r#"[{"file": "a.txt", "target": "t", "connections": 40}]"#, "connections: says 40, the file says 400"),
+            (r#"[{"file": "a.txt", "target": "t", "threads": 2}]"#, "threads: says 2, the file says 12"),
+            (r#"[{"file": "a.txt", "target": "t", "repetition": 0}]"#, "repetition: counts from 1"),
+            (r#"[{"file": "a.txt", "target": "t", "duration_s": -1}]"#, "duration_s"),
+        ];
+        for (index, said) in cases {
+            let fault = read(index, &files(WRK)).expect_err(index);
+            assert!(fault.contains(said), "{index}: {fault}");
+        }
+        let index = r#"[{"file": "a.txt", "target": "t"}]"#;
+        let cut = read(index, &files(&WRK[..WRK.len() - 3])).expect_err("cut off");
+        assert!(cut.starts_with("\"a.txt\": line 5: "), "{cut}");
+    }
+}

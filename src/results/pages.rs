@@ -1,0 +1,219 @@
+//! `/runs/import`: files that somebody brings; `/runs/imported`: what they were taken for.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    extract::{Multipart, State},
+    http::StatusCode,
+    response::{IntoResponse, Redirect, Response},
+};
+use brewbench_agent::reports::encoding;
+use serde::Deserialize;
+
+use crate::{
+    app::{
+        error::{Asked, Error, Result},
+        rate_limit::uploads::Room,
+        state::AppState,
+    },
+    auth::{
+        caller::{Caller, Read, Submit},
+        model::Scope,
+    },
+    results::{
+        api::import::{meant_size, pair},
+        blob,
+        import::{
+            self, About, Imported, ImportedFile,
+            folder::{INDEX, MOST_FILES},
+        },
+    },
+    runs::{
+        model::{Origin, Run},
+        pages::row::Line,
+    },
+    web::shell::{Section, Shell},
+};
+
+/// The form.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "runs/import.html")]
+pub struct ImportPage {
+    shell: Shell,
+    sizes: Vec<String>,
+    form: Form,
+    fault: Option<String>,
+}
+
+/// What was taken.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "runs/imported.html")]
+pub struct ImportedPage {
+    shell: Shell,
+    taken: Vec<(Line, Option<ImportedFile>)>,
+    scope: Scope,
+}
+
+impl ImportedPage {
+    fn ids(&self) -> String {
+        self.taken.iter().map(|(line, _)| line.run.id.as_str()).collect::<Vec<_>>().join(",")
+    }
+
+    /// Whether all of them may become an experiment.
+    fn may_gather(&self) -> bool {
+        let is_free = |run: &Run| run.origin == Origin::Import && run.experiment.is_none();
+        self.scope >= Scope::Submit && self.taken.iter().all(|(line, _)| is_free(&line.run))
+    }
+}
+
+/// What the form said.
+#[derive(Debug, Default)]
+struct Form {
+    target: String,
+    version: String,
+    size: String,
+    scenario: String,
+    parameters: String,
+    files: Vec<(String, Vec<u8>)>,
+}
+
+/// `GET /runs/import`
+pub async fn form(Submit(caller): Submit, State(state): State<AppState>) -> Result<ImportPage> {
+    page(&state, &caller, Form::default(), None).await
+}
+
+/// `POST /runs/import`
+pub async fn import(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    _room: Room,
+    parts: Multipart,
+) -> Result<Response> {
+    let form = Form::read(parts).await?;
+    match form.store(&state, &caller.name).await {
+        Ok(imported) => {
+            let ids: Vec<&str> = imported.runs.iter().map(|run| run.id.as_str()).collect();
+            Ok(Redirect::to(&format!("/runs/imported?runs={}", ids.join(","))).into_response())
+        }
+        Err(Error::Invalid(fault)) => {
+            let page = page(&state, &caller, form, Some(fault)).await?;
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+        }
+        Err(other) => Err(other),
+    }
+}
+
+async fn page(state: &AppState, caller: &Caller, form: Form, fault: Option<String>) -> Result<ImportPage> {
+    let shell = Shell::signed_in("Import results", Section::Runs, &caller.name);
+    let sizes = crate::catalog::store::sizes(&state.db.read).await?;
+    Ok(ImportPage { shell, sizes: sizes.into_iter().map(|size| size.name).collect(), form, fault })
+}
+
+/// Which runs.
+#[derive(Debug, Deserialize)]
+pub struct Which {
+    /// Ids, separated by commas.
+    #[serde(default)]
+    runs: String,
+}
+
+/// `GET /runs/imported?runs=…`
+pub async fn imported(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Asked(which): Asked<Which>,
+) -> Result<ImportedPage> {
+    let ids: Vec<String> =
+        which.runs.split(',').filter(|id| !id.is_empty()).take(MOST_FILES).map(str::to_owned).collect();
+    let runs = crate::runs::store::by_ids(&state.db.read, &ids).await?;
+    if runs.is_empty() {
+        return Err(Error::NotFound("run of these".to_owned()));
+    }
+    let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+    let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
+    let mut taken = Vec::with_capacity(runs.len());
+    for run in runs {
+        let body =
+            crate::runs::store::summary(&state.db.read, &run.id).await?.and_then(|body| blob::unpack(&body).ok());
+        let read = body.and_then(|body| brewbench_agent::reports::read::parse(&body).ok());
+        let file = read.map(|summary| ImportedFile::of(None, &run.id, &summary));
+        taken.push((Line::new(run, &marks), file));
+    }
+    Ok(ImportedPage { shell: Shell::signed_in("Imported", Section::Runs, &caller.name), taken, scope: caller.scope })
+}
+
+impl Form {
+    async fn read(mut parts: Multipart) -> Result<Self> {
+        let mut form = Self::default();
+        while let Some(part) = parts.next_field().await? {
+            let field = part.name().unwrap_or_default().to_owned();
+            let file = part.file_name().map(str::to_owned);
+            let bytes = part.bytes().await?.to_vec();
+            if field == "files" {
+                // A field of files that nobody filled in comes along empty and without a name; a folder's files come
+                // with its name before theirs.
+                let name = file.unwrap_or_default();
+                let name = name.rsplit('/').next().unwrap_or_default().to_owned();
+                if !name.is_empty() {
+                    form.files.push((name, bytes));
+                }
+                continue;
+            }
+            let text = encoding::text(bytes).map_err(|fault| Error::Invalid(format!("{field}: {fault}")))?;
+            let text = text.trim().to_owned();
+            match field.as_str() {
+                "target" => form.target = text,
+                "version" => form.version = text,
+                "size" => form.size = text,
+                "scenario" => form.scenario = text,
+                "parameters" => form.parameters = text,
+                _ => {}
+            }
+        }
+        Ok(form)
+    }
+
+    async fn store(&self, state: &AppState, by: &str) -> Result<Imported> {
+        if self.files.is_empty() || self.files.len() > MOST_FILES {
+            return Err(Error::Invalid(format!("choose 1 to {MOST_FILES} files")));
+        }
+        match self.files.iter().find(|(name, _)| name == INDEX) {
+            Some((_, index)) => self.store_folder(state, index, by).await,
+            None => self.store_each(state, by).await,
+        }
+    }
+
+    async fn store_folder(&self, state: &AppState, index: &[u8], by: &str) -> Result<Imported> {
+        let text = |name: &str, bytes: &[u8]| {
+            encoding::text(bytes.to_vec()).map_err(|fault| Error::Invalid(format!("{name:?} {fault}")))
+        };
+        let index = text(INDEX, index)?;
+        let files = self.files.iter().map(|(name, bytes)| Ok((name.clone(), text(name, bytes)?)));
+        let files = files.collect::<Result<BTreeMap<_, _>>>()?;
+        import::whole_folder(state, &index, &files, by).await
+    }
+
+    async fn store_each(&self, state: &AppState, by: &str) -> Result<Imported> {
+        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let parameters = self.parameters.split_whitespace().map(pair).collect::<Result<BTreeMap<_, _>>>()?;
+        let size = meant_size(state, given(&self.size).as_deref()).await?;
+        let mut files = Vec::new();
+        for (place, (name, bytes)) in (1..).zip(&self.files) {
+            let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
+            let about = About {
+                target: given(&self.target).unwrap_or_else(|| stem.to_owned()),
+                version: given(&self.version),
+                size: size.clone(),
+                scenario: given(&self.scenario),
+                parameters: parameters.clone(),
+                // Several files of one target are its repetitions.
+                repetition: if self.target.is_empty() { 1 } else { place },
+                ..About::default()
+            };
+            files.push((name.clone(), about, bytes.clone()));
+        }
+        import::several(state, files, by).await
+    }
+}

@@ -1,0 +1,5 @@
+//! The time series of a run: as JSON and charts have it, as CSV, and downsampled.
+
+pub mod downsample;
+pub mod model;
+pub mod table;

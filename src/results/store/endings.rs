@@ -1,0 +1,220 @@
+//! SQL of what ends a run: its result, a cancellation, the loss of its agent.
+
+use brewbench_agent::{reports::summary::Figures, wire::Phase};
+use sqlx::{SqliteConnection, SqlitePool};
+
+use super::figures::FigureColumns;
+use crate::{
+    results::{
+        store::{parts, verdicts},
+        verdict::{limits::Limits, model::Judgement},
+    },
+    runs::{
+        store::enter,
+        verdict::{Reason, Verdict},
+    },
+};
+
+/// What a result says of a run, besides blobs.
+#[derive(Clone, Debug)]
+pub struct Ending<'a> {
+    /// `finished`, `failed` or, where its agent stopped it, `lost`.
+    pub phase: Phase,
+    /// Why it failed.
+    pub error: Option<&'a str>,
+    /// Judged from figures and making.
+    pub verdict: Option<Verdict>,
+    /// What speaks against it.
+    pub reasons: &'a [Reason],
+    /// By which limits it was judged.
+    pub limits: &'a Limits,
+    /// From the summary.
+    pub figures: Option<&'a Figures>,
+    /// What limited CPU time.
+    pub enforced_cpu: Option<&'a str>,
+    /// What limited memory.
+    pub enforced_memory: Option<&'a str>,
+    /// k6's version.
+    pub k6_version: Option<&'a str>,
+    /// SHA-256 of the target's executable.
+    pub target_sha256: Option<&'a str>,
+    /// The target's version.
+    pub version: Option<&'a str>,
+    /// The compressed summary.
+    pub summary: Option<&'a [u8]>,
+    /// The compressed evidence.
+    pub evidence: Option<&'a [u8]>,
+    /// The packed series.
+    pub series: Option<&'a [u8]>,
+    /// Unix ms.
+    pub now: i64,
+}
+
+impl<'a> Ending<'a> {
+    /// Of a run that nobody brought a result of.
+    pub fn without_result(
+        phase: Phase,
+        error: &'a str,
+        judgement: &'a Judgement,
+        limits: &'a Limits,
+        now: i64,
+    ) -> Self {
+        Self {
+            phase,
+            error: Some(error),
+            verdict: Some(judgement.verdict),
+            reasons: &judgement.reasons,
+            limits,
+            figures: None,
+            enforced_cpu: None,
+            enforced_memory: None,
+            k6_version: None,
+            target_sha256: None,
+            version: None,
+            summary: None,
+            evidence: None,
+            series: None,
+            now,
+        }
+    }
+}
+
+/// Stores the end of a run, in whatever phase it is: the caller has settled that it counts.
+pub async fn end(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>) -> sqlx::Result<()> {
+    let phase = ending.phase.as_str();
+    update(connection, id, ending).await?;
+    parts::release(connection, id).await?;
+    if let Some(body) = ending.summary {
+        sqlx::query!("insert or replace into run_summary (run_id, body) values (?, ?)", id, body)
+            .execute(&mut *connection)
+            .await?;
+    }
+    if let Some(body) = ending.evidence {
+        keep_evidence(connection, id, body).await?;
+    }
+    if let Some(body) = ending.series {
+        sqlx::query!("insert or replace into run_series (run_id, body) values (?, ?)", id, body)
+            .execute(&mut *connection)
+            .await?;
+    }
+    if ending.verdict.is_some() {
+        verdicts::note(connection, id, ending.limits, ending.now).await?;
+    }
+    enter(connection, id, phase, ending.now).await
+}
+
+/// The compressed evidence of a run, if it has any.
+pub async fn evidence(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<Option<Vec<u8>>> {
+    let row = sqlx::query!("select body from run_evidence where run_id = ?", id).fetch_optional(connection).await?;
+    Ok(row.map(|row| row.body))
+}
+
+/// Takes the place of the evidence that there was.
+pub async fn keep_evidence(connection: &mut SqliteConnection, id: &str, body: &[u8]) -> sqlx::Result<()> {
+    sqlx::query!("insert or replace into run_evidence (run_id, body) values (?, ?)", id, body)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+async fn update(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>) -> sqlx::Result<()> {
+    let phase = ending.phase.as_str();
+    let verdict = ending.verdict.map(Verdict::as_str);
+    let reasons = serde_json::to_string(ending.reasons).map_err(crate::runs::store::row::decode)?;
+    // Each by its name: a figure that is added must be stored here, too.
+    let FigureColumns {
+        requests,
+        failed,
+        rps,
+        measured_ms,
+        avg_ms,
+        min_ms,
+        p50_ms,
+        p90_ms,
+        p95_ms,
+        p99_ms,
+        p999_ms,
+        max_ms,
+        data_received_bytes,
+        data_sent_bytes,
+        received_per_s,
+        iterations,
+        dropped_iterations,
+        checks_passed,
+        checks_failed,
+        least_new_connections,
+        most_new_connections,
+        thresholds,
+        thresholds_failed,
+    } = ending.figures.map(FigureColumns::from).unwrap_or_default();
+    sqlx::query!(
+        "update run set phase = ?2, phase_at = ?3, finished_at = ?3, lease_expires_at = null, error = ?4, verdict = ?5,
+             reasons = ?6, enforced_cpu = ?7, enforced_memory = ?8, k6_version = coalesce(?9, k6_version),
+             target_sha256 = coalesce(?10, target_sha256), version = coalesce(?11, version), requests = ?12, failed = ?13,
+             rps = ?14, measured_ms = ?15, avg_ms = ?16, min_ms = ?17, p50_ms = ?18, p90_ms = ?19, p95_ms = ?20,
+             p99_ms = ?21, p999_ms = ?22, max_ms = ?23, data_received_bytes = ?24, data_sent_bytes = ?25,
+             iterations = ?26, dropped_iterations = ?27, checks_passed = ?28, checks_failed = ?29, thresholds = ?30,
+             thresholds_failed = ?31, least_new_connections = ?32, most_new_connections = ?33,
+             received_per_s = ?34
+         where id = ?1",
+        id,
+        phase,
+        ending.now,
+        ending.error,
+        verdict,
+        reasons,
+        ending.enforced_cpu,
+        ending.enforced_memory,
+        ending.k6_version,
+        ending.target_sha256,
+        ending.version,
+        requests,
+        failed,
+        rps,
+        measured_ms,
+        avg_ms,
+        min_ms,
+        p50_ms,
+        p90_ms,
+        p95_ms,
+        p99_ms,
+        p999_ms,
+        max_ms,
+        data_received_bytes,
+        data_sent_bytes,
+        iterations,
+        dropped_iterations,
+        checks_passed,
+        checks_failed,
+        thresholds,
+        thresholds_failed,
+        least_new_connections,
+        most_new_connections,
+        received_per_s
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Cancels a run that has not ended; false if it had, or there is none.
+pub async fn cancel(pool: &SqlitePool, id: &str, error: &str, now: i64) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    let done = sqlx::query!(
+        "update run set phase = 'cancelled', phase_at = ?2, finished_at = ?2, lease_expires_at = null, error = ?3
+         where id = ?1 and phase not in ('finished', 'failed', 'cancelled', 'lost')",
+        id,
+        now,
+        error
+    )
+    .execute(&mut *transaction)
+    .await?
+    .rows_affected()
+        > 0;
+    if done {
+        parts::release(&mut transaction, id).await?;
+        enter(&mut transaction, id, "cancelled", now).await?;
+    }
+    transaction.commit().await?;
+    Ok(done)
+}

@@ -1,0 +1,237 @@
+//! SQL of verdicts: by which rules and limits, and judging anew.
+
+use brewbench_agent::wire::load::Load;
+use serde_json::json;
+use sqlx::{SqliteConnection, SqliteExecutor, SqlitePool};
+
+use crate::{
+    auth::audit::{self, Act},
+    results::verdict::{limits::Limits, model::RULES},
+    runs::{
+        load,
+        store::row::decode,
+        verdict::{Reason, Verdict},
+    },
+};
+
+/// The limits of a scenario.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ScenarioLimits {
+    /// All of them.
+    pub limits: Limits,
+    /// Counts the changes.
+    pub revision: i64,
+    /// When they were changed last, unix ms, and by whom; none if never.
+    pub changed: Option<(i64, String)>,
+}
+
+/// What a run was judged by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JudgedBy {
+    /// Which rules.
+    pub rules: i64,
+    /// All limits as they were.
+    pub limits: Limits,
+    /// Unix ms.
+    pub judged_at_ms: i64,
+}
+
+/// What of a run is needed to judge it, besides its blobs.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// Order of submission.
+    pub seq: i64,
+    /// Its id.
+    pub id: String,
+    /// Its experiment.
+    pub experiment: Option<String>,
+    /// Whether an agent of ours made it.
+    pub is_ours: bool,
+    /// The scenario's name.
+    pub scenario: Option<String>,
+    /// How hard it was loaded.
+    pub load: Option<Load>,
+    /// The CPU share of its size, cores.
+    pub vcpus: Option<f64>,
+    /// What held it to its size, CPU and memory.
+    pub enforced: [Option<String>; 2],
+    /// As judged before.
+    pub verdict: Verdict,
+    /// As judged before.
+    pub reasons: Vec<Reason>,
+}
+
+/// Which finished runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// All.
+    All,
+    /// Those of a scenario.
+    Scenario(&'a str),
+    /// These.
+    Ids(&'a [String]),
+}
+
+/// What a run was asked for, as far as it is judged by it.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// How hard it is loaded and for how long; none for an import.
+    pub load: Option<Load>,
+    /// The scenario's name.
+    pub scenario: Option<String>,
+    /// The CPU share of its size, cores.
+    pub vcpus: Option<f64>,
+    /// Who makes the load, where it is not the target's agent.
+    pub generators: Vec<String>,
+}
+
+/// What a run was asked for; nothing if there is no such run.
+pub async fn asked(pool: &SqlitePool, id: &str) -> sqlx::Result<Asked> {
+    let row =
+        sqlx::query!("select load, scenario, vcpus, generators from run where id = ?", id).fetch_optional(pool).await?;
+    let Some(row) = row else { return Ok(Asked::default()) };
+    let load = row.load.as_deref().map(load::read).transpose().map_err(decode)?;
+    let generators = serde_json::from_str(&row.generators).map_err(decode)?;
+    Ok(Asked { load, scenario: row.scenario, vcpus: row.vcpus, generators })
+}
+
+/// The limits of a scenario; the usual ones for one that has none of its own, and without a name.
+pub async fn limits(from: impl SqliteExecutor<'_>, scenario: Option<&str>) -> sqlx::Result<ScenarioLimits> {
+    let row = sqlx::query!(
+        "select limits, revision, changed_at, changed_by from scenario_limits where scenario = ?",
+        scenario
+    )
+    .fetch_optional(from)
+    .await?;
+    let Some(row) = row else { return Ok(ScenarioLimits::default()) };
+    let limits = serde_json::from_str(&row.limits).map_err(decode)?;
+    Ok(ScenarioLimits { limits, revision: row.revision, changed: Some((row.changed_at, row.changed_by)) })
+}
+
+/// Sets the limits of a scenario; its old runs are to be judged anew.
+pub async fn set_limits(pool: &SqlitePool, scenario: &str, limits: &Limits, now: i64, act: &Act) -> sqlx::Result<()> {
+    let mut transaction = pool.begin().await?;
+    let changed = limits.changed();
+    let text = serde_json::to_string(&changed).map_err(decode)?;
+    sqlx::query!(
+        "insert into scenario_limits (scenario, limits, revision, judged_revision, changed_at, changed_by)
+         values (?1, ?2, 1, 0, ?3, ?4)
+         on conflict do update set limits = excluded.limits, revision = revision + 1, changed_at = excluded.changed_at,
+             changed_by = excluded.changed_by",
+        scenario,
+        text,
+        now,
+        act.who
+    )
+    .execute(&mut *transaction)
+    .await?;
+    audit::note(&mut transaction, &act.clone().with(json!(changed))).await?;
+    transaction.commit().await
+}
+
+/// Scenarios with old runs to judge anew, and the revision of their limits.
+pub async fn pending(pool: &SqlitePool) -> sqlx::Result<Vec<(String, i64)>> {
+    let rows = sqlx::query!(
+        "select scenario, revision from scenario_limits where judged_revision < revision order by scenario"
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.scenario, row.revision)).collect())
+}
+
+/// All old runs of a scenario were judged by this revision of its limits.
+pub async fn all_judged(pool: &SqlitePool, scenario: &str, revision: i64) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update scenario_limits set judged_revision = ?2 where scenario = ?1 and judged_revision < ?2",
+        scenario,
+        revision
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// What a run was judged by; none if that was before it was kept.
+pub async fn judged_by(pool: &SqlitePool, run: &str) -> sqlx::Result<Option<JudgedBy>> {
+    let row = sqlx::query!("select rules, limits, judged_at from run_judgement where run_id = ?", run)
+        .fetch_optional(pool)
+        .await?;
+    let Some(row) = row else { return Ok(None) };
+    let limits = serde_json::from_str(&row.limits).map_err(decode)?;
+    Ok(Some(JudgedBy { rules: row.rules, limits, judged_at_ms: row.judged_at }))
+}
+
+/// Keeps what a run was judged by: today's rules and these limits.
+pub async fn note(connection: &mut SqliteConnection, run: &str, limits: &Limits, now: i64) -> sqlx::Result<()> {
+    let text = serde_json::to_string(limits).map_err(decode)?;
+    let rules = i64::from(RULES);
+    sqlx::query!(
+        "insert or replace into run_judgement (run_id, rules, limits, judged_at) values (?, ?, ?, ?)",
+        run,
+        rules,
+        text,
+        now
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Another verdict on a run with figures.
+pub async fn revise(
+    connection: &mut SqliteConnection,
+    run: &str,
+    verdict: Verdict,
+    reasons: &[Reason],
+) -> sqlx::Result<()> {
+    let (verdict, reasons) = (verdict.as_str(), serde_json::to_string(reasons).map_err(decode)?);
+    sqlx::query!(
+        "update run set verdict = ?2, reasons = ?3 where id = ?1 and phase = 'finished'",
+        run,
+        verdict,
+        reasons
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Finished runs, oldest first, after the one with this number, at most `limit`. Those that were deleted are among them
+/// as long as they can be brought back.
+pub async fn candidates(pool: &SqlitePool, which: Which<'_>, after: i64, limit: i64) -> sqlx::Result<Vec<Candidate>> {
+    let (scenario, ids) = match which {
+        Which::All => (None, None),
+        Which::Scenario(name) => (Some(name), None),
+        Which::Ids(ids) => (None, Some(serde_json::to_string(ids).map_err(decode)?)),
+    };
+    let rows = sqlx::query!(
+        r#"select seq as "seq!", id as "id!", experiment_id, origin, scenario, load, vcpus, enforced_cpu, enforced_memory,
+                  verdict as "verdict!", reasons
+           from run
+           where seq > ?1 and phase = 'finished' and verdict is not null and (?2 is null or scenario = ?2)
+               and (?3 is null or id in (select value from json_each(?3)))
+           order by seq limit ?4"#,
+        after,
+        scenario,
+        ids,
+        limit
+    )
+    .fetch_all(pool)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(Candidate {
+                seq: row.seq,
+                id: row.id,
+                experiment: row.experiment_id,
+                is_ours: row.origin == "agent",
+                scenario: row.scenario,
+                load: row.load.as_deref().map(load::read).transpose().map_err(decode)?,
+                vcpus: row.vcpus,
+                enforced: [row.enforced_cpu, row.enforced_memory],
+                verdict: row.verdict.parse().map_err(|fault: String| decode(fault))?,
+                reasons: serde_json::from_str(&row.reasons).map_err(decode)?,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,35 @@
+//! SQL of what the requests of runs were, and of how runs were warmed up.
+
+use brewbench_agent::wire::{outcome::WarmUp, work_done::WorkDone};
+use sqlx::SqliteConnection;
+
+use crate::runs::store::row::decode;
+
+/// Stores what a warm-up until the target is steady came to.
+pub async fn note_warm_up(connection: &mut SqliteConnection, run: &str, warm_up: WarmUp) -> sqlx::Result<()> {
+    let (took_ms, steady) = (warm_up.took_ms.cast_signed(), warm_up.steady);
+    sqlx::query!("update run set warmed_up_ms = ?2, warm_up_steady = ?3 where id = ?1", run, took_ms, steady)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Stores what k6's tags say of a run's requests.
+pub async fn note(connection: &mut SqliteConnection, run: &str, work: &WorkDone) -> sqlx::Result<()> {
+    let WorkDone { statuses, protocols, new_connections } = work;
+    let json = |counts: &Option<_>| counts.as_ref().map(serde_json::to_string).transpose().map_err(decode);
+    let (statuses, protocols) = (json(statuses)?, json(protocols)?);
+    let new_connections = new_connections.map(u64::cast_signed);
+    sqlx::query!(
+        "update run set least_new_connections = coalesce(?2, least_new_connections),
+             most_new_connections = coalesce(?2, most_new_connections), statuses = ?3, protocols = ?4
+         where id = ?1",
+        run,
+        new_connections,
+        statuses,
+        protocols
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

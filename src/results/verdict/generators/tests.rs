@@ -1,0 +1,200 @@
+//! Each reason that generators on other machines can give, at and beyond its limit.
+
+use brewbench_agent::{
+    reports::summary::{Figures, Latency},
+    wire::{
+        load::Load,
+        outcome::{Conditions, CoreUse, Cores, Enforced, Ground, Mechanism, NetworkUse},
+        series::{Consumption, Host, Lacks, Series, Stretch, Usage},
+    },
+};
+
+use super::*;
+use crate::results::{
+    clock::Clock,
+    generator_record::{SeriesSeen, Used, compare_starts},
+    verdict::{judge::judge, model::Judgement},
+};
+
+fn seen(agent: &str) -> GeneratorSeen {
+    GeneratorSeen {
+        agent: agent.to_owned(),
+        figures: Some(Share {
+            requests: 5_000,
+            failed: Some(0),
+            rps: 500.0,
+            measured_ms: 10_000.0,
+            ..Share::default()
+        }),
+        cores: vec![0, 1],
+        environment: [("cpu.usable".to_owned(), "2".to_owned())].into(),
+        clock: Some(Clock { offset_ms: -40_000.0, error_ms: 2.0 }),
+        start_ms: Some(1_000),
+        series: Some(SeriesSeen { requests: 5_000, seconds: 10, samples: 11, ..SeriesSeen::default() }),
+        used: Some(Used { thirds: vec![0.5, 0.6, 0.5], mean: 0.5, others: 0.02, ..Used::default() }),
+        ..GeneratorSeen::default()
+    }
+}
+
+/// The target uses half of its core, and its machine has nothing else to do.
+fn of_host(cpu_us: u64) -> Series {
+    let usage = |number: i32| Usage {
+        at_ms: number * 1_000,
+        target: Consumption { cpu_us: Some(if number == 0 { 0 } else { cpu_us }), ..Consumption::default() },
+        host: Host { user_us: if number == 0 { 0 } else { cpu_us + 20_000 }, ..Host::default() },
+        ..Usage::default()
+    };
+    let usage = (0..=11).map(usage).collect();
+    Series { warm_up: None, measured: Some(Stretch { usage, ..Stretch::default() }) }
+}
+
+fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorSeen])) -> Judgement {
+    let mut generators = vec![seen("bench-02"), seen("bench-03")];
+    change(&mut generators);
+    compare_starts(&mut generators);
+    let latency = Latency { avg_ms: Some(1.0), ..Latency::default() };
+    let figures = Figures {
+        requests: 10_000,
+        failed: Some(0),
+        rps: 1_000.0,
+        measured_ms: 10_000.0,
+        latency,
+        ok_latency: latency,
+        blocked_ms: None,
+        iterations: Some(10_000),
+        iteration_ms: None,
+        dropped_iterations: None,
+        new_connections: None,
+        data_received_bytes: None,
+        received_per_s: None,
+        data_sent_bytes: None,
+        checks_passed: None,
+        checks_failed: None,
+        vus_max: None,
+        thresholds_failed: None,
+        thresholds: None,
+    };
+    let making = Making {
+        enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },
+        cores: &Cores { target: vec![0], generator: Vec::new() },
+        machine_cores: Some(2.0),
+        vcpus: Some(1.0),
+        load: Some(&Load::Script),
+        oom_kills: 0,
+        conditions: &Conditions::default(),
+        generators: &generators,
+        recorded: Recorded::Series(series),
+    };
+    judge(&figures, Some(&making), &Limits::default())
+}
+
+fn judged(change: impl FnOnce(&mut [GeneratorSeen])) -> Judgement {
+    judged_with(&of_host(500_000), change)
+}
+
+#[track_caller]
+fn suspect(code: &str, change: impl FnOnce(&mut [GeneratorSeen])) -> Reason {
+    let Judgement { verdict, reasons } = judged(change);
+    assert_eq!((verdict, reasons.len()), (Verdict::Suspect, 1), "{code}: {reasons:?}");
+    assert_eq!(reasons[0].code, code, "{reasons:?}");
+    reasons[0].clone()
+}
+
+#[track_caller]
+fn fine(change: impl FnOnce(&mut [GeneratorSeen])) {
+    assert_eq!(judged(change).reasons, []);
+}
+
+#[test]
+fn an_ordinary_run_of_several_machines_is_valid() {
+    fine(|_| ());
+}
+
+#[test]
+fn a_generator_that_did_nothing_or_ended_early() {
+    let idle = suspect("generator_idle", |all| {
+        all[1].figures = Some(Share { measured_ms: 10_000.0, ..Share::default() });
+        all[1].series = Some(SeriesSeen { requests: 0, seconds: 10, samples: 11, ..SeriesSeen::default() });
+    });
+    assert!(idle.text.starts_with("on bench-03: "), "{idle:?}");
+    let early = |ms: f64| {
+        move |all: &mut [GeneratorSeen]| all[0].figures = all[0].figures.map(|own| Share { measured_ms: ms, ..own })
+    };
+    fine(early(9_000.0));
+    let reason = suspect("ended_early", early(8_990.0));
+    assert_eq!((reason.seen, reason.limit, reason.unit), (Some(0.899), Some(0.9), Some(Unit::Share)));
+    assert_eq!(
+        reason.text,
+        "on bench-02: k6 measured for 8.99 s and others for 10 s: the target had less load than asked for"
+    );
+}
+
+#[test]
+fn generators_that_did_not_begin_together() {
+    let late = |ms: i64, error_ms: f64| {
+        move |all: &mut [GeneratorSeen]| {
+            all[1].start_ms = Some(1_000 + ms);
+            all[1].clock = Some(Clock { offset_ms: 0.0, error_ms });
+        }
+    };
+    fine(late(247, 1.0));
+    let reason = suspect("started_apart", late(247, 1.5));
+    assert_eq!((reason.seen, reason.limit, reason.unit), (Some(250.5), Some(250.0), Some(Unit::Milliseconds)));
+    assert!(reason.text.starts_with("bench-02 and bench-03 began 247 ms apart"), "{reason:?}");
+    suspect("started_apart", late(-300, 0.0));
+    suspect("started_apart", late(0, 400.0));
+    let unknown = suspect("started_apart", |all| (all[0].clock, all[0].start_ms) = (None, None));
+    assert!(unknown.text.contains("the clock of bench-02 was not compared"), "{unknown:?}");
+}
+
+#[test]
+fn a_busy_generator_unless_the_target_could_do_no_more() {
+    let busy = |all: &mut [GeneratorSeen]| all[1].used.as_mut().expect("known").thirds[1] = 1.9;
+    let reason = suspect("generator_busy", busy);
+    assert_eq!((reason.seen, reason.limit), (Some(0.95), Some(0.8)));
+    assert!(reason.text.starts_with("on bench-03: k6 was the bottleneck"), "{reason:?}");
+    assert_eq!(judged_with(&of_host(990_000), busy).reasons, []);
+}
+
+#[test]
+fn what_happened_on_the_machine_of_a_generator() {
+    let used = |change: fn(&mut Used)| move |all: &mut [GeneratorSeen]| change(all[0].used.as_mut().expect("known"));
+    // Of two cores together.
+    assert!(judged(used(|used| used.throttled = 0.02)).reasons.is_empty());
+    suspect("generator_throttled", used(|used| used.throttled = 0.021));
+    suspect("host_steal", used(|used| (used.steal, used.stolen) = (0.2, 0.1)));
+    suspect("host_disturbed", used(|used| used.others = 0.3));
+    let watched = CoreUse { cores: 2, elapsed_us: 1_000_000, busy_us: 1_000_000, target_us: 0, generator_us: 980_000 };
+    fine(|all| {
+        all[0].used.as_mut().expect("known").others = 0.3;
+        all[0].conditions.core_use = Some(watched);
+    });
+    suspect("host_disturbed", |all| all[0].conditions.core_use = Some(CoreUse { generator_us: 700_000, ..watched }));
+    let lossy = NetworkUse { segments: Some(1_000), retransmitted: Some(20), ..NetworkUse::default() };
+    let reason = suspect("retransmits", |all| all[0].conditions.network = Some(lossy));
+    assert!(reason.text.starts_with("on bench-02: 20 of 1000 TCP segments"), "{reason:?}");
+    let ground = Ground { waited_ms: 1, busy_cores: 1.0, limit_cores: 0.1, quiet: false };
+    suspect("not_quiet_before", |all| all[1].conditions.ground = Some(ground));
+    let clock = suspect("clock_jumped", |all| all[1].conditions.clock_jump_ms = Some(-500));
+    assert_eq!(clock.text, "on bench-03: the machine's clock was set back by 500 ms during the run");
+}
+
+#[test]
+fn a_series_that_is_missing_or_not_whole() {
+    let missing = suspect("series_incomplete", |all| (all[0].series, all[0].used) = (None, None));
+    assert!(missing.text.starts_with("on bench-02: "), "{missing:?}");
+    let series =
+        |change: fn(&mut SeriesSeen)| move |all: &mut [GeneratorSeen]| change(all[1].series.as_mut().expect("there"));
+    suspect("series_incomplete", series(|series| series.requests = 4_900));
+    suspect("series_incomplete", series(|series| series.samples = 1));
+    suspect("series_incomplete", series(|series| series.lacks = Lacks { unfinished: 1, ..Lacks::default() }));
+    let of_target = judged_with(&Series { measured: Some(Stretch::default()), warm_up: None }, |_| ());
+    assert_eq!(of_target.reasons.len(), 1, "{of_target:?}");
+    assert!(of_target.reasons[0].text.contains("of the target's machine were not sampled"), "{of_target:?}");
+}
+
+#[test]
+fn who_could_not_or_left_makes_a_run_invalid() {
+    assert_eq!((failed("why").verdict, failed("why").reasons[0].code.as_str()), (Verdict::Invalid, "generator_failed"));
+    assert_eq!((lost("why").verdict, lost("why").reasons[0].code.as_str()), (Verdict::Invalid, "generator_lost"));
+}

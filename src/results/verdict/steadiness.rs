@@ -1,0 +1,105 @@
+//! Whether the measured phase was steady: whether a trend or a step remains in it beyond its own noise. Pure.
+//!
+//! Of a constant number of virtual users the rate alone is looked at. It fixes the mean latency (Little's law: users =
+//! rate × latency), and the median of a target that its quota holds back jumps between those requests that met the pause
+//! and those that did not, though nothing drifts. Where requests come at a constant rate, only latency can drift.
+//!
+//! [`drift`](mod@super::drift) tells noise from drift. What is clear and below the limit is left alone: it changes no
+//! comparison.
+
+use brewbench_agent::{
+    series::histogram::Histogram,
+    wire::{
+        load::{Form, Load},
+        series::Second,
+    },
+};
+
+use super::drift::{Drift, MAX_POINTS, drift};
+use crate::{
+    results::verdict::{
+        limits::{Limit, Limits},
+        model::{Making, Recorded},
+    },
+    runs::verdict::{Reason, Unit, Verdict},
+};
+
+/// A point of fewer requests than this is noise, and its median is none.
+const MIN_REQUESTS: usize = 20;
+
+/// Some neighbouring seconds.
+#[derive(Default)]
+struct Point {
+    requests: u64,
+    seconds: f64,
+    latencies: Histogram,
+}
+
+pub(super) fn judge(making: &Making<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
+    let Recorded::Series(series) = making.recorded else { return };
+    let Some(load) = making.load.filter(|load| is_constant(load)) else { return };
+    let points = points(series.measured.as_ref().map_or(&[], |stretch| &stretch.seconds));
+    if matches!(load, Load::Closed(_)) {
+        let rates: Vec<f64> = points.iter().map(|point| point.requests as f64 / point.seconds).collect();
+        let found = drift(&rates);
+        let level = |value: f64| format!("{value:.0} requests/s");
+        reasons.extend(
+            found.and_then(|found| told("not_steady", "throughput", found, level, limits.of(Limit::NotSteadyRate))),
+        );
+        return;
+    }
+    let medians: Option<Vec<f64>> =
+        points.iter().map(|point| point.latencies.quantile(0.5).map(|median| median.estimate)).collect();
+    let level = |value: f64| format!("{value:.2} ms");
+    reasons.extend(
+        medians.as_deref().and_then(drift).and_then(|found| {
+            told("not_steady_p50", "the median latency", found, level, limits.of(Limit::NotSteadyP50))
+        }),
+    );
+}
+
+/// A script's own load may be anything; one in stages shall not be steady.
+fn is_constant(load: &Load) -> bool {
+    load.shape().is_some_and(|shape| matches!(shape.form(), Form::Constant { .. }))
+}
+
+/// The seconds without the first, in which k6 starts, and the last, in which it ends; so many together that each point
+/// has enough requests.
+fn points(seconds: &[Second]) -> Vec<Point> {
+    let timed: Vec<(f64, &Second)> = seconds
+        .windows(2)
+        .map(|pair| ((f64::from(pair[1].until_ms) - f64::from(pair[0].until_ms)) / 1_000.0, &pair[1]))
+        .collect();
+    let inner = timed.split_last().map_or(&[][..], |(_, inner)| inner);
+    let requests = inner.iter().fold(0_u64, |sum, (_, second)| sum.saturating_add(second.requests()));
+    let Ok(requests) = usize::try_from(requests) else { return Vec::new() };
+    if requests == 0 {
+        return Vec::new();
+    }
+    let together = inner.len().div_ceil(MAX_POINTS).max((MIN_REQUESTS * inner.len()).div_ceil(requests));
+    // What is left over at the end is no whole point.
+    inner.chunks_exact(together).map(Point::of).filter(|point| point.seconds > 0.0).collect()
+}
+
+impl Point {
+    fn of(part: &[(f64, &Second)]) -> Self {
+        let mut point = Self::default();
+        for (seconds, second) in part {
+            point.requests = point.requests.saturating_add(second.requests());
+            point.seconds += seconds;
+            point.latencies.add(&second.succeeded);
+        }
+        point
+    }
+}
+
+fn told(code: &str, what: &str, found: Drift, level: impl Fn(f64) -> String, limit: f64) -> Option<Reason> {
+    let change = found.change();
+    if change.abs() <= limit {
+        return None;
+    }
+    let verb = if change > 0.0 { "rose" } else { "fell" };
+    let (size, first, last) = (Unit::Share.text(change.abs()), level(found.first), level(found.last));
+    let text = format!("not steady: {what} {verb} by {size} during the measured phase, from {first} to {last}");
+    Some(Reason::new(code, Verdict::Suspect, text).with(change.abs(), limit, Unit::Share))
+}

@@ -1,0 +1,477 @@
+//! Each reason at, below and above its limit, and what holds for all of them.
+
+mod laws;
+mod surroundings;
+
+use brewbench_agent::{
+    reports::summary::{Figures, Latency},
+    series::histogram::Histogram,
+    wire::{
+        load::{Closed, Form, Load, Open, Stage},
+        outcome::{Cause, Conditions, Cores, Enforced, Ground, Mechanism, NetworkUse, Placement},
+        series::{Consumption, Host, Lacks, Second, Series, Stretch, Usage},
+    },
+};
+
+use crate::{
+    results::verdict::{
+        judge::{judge, judge_failure},
+        limits::{Limit, Limits},
+        model::{Judgement, Making, Recorded},
+    },
+    runs::verdict::{Reason, Unit, Verdict},
+};
+
+/// A run of ten seconds and 10,000 requests: half a core for the target, a third for k6, nothing else.
+#[derive(Clone, Debug)]
+struct Case {
+    figures: Figures,
+    enforced: Enforced,
+    cores: Cores,
+    load: Load,
+    vcpus: Option<f64>,
+    oom_kills: u64,
+    conditions: Conditions,
+    series: Option<Series>,
+    limits: Limits,
+}
+
+fn vus() -> Load {
+    Load::Closed(Closed::new(Form::Constant { level: 10, duration_ms: 10_000 }).expect("a load"))
+}
+
+fn rate() -> Load {
+    Load::Open(Open::new(Form::Constant { level: 1_000, duration_ms: 10_000 }, None).expect("a load"))
+}
+
+fn latencies(bucket: i32, count: u64) -> Histogram {
+    Histogram::new(3, 0, count * 1_000_000, [(bucket, count)]).expect("a histogram")
+}
+
+fn second(number: u32) -> Second {
+    Second { until_ms: number * 1_000, succeeded: latencies(-80, 1_000), ..Second::default() }
+}
+
+fn usage(number: i32) -> Usage {
+    let spent = |us: u64| if number == 0 { 0 } else { us };
+    let side = |us| Consumption { cpu_us: Some(spent(us)), throttled_us: Some(0), ..Consumption::default() };
+    let host = Host { user_us: spent(600_000), system_us: spent(240_000), ..Host::default() };
+    Usage { at_ms: number * 1_000 - 100, target: side(500_000), generator: side(330_000), host }
+}
+
+fn ordinary() -> Case {
+    let latency = Latency { avg_ms: Some(1.0), ..Latency::default() };
+    let stretch = Stretch {
+        start_ms: 0,
+        seconds: (1..=10).map(second).collect(),
+        usage: (0..=11).map(usage).collect(),
+        lacks: Lacks::default(),
+    };
+    Case {
+        figures: Figures {
+            requests: 10_000,
+            failed: Some(0),
+            rps: 1_000.0,
+            measured_ms: 10_000.0,
+            latency,
+            ok_latency: latency,
+            blocked_ms: Some(0.01),
+            iterations: Some(10_000),
+            iteration_ms: Some(9.9),
+            dropped_iterations: None,
+            new_connections: None,
+            data_received_bytes: None,
+            data_sent_bytes: None,
+            received_per_s: None,
+            checks_passed: Some(10_000),
+            checks_failed: Some(0),
+            vus_max: Some(10),
+            thresholds_failed: Some(0),
+            thresholds: Some(0),
+        },
+        enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },
+        cores: Cores { target: vec![0], generator: vec![1] },
+        load: vus(),
+        vcpus: Some(1.0),
+        oom_kills: 0,
+        conditions: Conditions::default(),
+        series: Some(Series { warm_up: None, measured: Some(stretch) }),
+        limits: Limits::default(),
+    }
+}
+
+impl Case {
+    fn judge(&self) -> Judgement {
+        let making = Making {
+            generators: &[],
+            enforced: self.enforced,
+            cores: &self.cores,
+            machine_cores: Some(2.0),
+            vcpus: self.vcpus,
+            load: Some(&self.load),
+            oom_kills: self.oom_kills,
+            conditions: &self.conditions,
+            recorded: self.series.as_ref().map_or(Recorded::Nothing, Recorded::Series),
+        };
+        judge(&self.figures, Some(&making), &self.limits)
+    }
+
+    fn stretch(&mut self) -> &mut Stretch {
+        self.series.as_mut().and_then(|series| series.measured.as_mut()).expect("a stretch")
+    }
+
+    fn each_usage(mut self, change: impl Fn(&mut Usage)) -> Self {
+        self.stretch().usage.iter_mut().skip(1).for_each(change);
+        self
+    }
+
+    fn each_second(mut self, change: impl Fn(u32, &mut Second)) -> Self {
+        (1..).zip(&mut self.stretch().seconds).for_each(|(number, second)| change(number, second));
+        self
+    }
+}
+
+fn with(change: impl FnOnce(&mut Case)) -> Case {
+    let mut case = ordinary();
+    change(&mut case);
+    case
+}
+
+/// The only reason, which must have this code and the figures that it says.
+#[track_caller]
+fn only(case: &Case, code: &str, verdict: Verdict) -> Reason {
+    let judgement = case.judge();
+    assert_eq!(judgement.reasons.len(), 1, "{code}: {judgement:?}");
+    let reason = judgement.reasons[0].clone();
+    assert_eq!((reason.code.as_str(), reason.verdict, judgement.verdict), (code, verdict, verdict), "{reason:?}");
+    assert_eq!(reason.seen.is_some(), reason.unit.is_some(), "{reason:?}");
+    reason
+}
+
+#[track_caller]
+fn suspect(case: &Case, code: &str) -> Reason {
+    only(case, code, Verdict::Suspect)
+}
+
+#[track_caller]
+fn fine(case: &Case) {
+    assert_eq!(case.judge(), Judgement { verdict: Verdict::Valid, reasons: Vec::new() });
+}
+
+#[test]
+fn an_ordinary_run_is_valid_under_every_load() {
+    fine(&ordinary());
+    fine(&with(|case| case.load = rate()));
+    fine(&with(|case| case.load = Load::Script));
+    let import = judge(&ordinary().figures, None, &Limits::default());
+    assert_eq!(import.verdict, Verdict::Valid, "nobody can have a series of it: {import:?}");
+}
+
+#[test]
+fn requests_that_fail() {
+    let failed = |failed| with(|case| case.figures.failed = Some(failed));
+    assert_eq!(suspect(&failed(1), "requests_failed").seen, Some(0.0001));
+    assert_eq!(suspect(&failed(100), "requests_failed").limit, Some(0.000_01), "1 % is not above 1 %");
+    let over = only(&failed(101), "requests_failed", Verdict::Invalid);
+    assert_eq!((over.seen, over.limit, over.unit), (Some(0.0101), Some(0.01), Some(Unit::Share)));
+    assert_eq!(over.text, "101 of 10000 requests failed: 1.01 %, the limit is 1 %");
+    only(&failed(10_000), "no_success", Verdict::Invalid);
+    assert_eq!(suspect(&with(|case| case.figures.failed = None), "failures_unknown").seen, None);
+    let mut lenient = failed(5);
+    lenient.limits.set(Limit::RequestsFailed, 0.0005);
+    only(&lenient, "requests_failed", Verdict::Valid);
+}
+
+#[test]
+fn no_requests_at_all() {
+    let case = with(|case| {
+        case.figures.requests = 0;
+        case.figures.checks_passed = None;
+    });
+    only(&case, "no_requests", Verdict::Invalid);
+}
+
+#[test]
+fn checks_that_fail() {
+    let failed = |failed| {
+        with(|case| (case.figures.checks_failed, case.figures.checks_passed) = (Some(failed), Some(1_000 - failed)))
+    };
+    fine(&failed(0));
+    let rare = with(|case| (case.figures.checks_failed, case.figures.checks_passed) = (Some(1), Some(999_999)));
+    only(&rare, "checks_failed", Verdict::Valid);
+    suspect(&failed(10), "checks_failed");
+    only(&failed(11), "checks_failed", Verdict::Invalid);
+}
+
+#[test]
+fn a_rate_that_is_not_kept() {
+    let made = |iterations, dropped| {
+        with(|case| {
+            case.load = rate();
+            (case.figures.iterations, case.figures.dropped_iterations) = (Some(iterations), dropped);
+        })
+    };
+    fine(&made(9_899, None));
+    assert_eq!(suspect(&made(9_898, None), "rate_not_kept").limit, Some(0.99));
+    fine(&made(9_990, Some(10)));
+    assert_eq!(suspect(&made(9_980, Some(20)), "iterations_dropped").seen, Some(0.002));
+    assert_eq!(suspect(&made(5_000, Some(5_000)), "iterations_dropped").seen, Some(0.5), "told once");
+}
+
+#[test]
+fn too_short_a_time() {
+    let measured = |ms| with(|case| case.figures.measured_ms = ms);
+    fine(&measured(3_000.0));
+    fine(&measured(2_990.0));
+    let short = suspect(&measured(1_004.0), "too_short");
+    assert_eq!((short.seen, short.limit, short.unit), (Some(1.004), Some(3.0), Some(Unit::Seconds)));
+    assert_eq!(short.figures().as_deref(), Some("1 s, limit 3 s"));
+}
+
+fn busy(generator: u64, target: u64) -> Case {
+    ordinary().each_usage(|usage| {
+        (usage.generator.cpu_us, usage.target.cpu_us) = (Some(generator), Some(target));
+        (usage.host.user_us, usage.host.system_us) = (generator + target, 10_000);
+    })
+}
+
+#[test]
+fn a_generator_without_room() {
+    fine(&busy(799_000, 500_000));
+    let bound = suspect(&busy(800_000, 500_000), "generator_busy");
+    assert_eq!((bound.seen, bound.limit), (Some(0.8), Some(0.8)));
+    assert!(bound.text.contains("it used 0.80 of its 1 core, the target 0.50 of its 1"), "{}", bound.text);
+    suspect(&busy(990_000, 890_000), "generator_busy");
+    fine(&busy(990_000, 900_000));
+    let mut held_back = busy(990_000, 450_000).each_usage(|usage| usage.target.throttled_us = Some(60_000));
+    fine(&held_back);
+    held_back.stretch().usage.iter_mut().for_each(|usage| usage.target.throttled_us = Some(40_000));
+    suspect(&held_back, "generator_busy");
+    let mut half = busy(990_000, 460_000);
+    half.vcpus = Some(0.5);
+    fine(&half);
+    let mut two = busy(990_000, 300_000);
+    two.cores.generator = vec![1, 2];
+    fine(&two);
+}
+
+#[test]
+fn a_generator_that_is_busy_in_one_stage_only() {
+    let mut case = ordinary();
+    for usage in case.stretch().usage.iter_mut().skip(7) {
+        usage.generator.cpu_us = Some(960_000);
+        usage.host.user_us = 1_500_000;
+    }
+    suspect(&case, "generator_busy");
+}
+
+#[test]
+fn a_generator_that_is_held_back() {
+    let held = |us| ordinary().each_usage(move |usage| usage.generator.throttled_us = Some(us));
+    fine(&held(10_000));
+    assert_eq!(suspect(&held(11_000), "generator_throttled").seen, Some(0.011));
+}
+
+#[test]
+fn requests_that_wait_for_connections() {
+    let blocked = |ms| with(|case| case.figures.blocked_ms = Some(ms));
+    fine(&blocked(1.0));
+    assert_eq!(suspect(&blocked(3.0), "generator_blocked").seen, Some(0.75));
+}
+
+#[test]
+fn virtual_users_that_are_kept_from_their_requests() {
+    let kept = |may_wait, request_ms, iteration_ms| {
+        with(|case| {
+            case.conditions.script_may_wait = may_wait;
+            case.figures.latency.avg_ms = Some(request_ms);
+            case.figures.iteration_ms = Some(iteration_ms);
+        })
+    };
+    // 1,000 requests/s of 10 virtual users: each is in a request all the time where that takes 10 ms.
+    fine(&kept(Some(false), 7.6, 10.0));
+    let held = suspect(&kept(Some(false), 7.0, 10.0), "generator_held_back");
+    assert!(held.seen.is_some_and(|seen| (seen - 0.299).abs() < 1e-9) && held.limit == Some(0.25), "{held:?}");
+    assert!(held.text.contains("of 10 virtual users 7.0 were in a request"), "{}", held.text);
+    fine(&kept(Some(true), 1.0, 10.0));
+    let between = suspect(&kept(Some(true), 1.0, 5.0), "generator_held_back");
+    assert!(between.text.contains("5.0 were in an iteration"), "{}", between.text);
+    fine(&kept(None, 1.0, 1.0));
+    let mut open = kept(Some(false), 1.0, 1.0);
+    open.load = rate();
+    fine(&open);
+}
+
+#[test]
+fn a_host_that_is_not_ours_alone() {
+    let stolen = |us| ordinary().each_usage(move |usage| usage.host.steal_us = us);
+    fine(&stolen(44_000));
+    assert!(suspect(&stolen(45_000), "host_steal").seen.is_some_and(|seen| (0.05..0.051).contains(&seen)));
+    let others = |us| ordinary().each_usage(move |usage| usage.host.user_us += us);
+    // 10 ms are there anyway, and 15 for the traffic of 1,000 requests are nobody's.
+    fine(&others(204_000));
+    let disturbed = suspect(&others(215_000), "host_disturbed");
+    assert!(disturbed.seen.is_some_and(|seen| (0.1..0.11).contains(&seen)), "{disturbed:?}");
+    assert!(disturbed.text.contains("of the machine's 2 cores"), "{}", disturbed.text);
+    let fast = with(|case| case.figures.rps = 20_000.0).each_usage(|usage| usage.host.system_us += 400_000);
+    fine(&fast);
+}
+
+#[test]
+fn a_machine_that_was_not_quiet() {
+    let ground = |quiet, busy_cores| {
+        let ground = Ground { waited_ms: 30_000, busy_cores, limit_cores: 0.2, quiet };
+        with(|case| case.conditions.ground = Some(ground))
+    };
+    fine(&ground(true, 0.1));
+    let loud = suspect(&ground(false, 0.8), "not_quiet_before");
+    assert_eq!((loud.seen, loud.limit, loud.unit), (Some(0.8), Some(0.2), Some(Unit::Cores)));
+}
+
+#[test]
+fn a_rate_that_drifts() {
+    let last = |count| {
+        let mut case = ordinary().each_second(move |number, second| {
+            if number >= 7 {
+                second.succeeded = latencies(-80, count);
+            }
+        });
+        case.figures.requests = 6_000 + 4 * count;
+        case
+    };
+    // Clear, for nothing else varies, but too little to matter.
+    fine(&last(995));
+    let case = last(740);
+    let drift = suspect(&case, "not_steady");
+    assert!(drift.seen.is_some_and(|seen| (seen - 0.26).abs() < 1e-9) && drift.limit == Some(0.01), "{drift:?}");
+    let told = "throughput fell by 26 % during the measured phase, from 1000 requests/s to 740 requests/s";
+    assert!(drift.text.ends_with(told), "{}", drift.text);
+    let mut rising = case.clone();
+    let stages = vec![Stage { duration_ms: 10_000, target: 10 }];
+    rising.load = Load::Closed(Closed::new(Form::Stages(stages)).expect("a load"));
+    fine(&rising);
+    let few = ordinary().each_second(|number, second| {
+        second.succeeded = latencies(-80, if number < 5 { 30 } else { 3 });
+    });
+    fine(&Case { figures: Figures { requests: 138, ..few.figures.clone() }, ..few });
+    let short = with(|case| case.stretch().seconds.truncate(9));
+    fine(&Case { figures: Figures { requests: 9_000, ..short.figures.clone() }, ..short });
+}
+
+#[test]
+fn a_median_that_drifts_and_what_k6_s_start_and_end_do_not_tell() {
+    let open = Form::Constant { level: 1_000, duration_ms: 10_000 };
+    let constant = with(|case| case.load = Load::Open(Open::new(open, None).expect("a load")));
+    let slower = |from: u32, bucket| {
+        constant.clone().each_second(move |number, second| {
+            if number >= from {
+                second.succeeded = latencies(bucket, 1_000);
+            }
+        })
+    };
+    fine(&constant);
+    assert_eq!(suspect(&slower(7, -77), "not_steady_p50").unit, Some(Unit::Share));
+    fine(&slower(10, -20));
+    let users = ordinary().each_second(|number, second| {
+        if number >= 7 {
+            second.succeeded = latencies(-72, 1_000);
+        }
+    });
+    fine(&users);
+    let cold = constant.each_second(|number, second| {
+        if number == 1 {
+            second.succeeded = latencies(-20, 950);
+        }
+    });
+    fine(&cold);
+}
+
+#[test]
+fn what_the_target_did() {
+    let oom = only(&with(|case| case.oom_kills = 2), "oom_killed", Verdict::Invalid);
+    assert_eq!((oom.seen, oom.unit), (Some(2.0), Some(Unit::Count)));
+    let gone =
+        |of, gone| with(|case| (case.conditions.processes, case.conditions.processes_gone) = (Some(of), Some(gone)));
+    fine(&gone(4, 0));
+    assert!(suspect(&gone(4, 1), "target_restarted").text.starts_with("1 of the target's 4 processes"));
+    only(&gone(4, 4), "target_restarted", Verdict::Invalid);
+    let answer = |text: &str| with(|case| case.conditions.response_change = Some(text.to_owned()));
+    fine(&answer(""));
+    let changed = only(&answer("status 500 instead of 200"), "response_changed", Verdict::Invalid);
+    assert!(changed.text.ends_with("status 500 instead of 200"));
+}
+
+#[test]
+fn failures_of_the_target_are_a_verdict_on_it_and_others_are_none() {
+    for (cause, code) in [
+        (Cause::TargetNotReady, "target_not_ready"),
+        (Cause::TargetDied, "target_died"),
+        (Cause::TargetOutOfMemory, "oom_killed"),
+    ] {
+        let judgement = judge_failure(cause, "it is so").expect("a verdict");
+        assert_eq!(judgement.verdict, Verdict::Invalid);
+        assert_eq!((judgement.reasons[0].code.as_str(), judgement.reasons[0].text.as_str()), (code, "it is so"));
+    }
+    assert_eq!(judge_failure(Cause::Generator, "k6"), None);
+    assert_eq!(judge_failure(Cause::Other, "?"), None);
+}
+
+#[test]
+fn a_run_that_was_not_made_as_it_says() {
+    let none = with(|case| case.enforced.memory = Mechanism::None);
+    assert!(suspect(&none, "size_not_enforced").text.ends_with("nothing limited memory"));
+    let shared = with(|case| case.cores.generator = vec![0, 1]);
+    assert_eq!(suspect(&shared, "shared_cores").seen, Some(1.0));
+    suspect(&with(|case| case.cores.generator.clear()), "shared_cores");
+    let placed = |placement| with(|case| case.conditions.placement = Some(placement));
+    fine(&placed(Placement::WholeCores));
+    assert!(only(&placed(Placement::SiblingThreads), "sibling_threads", Verdict::Valid).is_note());
+    suspect(&placed(Placement::SharedPhysicalCore), "shared_physical_core");
+    let jump = |ms| with(|case| case.conditions.clock_jump_ms = Some(ms));
+    fine(&jump(-100));
+    assert!(suspect(&jump(-101), "clock_jumped").text.contains("set back by 101 ms"));
+    suspect(&jump(i64::MIN), "clock_jumped");
+}
+
+#[test]
+fn a_series_that_is_not_whole() {
+    let nothing = suspect(&with(|case| case.series = None), "series_incomplete");
+    assert_eq!((nothing.seen, nothing.limit), (Some(0.0), Some(0.99)));
+    suspect(&with(|case| case.stretch().seconds.clear()), "series_incomplete");
+    suspect(&with(|case| case.series = Some(Series::default())), "series_incomplete");
+    fine(&with(|case| case.figures.requests = 10_100));
+    assert!(suspect(&with(|case| case.figures.requests = 10_200), "series_incomplete").seen < Some(0.99));
+    let lacking = |change: fn(&mut Lacks)| with(|case| change(&mut case.stretch().lacks));
+    fine(&lacking(|lacks| lacks.missing_seconds = 1));
+    suspect(&lacking(|lacks| (lacks.missing_seconds, lacks.doubled_seconds) = (1, 1)), "series_incomplete");
+    suspect(&lacking(|lacks| lacks.unfinished = 1), "series_incomplete");
+    suspect(&lacking(|lacks| lacks.damaged = u64::MAX), "series_incomplete");
+    suspect(&lacking(|lacks| lacks.left_out = 1), "series_incomplete");
+    let restarted = suspect(&lacking(|lacks| lacks.restarts = 2), "series_incomplete");
+    assert_eq!((restarted.seen, restarted.unit), (Some(2.0), Some(Unit::Count)));
+    suspect(&with(|case| case.stretch().usage.clear()), "series_incomplete");
+}
+
+#[test]
+fn what_nobody_recorded_at_the_time_is_not_missed() {
+    let Case { figures, enforced, cores, load, .. } = ordinary();
+    let making = Making {
+        generators: &[],
+        enforced,
+        cores: &cores,
+        machine_cores: None,
+        vcpus: None,
+        load: Some(&load),
+        oom_kills: 0,
+        conditions: &Conditions::default(),
+        recorded: Recorded::NotYet,
+    };
+    assert_eq!(judge(&figures, Some(&making), &Limits::default()).verdict, Verdict::Valid);
+}
+
+#[test]
+fn a_reason_that_was_stored_before_it_had_figures_is_read() {
+    let old = r#"{"code": "shared_cores", "verdict": "suspect", "text": "why"}"#;
+    let reason: Reason = serde_json::from_str(old).expect("a reason");
+    assert_eq!((reason.seen, reason.limit, reason.unit, reason.figures()), (None, None, None, None));
+}

@@ -1,0 +1,166 @@
+//! What is done to the runs that are ticked: labels, deleting, the way back.
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{Form, extract::State, response::Redirect};
+use serde::Deserialize;
+
+use crate::{
+    app::{
+        error::{Asked, Error, Result},
+        state::AppState,
+    },
+    auth::caller::{Caller, Submit},
+    runs::{
+        api::{
+            export, remarks,
+            trash::{self, found_all},
+        },
+        filter::address,
+        model::Run,
+        progress,
+    },
+    web::{
+        confirm::Confirm,
+        format::plural,
+        shell::{Section, Shell},
+    },
+};
+
+/// So many runs are named one by one.
+const MOST_NAMED: usize = 12;
+
+/// Which runs, as the boxes of the history say it.
+#[derive(Debug, Deserialize)]
+pub struct Ticked {
+    /// Ids of runs.
+    #[serde(default)]
+    runs: Vec<String>,
+}
+
+impl Ticked {
+    async fn read(&self, state: &AppState) -> Result<Vec<Run>> {
+        let ids = export::ids(&self.runs);
+        if ids.is_empty() {
+            return Err(Error::Invalid("no run is ticked; tick some in the history first".to_owned()));
+        }
+        found_all(state, &ids).await
+    }
+}
+
+/// The history with the same runs ticked.
+fn back(runs: &[Run]) -> String {
+    let ids: Vec<_> = runs.iter().map(|run| run.id.as_str()).collect();
+    address("/runs", &[("runs", &ids.join(","))])
+}
+
+/// `GET /runs/delete?runs=…`
+pub async fn ask_delete(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Asked(ticked): Asked<Ticked>,
+) -> Result<Confirm> {
+    let runs = ticked.read(&state).await?;
+    if let Some(run) = runs.iter().find(|run| !run.has_ended()) {
+        return Err(Error::Conflict(format!("{}: cancel it first, or take its tick away", progress::describe(run))));
+    }
+    Ok(question(&caller, &runs))
+}
+
+fn question(caller: &Caller, runs: &[Run]) -> Confirm {
+    let mut consequences: Vec<String> = runs.iter().take(MOST_NAMED).map(progress::describe).collect();
+    if runs.len() > MOST_NAMED {
+        consequences.push(format!("and {} more", runs.len() - MOST_NAMED));
+    }
+    consequences.push("Their figures, summaries and logs go, and comparisons will do without them.".to_owned());
+    consequences.push("They can be brought back for 10 minutes; then they are gone for good.".to_owned());
+    let deed = "Delete these runs";
+    let shell = Shell::signed_in(deed, Section::Runs, &caller.name);
+    Confirm { shell, deed, what: plural(runs.len(), "run"), consequences, back: back(runs) }
+}
+
+/// `POST /runs/delete?runs=…`
+pub async fn delete(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Asked(ticked): Asked<Ticked>,
+) -> Result<Redirect> {
+    let runs = ticked.read(&state).await?;
+    trash::delete_all(&state, &caller, &runs).await?;
+    Ok(Redirect::to("/runs"))
+}
+
+/// Which deletion.
+#[derive(Debug, Deserialize)]
+pub struct Deleted {
+    /// When it was, unix ms.
+    at: i64,
+}
+
+/// `POST /runs/undelete?at=…`
+pub async fn undelete(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Asked(deleted): Asked<Deleted>,
+) -> Result<Redirect> {
+    let ids = crate::runs::store::trash::deleted_at(&state.db.read, deleted.at).await?;
+    if trash::restore(&state, &caller, &ids).await?.is_empty() {
+        return Err(Error::Conflict("these runs are gone for good, or back already".to_owned()));
+    }
+    Ok(Redirect::to("/runs"))
+}
+
+/// Asks for a label.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "runs/label.html")]
+pub struct LabelPage {
+    shell: Shell,
+    ids: Vec<String>,
+    named: Vec<String>,
+    unnamed: usize,
+    /// Labels that some of them have.
+    labels: Vec<String>,
+    back: String,
+}
+
+/// `GET /runs/label?runs=…`
+pub async fn ask_label(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Asked(ticked): Asked<Ticked>,
+) -> Result<LabelPage> {
+    let runs = ticked.read(&state).await?;
+    let mut labels: Vec<String> = runs.iter().flat_map(|run| run.labels.clone()).collect();
+    labels.sort();
+    labels.dedup();
+    Ok(LabelPage {
+        shell: Shell::signed_in("Label runs", Section::Runs, &caller.name),
+        ids: runs.iter().map(|run| run.id.clone()).collect(),
+        named: runs.iter().take(MOST_NAMED).map(progress::describe).collect(),
+        unnamed: runs.len().saturating_sub(MOST_NAMED),
+        labels,
+        back: back(&runs),
+    })
+}
+
+/// A label for some runs, or one to take away.
+#[derive(Debug, Deserialize)]
+pub struct Labelled {
+    /// Ids of runs, separated by commas.
+    runs: String,
+    /// The label to be given.
+    #[serde(default)]
+    label: String,
+    /// The label to be taken away, where its button was pressed.
+    remove: Option<String>,
+}
+
+/// `POST /runs/label`
+pub async fn label(_: Submit, State(state): State<AppState>, Form(labelled): Form<Labelled>) -> Result<Redirect> {
+    let runs = Ticked { runs: vec![labelled.runs] }.read(&state).await?;
+    match labelled.remove {
+        Some(label) => remarks::remove_label_from(&state, &runs, &label).await?,
+        None => remarks::add_label_to(&state, &runs, &labelled.label).await?,
+    }
+    Ok(Redirect::to(&back(&runs)))
+}

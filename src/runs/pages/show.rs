@@ -1,0 +1,330 @@
+//! `/runs/{id}`: everything that is known of one run.
+
+use std::collections::BTreeSet;
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::extract::{Path, State};
+use brewbench_agent::{
+    reports::summary::Summary,
+    wire::{now_ms, series::Series},
+};
+
+use super::{
+    charts,
+    checks::{self, CheckGroup, Threshold},
+    headline::{self, Doubt},
+    machine,
+    metrics::{self, Metrics},
+    remarks::Remarks,
+    rules::Rules,
+    work,
+};
+use crate::{
+    app::{
+        error::{Error, Result},
+        state::AppState,
+    },
+    auth::{caller::Read, model::Scope},
+    distributed::{self, pages::Generators, shares::GeneratorList},
+    live::feed::Rate,
+    results::{
+        blob,
+        environment::facts::{self, Fact, Group},
+        evidence::Evidence,
+        import::ImportedFile,
+        logs::target_log,
+        series::model::SideCores,
+        store::{
+            downsampled,
+            verdicts::{self, JudgedBy},
+        },
+    },
+    runs::{
+        api::{self, lookup},
+        model::{Origin, Run},
+        pages::{
+            phases::Stage,
+            row::{Doing, Line},
+            timeseries::Story,
+        },
+        verdict::Verdict,
+    },
+    web::{
+        card::Card,
+        chart::Chart,
+        series_style::Marks,
+        shell::{Section, Shell},
+        time_ago::{self, Moment},
+    },
+};
+
+/// The page.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "runs/show.html")]
+pub struct RunPage {
+    shell: Shell,
+    view: RunView,
+}
+
+/// All of it but what surrounds it. Its root is `#run`.
+#[derive(Debug, Template)]
+#[template(path = "runs/_run.html")]
+pub(crate) struct RunPart<'a> {
+    pub(crate) view: &'a RunView,
+}
+
+/// What the page shows.
+#[derive(Debug)]
+pub struct RunView {
+    line: Line,
+    remarks: Remarks,
+    /// Only while it has not ended.
+    pub(crate) doing: Option<Doing>,
+    cards: Vec<Card>,
+    doubts: Vec<Doubt>,
+    rules: Option<Rules>,
+    /// Where others than the target's agent make the load.
+    generators: Option<Generators>,
+    charts: Vec<Chart>,
+    story: Option<Story>,
+    /// What was done to its series because it is old, and when.
+    reduced: Option<(&'static str, Moment)>,
+    /// How many repetitions its cell has.
+    repetitions: usize,
+    enforced: String,
+    stages: Vec<Stage>,
+    figures: Option<Figures>,
+    /// What its requests were.
+    work: Vec<(&'static str, String)>,
+    seen: Option<Seen>,
+    scope: Scope,
+}
+
+/// What the summary says.
+#[derive(Debug)]
+struct Figures {
+    /// What an import was taken for.
+    taken: Option<String>,
+    metrics: Metrics,
+    checks: Vec<CheckGroup>,
+    thresholds: Vec<Threshold>,
+}
+
+/// What the agent saw.
+#[derive(Debug)]
+struct Seen {
+    machine: Vec<Fact>,
+    groups: Vec<Group>,
+    sandbox: Vec<Fact>,
+    /// What its target's agent has told of the target; nothing where it has told nothing.
+    target_log: Option<String>,
+    /// Why the target's agent failed after the run had.
+    said_later: Option<String>,
+    k6_log: String,
+}
+
+/// What is stored of a run beside itself.
+#[derive(Debug, Default)]
+pub(crate) struct Stored {
+    pub(crate) phases: Vec<(String, i64)>,
+    summary: Option<Summary>,
+    evidence: Option<Evidence>,
+    shares: Option<GeneratorList>,
+    pub(crate) series: Option<Series>,
+    /// How fast it is now.
+    rate: Option<Rate>,
+    /// All repetitions of its cell, itself among them.
+    pub(crate) cell: Vec<Run>,
+    pub(crate) marks: Marks,
+    judged: Option<JudgedBy>,
+    /// What was done to its series, and when, unix ms.
+    reduced: Option<(String, i64)>,
+}
+
+impl Stored {
+    /// What its agents saw.
+    pub(crate) fn evidence(&self) -> Option<&Evidence> {
+        self.evidence.as_ref()
+    }
+
+    pub(crate) async fn read(state: &AppState, run: &Run) -> Result<Self> {
+        let pool = &state.db.read;
+        let cell = crate::runs::store::repetitions(pool, run).await?;
+        let marks = crate::catalog::store::marks(pool, &[run.target.as_str()]).await?;
+        let summary = match crate::runs::store::summary(pool, &run.id).await? {
+            // What was stored was read before; should it not be any more, its figures are still in the run.
+            Some(body) => brewbench_agent::reports::read::parse(&blob::unpack(&body).map_err(Error::internal)?).ok(),
+            None => None,
+        };
+        let evidence = api::environment::evidence(state, &run.id).await?;
+        let shares = distributed::api::read(state, run, evidence.as_ref()).await?;
+        let series = crate::results::api::series::known(state, run).await?;
+        let rate = run.id.parse().ok().and_then(|id| state.underway.rate(id));
+        let judged = verdicts::judged_by(pool, &run.id).await?;
+        let phases = crate::runs::store::phases(pool, &run.id).await?;
+        let reduced = downsampled::of(pool, &run.id).await?;
+        Ok(Self { phases, summary, evidence, shares: Some(shares), series, rate, cell, marks, judged, reduced })
+    }
+}
+
+impl RunView {
+    async fn read(state: &AppState, id: &str, scope: Scope) -> Result<Self> {
+        let run = lookup::found(state, id).await?;
+        let stored = Stored::read(state, &run).await?;
+        Ok(Self::new(run, stored, scope, now_ms()))
+    }
+
+    pub(crate) fn new(run: Run, stored: Stored, scope: Scope, now: i64) -> Self {
+        let Stored { phases, summary, evidence, shares, series, rate, cell, marks, judged, reduced } = stored;
+        let mark = marks.of(&run.target);
+        let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
+        let seen = evidence.as_ref().map_or(&[][..], |evidence| &evidence.generators);
+        let cores = SideCores::of(&run, evidence.as_ref());
+        Self {
+            generators: shares.and_then(|shares| Generators::of(&run, shares, seen)),
+            doing: (!run.has_ended()).then(|| {
+                let mut doing = Doing::new(run.clone(), &marks, &others, now);
+                doing.look_again(&others, rate, now);
+                doing
+            }),
+            cards: headline::cards(&run, summary.as_ref()),
+            doubts: headline::doubts(&run),
+            rules: judged.map(|judged| Rules::new(&run, &judged)),
+            charts: charts::charts(&run, mark, &cell, summary.as_ref(), series.as_ref()),
+            story: series.and_then(|series| Story::new(&run, mark, series, cores)),
+            reduced: reduced.map(|(how, at)| {
+                (if how == "thin" { "thinned to points of ten seconds" } else { "deleted" }, time_ago::ago(Some(at)))
+            }),
+            repetitions: cell.iter().map(|other| other.repetition).collect::<BTreeSet<_>>().len(),
+            enforced: machine::enforced(&run),
+            stages: crate::runs::pages::phases::stages(&phases, now),
+            figures: summary.as_ref().map(|summary| Figures {
+                taken: (run.origin == Origin::Import).then(|| ImportedFile::of(None, &run.id, summary).sentence()),
+                metrics: metrics::metrics(summary),
+                checks: checks::checks(summary),
+                thresholds: checks::thresholds(summary),
+            }),
+            work: work::work(&run),
+            seen: evidence.map(|evidence| Seen {
+                machine: machine::machine(&evidence),
+                groups: facts::groups(&facts::facts(&evidence)),
+                sandbox: machine::sandbox(&run, &evidence),
+                target_log: target_log(&run, &evidence),
+                said_later: evidence.said_later,
+                k6_log: evidence.k6_log,
+            }),
+            remarks: Remarks::of(&run, scope),
+            line: Line::new(run, &marks),
+            scope,
+        }
+    }
+
+    fn run(&self) -> &Run {
+        &self.line.run
+    }
+
+    fn may_submit(&self) -> bool {
+        self.scope >= Scope::Submit
+    }
+
+    /// What k6 wrote on other machines than the target's.
+    fn k6_logs(&self) -> &[(String, String)] {
+        self.generators.as_ref().map_or(&[], |generators| &generators.logs)
+    }
+
+    fn is_import(&self) -> bool {
+        self.run().origin == Origin::Import
+    }
+
+    /// When it was submitted.
+    fn submitted(&self) -> Moment {
+        time_ago::ago(Some(self.run().queued_at_ms))
+    }
+
+    /// When it last did something.
+    fn when(&self) -> Moment {
+        let run = self.run();
+        time_ago::ago(run.finished_at_ms.or(run.started_at_ms).or(Some(run.queued_at_ms)))
+    }
+
+    /// Figures that mean nothing must not be read before that is known.
+    fn doubts_first(&self) -> bool {
+        self.run().verdict == Some(Verdict::Invalid)
+    }
+}
+
+/// `GET /runs/{id}`
+pub async fn one(Read(caller): Read, State(state): State<AppState>, Path(id): Path<String>) -> Result<RunPage> {
+    let view = RunView::read(&state, &id, caller.scope).await?;
+    let title = format!("{}, repetition {}", view.run().target, view.run().repetition);
+    Ok(RunPage { shell: Shell::signed_in(title, Section::Runs, &caller.name), view })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::testing::{failed, finished, judged, measuring};
+
+    fn real() -> Summary {
+        let path = format!("{}/tests/fixtures/k6/handle-summary-v1.8.1.json", env!("CARGO_MANIFEST_DIR"));
+        brewbench_agent::reports::read::parse(&std::fs::read(path).expect("a fixture")).expect("k6's own")
+    }
+
+    fn page(run: Run, stored: Stored, scope: Scope) -> String {
+        let now = run.queued_at_ms + 5_000;
+        let view = RunView::new(run, stored, scope, now);
+        RunPage { shell: Shell::signed_in("run", Section::Runs, "ada"), view }.render().expect("it renders")
+    }
+
+    #[test]
+    fn a_finished_run_opens_with_its_figures_and_ends_with_its_logs() {
+        let evidence = Evidence { target_log: "listening".to_owned(), ..Evidence::default() };
+        let stored = Stored { summary: Some(real()), evidence: Some(evidence), ..Stored::default() };
+        let html = page(finished("servy", 1), stored, Scope::Submit);
+        let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
+        assert!(at("10,000</p>") < at("data-chart") && at("data-chart") < at("http_req_duration"));
+        assert!(at("http_req_duration") < at("listening"));
+        assert!(html.contains("/runs/servy-1/delete") && !html.contains("/runs/servy-1/cancel"));
+        assert!(!html.contains("data-init"), "nothing changes any more");
+    }
+
+    #[test]
+    fn a_run_on_its_way_follows_and_can_be_cancelled_by_who_may() {
+        let html = page(measuring("servy"), Stored::default(), Scope::Submit);
+        assert!(
+            html.contains("@get(&#39;/runs/servy-3/live&#39;") || html.contains("@get('/runs/servy-3/live'"),
+            "{html}"
+        );
+        assert!(html.contains("/runs/servy-3/cancel") && !html.contains("/delete"));
+        assert!(!page(measuring("servy"), Stored::default(), Scope::Read).contains("/cancel"));
+    }
+
+    #[test]
+    fn what_makes_figures_worthless_is_told_before_them() {
+        let run = judged(finished("servy", 1), Verdict::Invalid, "all requests failed");
+        let html = page(run, Stored::default(), Scope::Read);
+        let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
+        assert!(at("all requests failed") < at("10,000</p>"));
+    }
+
+    #[test]
+    fn a_run_without_figures_says_why_and_shows_none() {
+        let html = page(failed("servy", "failed", "the target died: exit code 1"), Stored::default(), Scope::Read);
+        assert!(html.contains("the target died: exit code 1") && !html.contains("headline"), "{html}");
+    }
+
+    #[test]
+    fn hostile_names_and_logs_stay_text() {
+        let name = "<script>alert(1)</script>";
+        let mut run = finished(name, 1);
+        run.parameters.insert(name.to_owned(), name.to_owned());
+        let evidence = Evidence { target_log: name.to_owned(), k6_log: name.to_owned(), ..Evidence::default() };
+        let mut summary = real();
+        let odd = summary.metrics.get("http_reqs").expect("there").clone();
+        summary.metrics.insert(name.to_owned(), odd);
+        let stored = Stored { summary: Some(summary), evidence: Some(evidence), ..Stored::default() };
+        let html = page(run, stored, Scope::Submit);
+        assert!(!html.contains("<script>alert"), "{html}");
+    }
+}

@@ -1,0 +1,360 @@
+//! SQL of the history: lists narrowed and ordered in any way, page by page.
+//!
+//! A page goes on from the last run of the page before. What people look by has an index, and which one leads is decided
+//! by counting, up to [`FEW`], and then written into the statement, so that it does not depend on what a planner guesses.
+
+use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection, SqlitePool};
+
+use crate::runs::{
+    column::{Column, First, Order},
+    filter::{Among, Field, Filter, PHASES, VERDICTS},
+    model::Run,
+    store::row::{RunRow, runs},
+};
+
+/// So many runs are sorted sooner than an index of all is walked until a page is full.
+const FEW: i64 = 2_500;
+
+/// Runs that a filter leaves, in its order, at most `limit`.
+pub async fn list(pool: &SqlitePool, filter: &Filter, limit: i64) -> sqlx::Result<Vec<Run>> {
+    // One connection for all of it: the next that comes along may have to be opened first.
+    let mut connection = pool.acquire().await?;
+    let lead = lead(&mut connection, filter).await?;
+    let Some(parts) = parts(&mut connection, filter, &lead).await? else { return Ok(Vec::new()) };
+    let mut rows: Vec<RunRow> = Vec::new();
+    for part in parts {
+        let rest = limit - i64::try_from(rows.len()).unwrap_or(limit);
+        if rest <= 0 {
+            break;
+        }
+        let mut statement = statement("select * from run", filter, &lead, &part, rest);
+        rows.extend(statement.build_query_as::<RunRow>().fetch_all(&mut *connection).await?);
+    }
+    runs(rows)
+}
+
+/// How SQLite would go about a list: a line a step, part by part.
+pub async fn plan(pool: &SqlitePool, filter: &Filter, limit: i64) -> sqlx::Result<Vec<String>> {
+    let mut connection = pool.acquire().await?;
+    let lead = lead(&mut connection, filter).await?;
+    let mut steps = Vec::new();
+    for part in parts(&mut connection, filter, &lead).await?.unwrap_or_default() {
+        let mut statement = statement("explain query plan select * from run", filter, &lead, &part, limit);
+        let rows = statement.build().fetch_all(&mut *connection).await?;
+        steps.extend(rows.iter().map(|row| row.get::<String, _>("detail")));
+    }
+    Ok(steps)
+}
+
+/// What narrows most, and so is looked up first.
+#[derive(Clone, Debug, PartialEq)]
+enum Lead {
+    /// The order itself: it is walked until the page is full.
+    Order,
+    /// The index of a property.
+    Field(Field, &'static str),
+    /// The index of times of submission.
+    Window,
+    /// The label.
+    Label,
+    /// The text.
+    Text,
+}
+
+async fn lead(connection: &mut SqliteConnection, filter: &Filter) -> sqlx::Result<Lead> {
+    let indexed = |(field, value): &(Field, String)| Some(Lead::Field(*field, index(*field, value)?));
+    let mut candidates: Vec<Lead> = filter.equal.iter().filter_map(indexed).collect();
+    // However many did not end well, they are few beside all, and mostly lack what a list is ordered by.
+    if let Some(broken) = candidates.iter().find(|lead| matches!(lead, Lead::Field(Field::Phase, _))) {
+        return Ok(broken.clone());
+    }
+    let as_submitted = filter.order.column == Column::Submitted;
+    let leads_alone = candidates.len() == 1 && filter.label.is_none() && filter.text.is_none();
+    if as_submitted && leads_alone {
+        return Ok(candidates.remove(0));
+    }
+    candidates.extend(filter.label.iter().map(|_| Lead::Label));
+    candidates.extend(filter.text.iter().map(|_| Lead::Text));
+    if filter.from_ms.is_some() || filter.to_ms.is_some() {
+        candidates.push(Lead::Window);
+    }
+    let mut least: Option<(i64, Lead)> = None;
+    for candidate in candidates {
+        let count = count(connection, filter, &candidate).await?;
+        if least.as_ref().is_none_or(|(known, _)| count < *known) {
+            least = Some((count, candidate));
+        }
+    }
+    Ok(match least {
+        Some((count, lead)) if count < FEW => lead,
+        // Its index is in the order that is wanted, so it costs nothing even if there are many.
+        Some((_, lead @ (Lead::Field(..) | Lead::Window))) if as_submitted => lead,
+        _ => Lead::Order,
+    })
+}
+
+/// The index that gives the runs of a value in the order of the history; none where most runs have the value.
+fn index(field: Field, value: &str) -> Option<&'static str> {
+    Some(match (field, value) {
+        (Field::Target, _) => "overview_run_target",
+        (Field::Version, _) => "run_by_version",
+        (Field::Size, _) => "overview_run_size",
+        (Field::Scenario, _) => "overview_run_scenario",
+        (Field::Agent, _) => "overview_run_agent",
+        (Field::Person, _) => "run_by_person",
+        (Field::Experiment, _) => "run_experiment",
+        (Field::Phase, "finished") | (Field::Verdict, "valid") => return None,
+        (Field::Phase, "failed" | "lost" | "cancelled") => "run_broken",
+        (Field::Phase, _) => "run_unfinished",
+        (Field::Verdict, _) => "run_doubtful",
+    })
+}
+
+/// The index that a list in this order is read from; none where that is the table itself.
+fn index_of(order: Order) -> Option<&'static str> {
+    match order.column {
+        Column::Ended => Some("overview_run_finished"),
+        Column::Figure(metric) => metric.def().index,
+        _ => None,
+    }
+}
+
+/// How many runs a lead alone leaves; counts no further than [`FEW`].
+async fn count(connection: &mut SqliteConnection, filter: &Filter, lead: &Lead) -> sqlx::Result<i64> {
+    let mut statement = QueryBuilder::<Sqlite>::new("select count(*) from (select 1 from ");
+    match lead {
+        Lead::Order => return Ok(FEW),
+        Lead::Field(field, index) => {
+            statement.push(format!("run indexed by {index} where true"));
+            for (_, value) in filter.equal.iter().filter(|(other, _)| other == field) {
+                push_equal(&mut statement, *field, value);
+            }
+        }
+        Lead::Window => {
+            statement.push("run indexed by run_by_queued_at where true");
+            push_window(&mut statement, filter);
+        }
+        Lead::Label => {
+            statement.push("run_label where label = ").push_bind(filter.label.clone());
+        }
+        Lead::Text => {
+            statement.push("(");
+            push_found(&mut statement, &pattern(filter));
+            statement.push(")");
+        }
+    }
+    statement.push(" limit ").push_bind(FEW).push(")");
+    statement.build_query_scalar().fetch_one(connection).await
+}
+
+/// A stretch of a list that one statement reads.
+#[derive(Clone, Debug, PartialEq)]
+enum Part {
+    /// All that have the figure.
+    All,
+    /// Those with the same figure as a run, after it.
+    Ties(f64, i64),
+    /// Those behind a figure.
+    Behind(f64),
+    /// Those without the figure, the newest first; where one is named, after it.
+    Missing(Option<i64>),
+}
+
+/// What follows the run that the page before ended with; none if there is no such run.
+async fn parts(connection: &mut SqliteConnection, filter: &Filter, lead: &Lead) -> sqlx::Result<Option<Vec<Part>>> {
+    // Every run was submitted: to look for one that was not would mean to look at all.
+    let missing = (filter.order.column != Column::Submitted).then_some(Part::Missing(None));
+    let Some(before) = &filter.before else { return Ok(Some([Part::All].into_iter().chain(missing).collect())) };
+    let figure = ordered_by(filter.order, lead);
+    let mut statement = QueryBuilder::<Sqlite>::new(format!("select seq, cast({figure} as real) from run where id = "));
+    statement.push_bind(before.clone());
+    let place: Option<(i64, Option<f64>)> = statement.build_query_as().fetch_optional(connection).await?;
+    Ok(place.map(|(seq, figure)| match figure {
+        Some(figure) => [Part::Ties(figure, seq), Part::Behind(figure)].into_iter().chain(missing).collect(),
+        None => vec![Part::Missing(Some(seq))],
+    }))
+}
+
+/// What a list is ordered by. A stretch of time has an index in its own order, which is that of submission.
+fn ordered_by(order: Order, lead: &Lead) -> &'static str {
+    if order.column == Column::Submitted && *lead == Lead::Window {
+        "queued_at"
+    } else {
+        order.column.stored().unwrap_or("seq")
+    }
+}
+
+/// The one statement: names of columns and indexes come from closed lists, everything else is bound.
+fn statement(head: &str, filter: &Filter, lead: &Lead, part: &Part, limit: i64) -> QueryBuilder<Sqlite> {
+    let Filter { equal, label, text, among, .. } = filter;
+    let index = match lead {
+        // What lacks the figure is in no index of it.
+        Lead::Order if !matches!(part, Part::Missing(_)) => index_of(filter.order),
+        Lead::Field(_, index) => Some(*index),
+        Lead::Window => Some("run_by_queued_at"),
+        Lead::Order | Lead::Label | Lead::Text => None,
+    };
+    let mut statement = QueryBuilder::new(head);
+    match index {
+        Some(index) => statement.push(format!(" indexed by {index}")),
+        None => statement.push(" not indexed"),
+    };
+    statement.push(" where deleted_at is null");
+    if *among == Among::Ended {
+        statement.push(" and phase in ('finished', 'failed', 'cancelled', 'lost')");
+    }
+    for (field, value) in equal {
+        push_equal(&mut statement, *field, value);
+    }
+    push_window(&mut statement, filter);
+    if label.is_some() {
+        let has = if *lead == Lead::Label {
+            " and seq in (select run_seq from run_label where label = "
+        } else {
+            " and exists (select 1 from run_label where run_seq = run.seq and label = "
+        };
+        statement.push(has).push_bind(label.clone()).push(")");
+    }
+    if text.is_some() {
+        let pattern = pattern(filter);
+        if *lead == Lead::Text {
+            statement.push(" and seq in (");
+            push_found(&mut statement, &pattern);
+        } else {
+            statement.push(" and (target in (");
+            push_targets(&mut statement, &pattern);
+            statement.push(") or experiment_id in (");
+            push_experiments(&mut statement, &pattern);
+            statement.push(r") or note like ").push_bind(pattern).push(r" escape '\'");
+        }
+        statement.push(")");
+    }
+    push_part(&mut statement, ordered_by(filter.order, lead), filter.order.first, part);
+    statement.push(" limit ").push_bind(limit);
+    statement
+}
+
+/// Phases and verdicts come from closed lists and are written out: only so can SQLite tell that an index of few of them
+/// has them all.
+fn push_equal(statement: &mut QueryBuilder<Sqlite>, field: Field, value: &str) {
+    let column = field.stored();
+    if matches!(field, Field::Phase | Field::Verdict) {
+        let word = PHASES.into_iter().chain(VERDICTS).find(|word| *word == value).unwrap_or_default();
+        statement.push(format!(" and {column} = '{word}'"));
+    } else {
+        statement.push(format!(" and {column} = ")).push_bind(value.to_owned());
+    }
+    if index(field, value) == Some("run_unfinished") {
+        statement.push(" and phase not in ('finished', 'failed', 'cancelled', 'lost')");
+    }
+}
+
+fn push_part(statement: &mut QueryBuilder<Sqlite>, figure: &str, first: First, part: &Part) {
+    let (beyond, way) = match first {
+        First::Greatest => ("<", " desc"),
+        First::Least => (">", ""),
+    };
+    let presence = if matches!(part, Part::Missing(_)) { "null" } else { "not null" };
+    statement.push(format!(" and {figure} is {presence}"));
+    match part {
+        Part::All => {
+            statement.push(format!(" order by {figure}{way}, seq{way}"));
+        }
+        Part::Ties(value, seq) => {
+            statement.push(format!(" and {figure} = ")).push_bind(*value);
+            statement.push(format!(" and seq {beyond} ")).push_bind(*seq).push(format!(" order by seq{way}"));
+        }
+        Part::Behind(value) => {
+            statement.push(format!(" and {figure} {beyond} ")).push_bind(*value);
+            statement.push(format!(" order by {figure}{way}, seq{way}"));
+        }
+        Part::Missing(after) => {
+            if let Some(seq) = after {
+                statement.push(" and seq < ").push_bind(*seq);
+            }
+            statement.push(" order by seq desc");
+        }
+    }
+}
+
+fn push_window(statement: &mut QueryBuilder<Sqlite>, filter: &Filter) {
+    if let Some(from) = filter.from_ms {
+        statement.push(" and queued_at >= ").push_bind(from);
+    }
+    if let Some(to) = filter.to_ms {
+        statement.push(" and queued_at <= ").push_bind(to);
+    }
+}
+
+/// The runs in whose names or notes a text is found. Names are looked for where each stands once.
+fn push_found(statement: &mut QueryBuilder<Sqlite>, pattern: &str) {
+    statement.push("select seq from run indexed by overview_run_target where target in (");
+    push_targets(statement, pattern);
+    statement.push(") union all select seq from run indexed by run_experiment where experiment_id in (");
+    push_experiments(statement, pattern);
+    statement.push(") union all select seq from run indexed by run_noted where note is not null and note like ");
+    statement.push_bind(pattern.to_owned()).push(r" escape '\'");
+}
+
+fn push_targets(statement: &mut QueryBuilder<Sqlite>, pattern: &str) {
+    statement.push("select name from target_colour where name like ").push_bind(pattern.to_owned());
+    statement.push(r" escape '\'");
+}
+
+fn push_experiments(statement: &mut QueryBuilder<Sqlite>, pattern: &str) {
+    statement.push("select id from experiment where name like ").push_bind(pattern.to_owned());
+    statement.push(r" escape '\' or note like ").push_bind(pattern.to_owned()).push(r" escape '\'");
+}
+
+/// A text that is looked for anywhere, with nothing in it that `like` would obey.
+fn pattern(filter: &Filter) -> String {
+    let text = filter.text.as_deref().unwrap_or_default();
+    format!("%{}%", text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_"))
+}
+
+/// Values that there are, for the fields of a form; a few of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values {
+    /// Names of targets.
+    pub target: Vec<String>,
+    /// Versions.
+    pub version: Vec<String>,
+    /// Names of machine sizes.
+    pub size: Vec<String>,
+    /// Names of scenarios.
+    pub scenario: Vec<String>,
+    /// Names of agents.
+    pub agent: Vec<String>,
+    /// Who submitted.
+    pub person: Vec<String>,
+    /// Labels.
+    pub label: Vec<String>,
+}
+
+/// So many values of a property are offered.
+const OFFERED: usize = 100;
+
+/// Looks each value up by the one before it: as many steps as there are values, not as there are runs.
+pub async fn values(pool: &SqlitePool) -> sqlx::Result<Values> {
+    let columns = ["target", "version", "size_name", "scenario", "agent", "created_by"];
+    let tables = columns.iter().map(|column| ("run", *column)).chain([("run_label", "label")]);
+    let parts = tables.enumerate().map(|(kind, (table, column))| {
+        format!(
+            "select {kind} as kind, x from (with recursive v(x) as (select min({column}) from {table} union all
+                 select (select min({column}) from {table} where {column} > v.x) from v where v.x is not null
+                 limit {OFFERED}) select x from v where x is not null)"
+        )
+    });
+    let mut statement = QueryBuilder::<Sqlite>::new(parts.collect::<Vec<_>>().join(" union all "));
+    let rows: Vec<(i64, String)> = statement.build_query_as().fetch_all(pool).await?;
+    let of = |kind: i64| rows.iter().filter(|(other, _)| *other == kind).map(|(_, value)| value.clone()).collect();
+    Ok(Values {
+        target: of(0),
+        version: of(1),
+        size: of(2),
+        scenario: of(3),
+        agent: of(4),
+        person: of(5),
+        label: of(6),
+    })
+}

@@ -1,0 +1,40 @@
+//! SQL of what people say of runs: labels and notes.
+
+use sqlx::SqlitePool;
+
+use crate::runs::store::row::decode;
+
+/// Gives some runs a label; those that have it keep it.
+pub async fn add_label(pool: &SqlitePool, ids: &[String], label: &str) -> sqlx::Result<()> {
+    let ids = serde_json::to_string(ids).map_err(decode)?;
+    sqlx::query!(
+        "insert into run_label (label, run_seq)
+         select ?2, seq from run where id in (select value from json_each(?1)) and deleted_at is null
+         on conflict do nothing",
+        ids,
+        label
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// Takes a label from some runs.
+pub async fn remove_label(pool: &SqlitePool, ids: &[String], label: &str) -> sqlx::Result<()> {
+    let ids = serde_json::to_string(ids).map_err(decode)?;
+    sqlx::query!(
+        "delete from run_label where label = ?2
+           and run_seq in (select seq from run where id in (select value from json_each(?1)) and deleted_at is null)",
+        ids,
+        label
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// Takes the place of a run's note; none leaves it without one.
+pub async fn set_note(pool: &SqlitePool, id: &str, note: Option<&str>) -> sqlx::Result<()> {
+    sqlx::query!("update run set note = ?2 where id = ?1 and deleted_at is null", id, note).execute(pool).await?;
+    Ok(())
+}

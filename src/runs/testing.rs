@@ -1,0 +1,117 @@
+//! Made-up runs for this slice's tests.
+
+use std::collections::BTreeMap;
+
+use super::load::tests::vus;
+use crate::{
+    metrics::Figures,
+    runs::{
+        model::{Origin, Run, RunEnforced, RunSize},
+        verdict::{Reason, Verdict},
+        work::RunWork,
+    },
+};
+
+const BEGAN: i64 = 1_772_626_394_000;
+
+/// A valid run that took 18 s: 10,000 requests/s, p50 4 ms, p99 16 ms.
+pub fn finished(target: &str, repetition: u32) -> Run {
+    Run {
+        verdict: Some(Verdict::Valid),
+        figures: Figures {
+            requests: Some(100_000),
+            failed: Some(0),
+            error_rate: Some(0.0),
+            rps: Some(10_000.0),
+            avg_ms: Some(5.0),
+            min_ms: Some(0.1),
+            p50_ms: Some(4.0),
+            p90_ms: Some(8.0),
+            p95_ms: Some(10.0),
+            p99_ms: Some(16.0),
+            p999_ms: Some(20.0),
+            max_ms: Some(30.0),
+            cpu_ms_per_request: Some(0.1),
+            target_memory_bytes: Some(20 << 20),
+            measured_s: Some(10.0),
+            ..Figures::default()
+        },
+        enforced: Some(RunEnforced { cpu: "cgroup2".to_owned(), memory: "cgroup2".to_owned() }),
+        k6_version: Some("1.8.1".to_owned()),
+        target_sha256: Some("00aa".to_owned()),
+        finished_at_ms: Some(BEGAN + 18_000),
+        ..begun(target, repetition, "finished")
+    }
+}
+
+/// The same run with other figures.
+pub fn figured(mut run: Run, change: impl FnOnce(&mut Figures)) -> Run {
+    change(&mut run.figures);
+    run
+}
+
+/// A run that k6 measures now.
+pub fn measuring(target: &str) -> Run {
+    begun(target, 3, "measuring")
+}
+
+/// A run that ended without figures.
+pub fn failed(target: &str, phase: &str, error: &str) -> Run {
+    Run { error: Some(error.to_owned()), finished_at_ms: Some(BEGAN + 4_000), ..begun(target, 1, phase) }
+}
+
+/// Judged as something else than valid.
+pub fn judged(mut run: Run, verdict: Verdict, text: &str) -> Run {
+    run.verdict = Some(verdict);
+    let (code, text) = ("made_up".to_owned(), text.to_owned());
+    run.reasons = vec![Reason { code, verdict, text, seen: None, limit: None, unit: None }];
+    run
+}
+
+fn begun(target: &str, repetition: u32, phase: &str) -> Run {
+    Run {
+        id: format!("{target}-{repetition}"),
+        experiment: Some("e".to_owned()),
+        retry_of: None,
+        labels: Vec::new(),
+        note: None,
+        origin: Origin::Agent,
+        in_turn: true,
+        target: target.to_owned(),
+        version: Some("1.0".to_owned()),
+        size: Some(RunSize { name: "2 vCPU / 4 GiB".to_owned(), vcpus: 2.0, memory_bytes: 4 << 30 }),
+        scenario: Some("hash".to_owned()),
+        scenario_sha256: Some("00aa00aa11bb11bb".to_owned()),
+        parameters: BTreeMap::new(),
+        load: Some(vus(10, 10.0)),
+        vus: Some(10),
+        repetition,
+        phase: phase.to_owned(),
+        verdict: None,
+        reasons: Vec::new(),
+        error: None,
+        figures: Figures::default(),
+        iterations: None,
+        dropped_iterations: None,
+        work: RunWork::default(),
+        checks_passed: None,
+        checks_failed: None,
+        thresholds: None,
+        thresholds_failed: None,
+        warm_up_s: Some(2.0),
+        warm_up_auto: false,
+        warmed_up_s: None,
+        warm_up_steady: None,
+        duration_s: Some(10.0),
+        enforced: None,
+        agent: Some("bench-01".to_owned()),
+        generators: Vec::new(),
+        k6_version: None,
+        target_sha256: None,
+        created_by: "ada".to_owned(),
+        queued_at_ms: BEGAN - 2_000,
+        phase_at_ms: BEGAN + 5_000,
+        started_at_ms: Some(BEGAN),
+        finished_at_ms: None,
+    }
+}

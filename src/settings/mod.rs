@@ -1,0 +1,23 @@
+//! `/settings`: how this server is set up, retention, alert rules, and the theme of its pages.
+
+pub mod alerts;
+pub mod disk;
+pub mod pages;
+pub mod retention;
+
+use axum::{
+    Extension, Router,
+    routing::{get, post},
+};
+
+use crate::{app::state::AppState, fleet::presence::Presence};
+
+/// The page and its forms.
+pub fn pages(presence: Presence) -> Router<AppState> {
+    Router::new()
+        .route("/settings", get(pages::index))
+        .route("/settings/series", post(retention::set_series))
+        .route("/settings/alerts", post(alerts::set_rule))
+        .route("/settings/scheme", post(pages::choose_scheme))
+        .layer(Extension(presence))
+}

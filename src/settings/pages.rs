@@ -1,0 +1,125 @@
+//! `/settings`: how this server is set up, and how its pages look to whoever asks.
+
+use std::time::Duration;
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    Extension,
+    extract::{RawForm, State},
+    response::{IntoResponse, Redirect, Response},
+};
+use axum_extra::extract::CookieJar;
+
+use super::{alerts::AlertsPart, disk::Disk};
+use crate::{
+    app::{
+        error::{Error, Result},
+        state::AppState,
+    },
+    auth::{api::people::INVITE_LIFE_MS, caller::Read, model::Scope},
+    dashboard,
+    experiments::submission::MOST_RUNS,
+    fleet::{self, presence::Presence},
+    settings::retention::KeepingPart,
+    web::{
+        form,
+        format::{self, Figure},
+        shell::{Section, Shell},
+        theme::{self, Scheme},
+    },
+};
+
+/// The page.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "settings/index.html")]
+struct SettingsPage {
+    shell: Shell,
+    schemes: Vec<Choice>,
+    address: String,
+    limits: Vec<(&'static str, String)>,
+    versions: Vec<(String, String)>,
+    /// None where the folder can't be read.
+    disk: Option<Disk>,
+    keeping: KeepingPart,
+    alerts: AlertsPart,
+    /// Only for administrators.
+    folder: Option<String>,
+}
+
+/// A scheme that can be chosen.
+#[derive(Debug)]
+struct Choice {
+    word: &'static str,
+    label: &'static str,
+    is_chosen: bool,
+}
+
+impl Choice {
+    fn new((scheme, label): (Scheme, &'static str)) -> Self {
+        Self { word: scheme.as_str(), label, is_chosen: scheme == theme::chosen() }
+    }
+}
+
+const SCHEMES: [(Scheme, &str); 3] =
+    [(Scheme::System, "As the system wishes"), (Scheme::Light, "Light"), (Scheme::Dark, "Dark")];
+
+fn text(figure: &Figure) -> String {
+    figure.text().to_owned()
+}
+
+fn seconds(duration: Duration) -> String {
+    text(&format::duration(Some(duration.as_secs_f64())))
+}
+
+fn limits(state: &AppState) -> Vec<(&'static str, String)> {
+    let summary = format::bytes(Some(state.config.max_summary_bytes as f64));
+    let days = INVITE_LIFE_MS / (24 * 60 * 60 * 1_000);
+    vec![
+        ("Largest summary", text(&summary)),
+        ("Most runs in an experiment", text(&format::count(u64::try_from(MOST_RUNS).ok()))),
+        ("An agent’s silence until its run is lost", seconds(state.config.lease)),
+        ("Life of a registration link", format!("{days} days")),
+    ]
+}
+
+async fn versions(state: &AppState, presence: &Presence) -> Result<Vec<(String, String)>> {
+    let mut versions = vec![
+        ("brewbench".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+        ("SQLite".to_owned(), dashboard::store::sqlite_version(&state.db.read).await?),
+    ];
+    for agent in fleet::api::all(&state.db, presence).await? {
+        if let (None, Some(about)) = (agent.revoked_at_ms, agent.about) {
+            versions.push((format!("k6 on {}", agent.name), about.k6()));
+        }
+    }
+    Ok(versions)
+}
+
+/// `GET /settings`
+pub async fn index(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+) -> Result<Response> {
+    let folder = &state.config.data;
+    let shown = std::path::absolute(folder).unwrap_or_else(|_| folder.clone()).display().to_string();
+    let page = SettingsPage {
+        shell: Shell::signed_in("Settings", Section::Settings, &caller.name),
+        schemes: SCHEMES.into_iter().map(Choice::new).collect(),
+        address: state.public_url.to_string(),
+        limits: limits(&state),
+        versions: versions(&state, &presence).await?,
+        disk: Disk::of(folder).await.inspect_err(|fault| tracing::warn!(%fault, "the data folder can't be read")).ok(),
+        keeping: KeepingPart::read(&state, &caller).await?,
+        alerts: AlertsPart::read(&state, &caller).await?,
+        folder: Some(shown).filter(|_| caller.scope >= Scope::Admin),
+    };
+    Ok(page.into_response())
+}
+
+/// `POST /settings/scheme`: light, dark, or as the system wishes; kept in a cookie of this browser.
+pub async fn choose_scheme(_: Read, jar: CookieJar, RawForm(body): RawForm) -> Result<(CookieJar, Redirect)> {
+    let scheme: Scheme = form::field(&body, "scheme").unwrap_or_default().parse().map_err(Error::Invalid)?;
+    Ok((jar.add(scheme.cookie()), Redirect::to("/settings")))
+}

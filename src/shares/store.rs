@@ -1,0 +1,118 @@
+//! SQL of shared comparisons.
+
+use serde_json::json;
+use sqlx::SqlitePool;
+
+use crate::{
+    auth::audit::{self, Act},
+    shares::model::Share,
+};
+
+fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
+    sqlx::Error::Decode(fault.into())
+}
+
+/// A row of `share`.
+struct ShareRow {
+    id: i64,
+    title: String,
+    query: String,
+    runs: String,
+    created_by: String,
+    created_at: i64,
+    expires_at: Option<i64>,
+    revoked_at: Option<i64>,
+}
+
+impl TryFrom<ShareRow> for Share {
+    type Error = sqlx::Error;
+
+    fn try_from(row: ShareRow) -> sqlx::Result<Self> {
+        let ShareRow { id, title, query, runs, created_by, created_at, expires_at, revoked_at } = row;
+        let runs = serde_json::from_str(&runs).map_err(decode)?;
+        let (created_at_ms, expires_at_ms, revoked_at_ms) = (created_at, expires_at, revoked_at);
+        Ok(Self { id, title, runs, query, created_by, created_at_ms, expires_at_ms, revoked_at_ms })
+    }
+}
+
+/// Stores a link and gives its id; that of `share` does not count. `made_by` is the id of the user whose authority it is.
+pub async fn insert(
+    pool: &SqlitePool,
+    share: &Share,
+    hash: &[u8],
+    made_by: Option<&str>,
+    act: Act,
+) -> sqlx::Result<i64> {
+    let Share { id: _, title, runs, query, created_by, created_at_ms, expires_at_ms, revoked_at_ms } = share;
+    let list = serde_json::to_string(runs).map_err(decode)?;
+    let mut transaction = pool.begin().await?;
+    let done = sqlx::query!(
+        "insert into share (hash, title, query, runs, created_by, made_by, created_at, expires_at, revoked_at)
+         values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        hash,
+        title,
+        query,
+        list,
+        created_by,
+        made_by,
+        created_at_ms,
+        expires_at_ms,
+        revoked_at_ms
+    )
+    .execute(&mut *transaction)
+    .await?;
+    let id = done.last_insert_rowid();
+    let act = act.with(json!({"id": id, "runs": runs.len(), "expires_at_ms": expires_at_ms}));
+    audit::note(&mut transaction, &act).await?;
+    transaction.commit().await?;
+    Ok(id)
+}
+
+/// All of them, the last first; at most `limit`.
+pub async fn all(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<Share>> {
+    let rows = sqlx::query_as!(
+        ShareRow,
+        "select id, title, query, runs, created_by, created_at, expires_at, revoked_at from share
+         order by id desc limit ?",
+        limit
+    )
+    .fetch_all(pool)
+    .await?;
+    rows.into_iter().map(Share::try_from).collect()
+}
+
+/// One of them.
+pub async fn one(pool: &SqlitePool, id: i64) -> sqlx::Result<Option<Share>> {
+    let row = sqlx::query_as!(
+        ShareRow,
+        "select id, title, query, runs, created_by, created_at, expires_at, revoked_at from share where id = ?",
+        id
+    )
+    .fetch_optional(pool)
+    .await?;
+    row.map(Share::try_from).transpose()
+}
+
+/// The one with this secret, if it is open at a time and its maker may still share.
+pub async fn open(pool: &SqlitePool, hash: &[u8], now: i64) -> sqlx::Result<Option<Share>> {
+    let row = sqlx::query_as!(
+        ShareRow,
+        "select id, title, query, runs, created_by, created_at, expires_at, revoked_at from share
+         where hash = ?1 and revoked_at is null and (expires_at is null or expires_at > ?2)
+             and (made_by is null or exists (select 1 from user where id = made_by and role <> 'viewer'))",
+        hash,
+        now
+    )
+    .fetch_optional(pool)
+    .await?;
+    row.map(Share::try_from).transpose()
+}
+
+/// Ends a link for good; false if there is none with this id that goes on.
+pub async fn revoke(pool: &SqlitePool, id: i64, now: i64, act: &Act) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    let done = sqlx::query!("update share set revoked_at = ?2 where id = ?1 and revoked_at is null", id, now)
+        .execute(&mut *transaction)
+        .await?;
+    audit::commit(transaction, &done, act).await
+}

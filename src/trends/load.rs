@@ -1,0 +1,93 @@
+//! Loads trends: the list, and one.
+
+use crate::{
+    app::{
+        error::{Error, Result},
+        state::AppState,
+    },
+    compare::metric::Metric,
+    runs::model::Run,
+    trends::{
+        cell,
+        cell::{Cell, Known},
+        history,
+        model::{MOST_LISTED, MOST_RUNS, RECENT, Trend, TrendInfo},
+    },
+};
+
+/// The metrics that have a history here.
+pub fn metrics() -> impl Iterator<Item = Metric> {
+    // A share is zero in most runs, and a change from zero has no ratio.
+    crate::metrics::compared().filter(|metric| !metric.is_share())
+}
+
+/// The metric of this name; throughput where none is named.
+pub fn metric_named(name: Option<&str>) -> Result<Metric> {
+    let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(Metric::Rps) };
+    let all = || metrics().map(Metric::key).collect::<Vec<_>>().join(", ");
+    metrics()
+        .find(|metric| metric.key() == name)
+        .ok_or_else(|| Error::Invalid(format!("metric: {name:?} has no history; there is {}", all())))
+}
+
+/// Cells with a history, those of a target or of the newest runs, and how many there were no room for.
+pub(crate) async fn list(state: &AppState, target: Option<&str>) -> Result<(Vec<TrendInfo>, usize)> {
+    let mut cells = cell::known(crate::runs::store::cells::cells(&state.db.read, target, RECENT).await?);
+    let left_out = cells.len().saturating_sub(MOST_LISTED);
+    cells.truncate(MOST_LISTED);
+    let mut trends = Vec::with_capacity(cells.len());
+    for known in cells {
+        let runs = runs_of(state, &known).await?;
+        let mut open = 0;
+        for metric in [Metric::Rps, Metric::P99Ms] {
+            let judged = crate::trends::store::of_cell(&state.db.read, &known.cell.id, metric.key()).await?;
+            let runs = runs.clone();
+            let work = move || history::changes(&history::points(&runs, metric), metric, &judged);
+            let changes = tokio::task::spawn_blocking(work).await.map_err(Error::internal)?;
+            open += changes.iter().filter(|change| change.judgement.is_none()).count();
+        }
+        let spans = history::spans(&history::points(&runs, Metric::Rps));
+        trends.push(TrendInfo {
+            url: address(state, &known.cell)?,
+            runs: known.runs,
+            newest_at_ms: known.newest_at_ms,
+            rps: spans.last().map(|span| span.median),
+            open,
+            cell: known.cell,
+        });
+    }
+    Ok((trends, left_out))
+}
+
+/// The history of a metric of a cell, or a 404.
+pub(crate) async fn trend(state: &AppState, target: &str, cell: &str, metric: Metric) -> Result<Trend> {
+    let known = found(state, target, cell).await?;
+    let runs = runs_of(state, &known).await?;
+    let judged = crate::trends::store::of_cell(&state.db.read, &known.cell.id, metric.key()).await?;
+    let url = format!("{}?metric={}", address(state, &known.cell)?, metric.key());
+    let work = move || {
+        let points = history::points(&runs, metric);
+        let (spans, changes) = (history::spans(&points), history::changes(&points, metric, &judged));
+        Trend { cell: known.cell, metric, url, points, spans, changes }
+    };
+    tokio::task::spawn_blocking(work).await.map_err(Error::internal)
+}
+
+/// The cell of this id, or a 404.
+pub(crate) async fn found(state: &AppState, target: &str, id: &str) -> Result<Known> {
+    let cells = cell::known(crate::runs::store::cells::cells(&state.db.read, Some(target), RECENT).await?);
+    let known = cells.into_iter().find(|known| known.cell.id == id);
+    known.ok_or_else(|| Error::NotFound(format!("cell {id:?} of {target:?}")))
+}
+
+pub(crate) async fn runs_of(state: &AppState, known: &Known) -> Result<Vec<Run>> {
+    let limit = i64::try_from(MOST_RUNS).map_err(Error::internal)?;
+    let runs =
+        crate::runs::store::cells::in_cells(&state.db.read, &known.keys, known.cell.agent.as_deref(), limit).await?;
+    Ok(if runs.len() < MOST_RUNS { runs } else { history::without_cut_experiment(runs) })
+}
+
+pub(crate) fn address(state: &AppState, cell: &Cell) -> Result<String> {
+    let path = format!("trends/{}/{}", crate::web::address::segment(&cell.target), cell.id);
+    Ok(state.public_url.join(&path).map_err(Error::internal)?.into())
+}

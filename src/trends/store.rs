@@ -1,0 +1,77 @@
+//! SQL of what people say of changes.
+
+use sqlx::SqlitePool;
+
+use super::cell::Cell;
+use crate::trends::model::Judgement;
+
+/// What was said of a change, by what identifies it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// When the first run after it began, unix ms: its place in the history once it is deleted.
+    pub run_at_ms: i64,
+    /// Whether figures are greater after it.
+    pub rise: bool,
+    /// After ÷ before, when it was judged.
+    pub ratio: f64,
+    /// What was said.
+    pub judgement: Judgement,
+}
+
+fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
+    sqlx::Error::Decode(fault.into())
+}
+
+/// All that was said of a metric of a cell, oldest change first.
+pub async fn of_cell(pool: &SqlitePool, cell: &str, metric: &str) -> sqlx::Result<Vec<Judged>> {
+    let rows = sqlx::query!(
+        "select run_id, run_at, rise, ratio, ruling, note, judged_by, judged_at from trend_judgement
+         where cell = ? and metric = ? order by run_at, run_id",
+        cell,
+        metric
+    )
+    .fetch_all(pool)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let ruling = row.ruling.parse().map_err(|fault: String| decode(fault))?;
+            let judgement =
+                Judgement { run: row.run_id, ruling, note: row.note, by: row.judged_by, at_ms: row.judged_at };
+            Ok(Judged { run_at_ms: row.run_at, rise: row.rise == 1, ratio: row.ratio, judgement })
+        })
+        .collect()
+}
+
+/// Keeps what was said of a change, in place of what was said of it before.
+pub async fn judge(pool: &SqlitePool, cell: &Cell, metric: &str, judged: &Judged) -> sqlx::Result<()> {
+    let Judged { run_at_ms, rise, ratio, judgement: Judgement { run, ruling, note, by, at_ms } } = judged;
+    let (ruling, rise) = (ruling.as_str(), i64::from(*rise));
+    sqlx::query!(
+        "insert or replace into trend_judgement
+             (target, cell, metric, run_id, run_at, rise, ratio, ruling, note, judged_by, judged_at)
+         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        cell.target,
+        cell.id,
+        metric,
+        run,
+        run_at_ms,
+        rise,
+        ratio,
+        ruling,
+        note,
+        by,
+        at_ms
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// Takes back what was said of a change; false if nothing was.
+pub async fn withdraw(pool: &SqlitePool, cell: &str, metric: &str, run: &str) -> sqlx::Result<bool> {
+    let done =
+        sqlx::query!("delete from trend_judgement where cell = ? and metric = ? and run_id = ?", cell, metric, run)
+            .execute(pool)
+            .await?;
+    Ok(done.rows_affected() > 0)
+}
