@@ -1,6 +1,5 @@
 //! What a metric is: its unit, direction and role. Pure.
 
-
 use crate::metrics::{Figures, Metric};
 
 /// Which way is better.

@@ -1,8 +1,10 @@
 //! What requests cost: what the target used while they were measured. Pure.
 
+use super::verdict::{
+    input::{Made, Seen},
+    usage::throttled_share,
+};
 use brewbench_agent::wire::series::Series;
-
-use super::verdict::usage::throttled_share;
 
 /// Taken from the samples of the measured phase. What was not sampled is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -16,9 +18,17 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// Of a run; nothing where its samples are not known.
+    pub fn of(made: &Made) -> Option<Self> {
+        match &made.series {
+            Seen::Series(series) => Some(Self::sampled(series, made.target_cores())),
+            Seen::Nothing | Seen::NotYet => None,
+        }
+    }
+
     /// From what happened second by second, on this many cores. One sample alone says how much memory was used, but of no
     /// time.
-    pub fn of(series: &Series, cores: Option<f64>) -> Self {
+    fn sampled(series: &Series, cores: Option<f64>) -> Self {
         let usage = series.measured.as_ref().map_or(&[][..], |stretch| &stretch.usage);
         let sum =
             |times: Option<Vec<u64>>| times.filter(|times| !times.is_empty()).map(|times| times.iter().sum::<u64>());
@@ -42,8 +52,8 @@ mod tests {
     #[test]
     fn cpu_time_is_added_and_of_memory_the_most_counts() {
         let cost = Cost { cpu_us: Some(5_000_000), memory_bytes: Some(1 << 20), throttled_share: Some(0.0) };
-        assert_eq!(Cost::of(&rising(), Some(1.0)), cost);
-        assert_eq!(Cost::of(&rising(), None), Cost { throttled_share: None, ..cost });
+        assert_eq!(Cost::sampled(&rising(), Some(1.0)), cost);
+        assert_eq!(Cost::sampled(&rising(), None), Cost { throttled_share: None, ..cost });
     }
 
     #[test]
@@ -52,10 +62,10 @@ mod tests {
         for sample in &mut series.measured.as_mut().expect("seconds").usage {
             sample.target.throttled_us = Some(500_000);
         }
-        assert_eq!(Cost::of(&series, Some(1.0)).throttled_share, Some(0.5));
-        assert_eq!(Cost::of(&series, Some(2.0)).throttled_share, Some(0.25));
+        assert_eq!(Cost::sampled(&series, Some(1.0)).throttled_share, Some(0.5));
+        assert_eq!(Cost::sampled(&series, Some(2.0)).throttled_share, Some(0.25));
         series.measured.as_mut().expect("seconds").usage[4].target.throttled_us = None;
-        assert_eq!(Cost::of(&series, Some(1.0)).throttled_share, None);
+        assert_eq!(Cost::sampled(&series, Some(1.0)).throttled_share, None);
     }
 
     #[test]
@@ -63,8 +73,8 @@ mod tests {
         let mut series = rising();
         series.measured.as_mut().expect("seconds").usage[4].target.cpu_us = None;
         let cost = Cost { cpu_us: None, memory_bytes: Some(1 << 20), throttled_share: None };
-        assert_eq!(Cost::of(&series, None), cost);
+        assert_eq!(Cost::sampled(&series, None), cost);
         series.measured = None;
-        assert_eq!(Cost::of(&series, Some(1.0)), Cost::default());
+        assert_eq!(Cost::sampled(&series, Some(1.0)), Cost::default());
     }
 }

@@ -39,7 +39,7 @@ const MODULES: [(&str, &[&str]); 26] = [
     ("placement", &[]),
     ("compare", &[]),
     ("experiments", &["experiment"]),
-    ("dispatch", &["run"]),
+    ("dispatch", &["run", "run_phase"]),
     ("trends", &["trend_judgement"]),
     ("gate", &[]),
     ("reports", &[]),
@@ -198,7 +198,7 @@ fn modules_depend_on_those_before_them() {
                 continue;
             }
             seen += 1;
-            assert!(!used.starts_with("app::server"), "{file}: uses crate::{used}");
+            assert!(own == "cli" || !used.starts_with("app::server"), "{file}: uses crate::{used}");
             assert!(own == "cli" || other != "cli", "{file}: uses crate::{used}");
             let in_order = rank(other) < rank(own) || (BASE.contains(&own) && BASE.contains(&other));
             assert!(surface || in_order, "{file}: uses crate::{used}, which comes later in the order");
@@ -395,9 +395,9 @@ fn imports(folder: &str, files: &[(String, String)]) -> Graph {
         let own = module_path(folder, file);
         let mut names: BTreeMap<String, String> = BTreeMap::new();
         let mut used = BTreeSet::new();
-        for (path, alias, _) in use_items(text, &own, files, folder) {
+        for (path, alias, public) in use_items(text, &own, files, folder) {
             names.insert(alias, path.clone());
-            if !by_module.contains_key(&path) {
+            if !public && !by_module.contains_key(&path) {
                 used.insert(path);
             }
         }

@@ -16,9 +16,10 @@ use crate::host::idle_wait::Quiet;
 use crate::host::process_snapshot::Roster;
 use crate::host::{clocks, environment, machine};
 use crate::run::address_policy::Reach;
-use crate::run::admission::{check_size, find_target, fingerprint};
+use crate::run::admission::{check_size, find_target};
 use crate::run::barrier::Gates;
 use crate::run::failure::Failure;
+use crate::run::target_side::Start;
 use crate::sandbox::cores::{self, Beside};
 use crate::sandbox::process::Process;
 use crate::sandbox::{Group, Sandbox, Side};
@@ -304,19 +305,15 @@ impl Site {
         record: &mut Record<F>,
     ) -> Result<(), Failure> {
         let manifest = self.manifest()?;
-        let sha256 = fingerprint(&manifest, bench).await.map_err(Failure::by(Cause::Other))?;
-        record.outcome.environment.insert("target.sha256".to_owned(), sha256.clone());
-        record.outcome.target_sha256 = Some(sha256);
-        let Cores { target: target_cores, generator: generator_cores } = record.outcome.cores.clone();
-        let (here, home) = (Ipv4Addr::LOCALHOST.into(), self.target_home());
-        let place = (&self.target_group, target_cores.as_slice());
+        let Cores { target: cores, generator: generator_cores } = record.outcome.cores.clone();
+        let (place, home) = ((&self.target_group, cores.as_slice()), self.target_home());
+        let start = Start { manifest: &manifest, address: Ipv4Addr::LOCALHOST.into(), place, home: &home };
         let (mut serving, longest) =
-            tokio::try_join!(target::start(&manifest, here, place, &home, &mut self.target), async {
+            tokio::try_join!(start.run(bench, &mut self.target, &mut record.outcome), async {
                 let asked = bench.k6.longest(&self.script, &job.load, &self.generator_group, &generator_cores).await;
                 asked.map_err(Failure::by(Cause::Generator))
-            },)?;
-        let conditions = &mut record.outcome.conditions;
-        conditions.ground = bench.quiet.wait(&[self.target_group.watch(), self.generator_group.watch()]).await;
+            })?;
+        self.wait_until_idle(bench, &mut record.outcome.conditions).await;
         let load = LoadOn { base_url: &serving.base_url, segment: None, cores: &generator_cores, reach: bench.reach };
         if job.warm_up_ms > 0 {
             record.enter(Phase::WarmingUp);
@@ -324,16 +321,10 @@ impl Site {
         }
         serving.known.confirm().await;
         record.enter(Phase::Measuring);
-        let roster = Roster::call(&self.target_group);
+        let before = Roster::call(&self.target_group);
         self.start(&load, bench, Round::Measure).await?;
         self.measured(longest).await?;
-        let conditions = &mut record.outcome.conditions;
-        conditions.processes = Some(roster.len());
-        conditions.processes_gone = Some(roster.gone(&Roster::call(&self.target_group)));
-        record.enter(Phase::Collecting);
-        // What is asked now is no part of the series.
-        self.stop_recording().await;
-        record.outcome.conditions.response_change = Some(serving.known.change().await);
+        self.measured_target(&before, &serving, record).await;
         record.outcome.summary = Some(self.script.summary().map_err(Failure::by(Cause::Generator))?);
         Ok(())
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::interface;
 use crate::engine::k6::Round;
 use crate::host::process_snapshot::Roster;
-use crate::run::admission::fingerprint;
+
 use crate::run::barrier::Gates;
 use crate::run::execute::{Record, Site, WAIT_FOR_OTHERS, Workbench};
 use crate::run::failure::Failure;
-use crate::target;
+use crate::run::target_side::Start;
 use crate::wire::Phase;
 use crate::wire::job::Job;
 use crate::wire::messages::Gate;
@@ -33,13 +33,11 @@ impl Site {
         })?;
         self.interface = interface::of_own(address);
         let manifest = self.manifest()?;
-        let sha256 = fingerprint(&manifest, bench).await.map_err(&other)?;
-        record.outcome.environment.insert("target.sha256".to_owned(), sha256.clone());
-        record.outcome.target_sha256 = Some(sha256);
         let cores = record.outcome.cores.target.clone();
         let (place, home) = ((&self.target_group, cores.as_slice()), self.target_home());
-        let mut serving = target::start(&manifest, address, place, &home, &mut self.target).await?;
-        record.outcome.conditions.ground = bench.quiet.wait(&[self.target_group.watch()]).await;
+        let start = Start { manifest: &manifest, address, place, home: &home };
+        let mut serving = start.run(bench, &mut self.target, &mut record.outcome).await?;
+        self.wait_until_idle(bench, &mut record.outcome.conditions).await;
         let base_url = serving.base_url.clone();
         let warm_up = Duration::from_millis(job.warm_up_ms);
         self.meet(&mut gates, Gate::Load, &base_url, WAIT_FOR_OTHERS, "while others prepared their load").await?;
@@ -51,16 +49,11 @@ impl Site {
         self.meet(&mut gates, Gate::Measure, &base_url, longest, "while it was warmed up").await?;
         serving.known.confirm().await;
         record.enter(Phase::Measuring);
-        let roster = Roster::call(&self.target_group);
+        let before = Roster::call(&self.target_group);
         self.record(Round::Measure).await;
         let longest = WAIT_FOR_OTHERS + job.load.duration().unwrap_or(LONGEST_SCRIPT);
         self.meet(&mut gates, Gate::End, &base_url, longest, "during the measurement").await?;
-        let conditions = &mut record.outcome.conditions;
-        conditions.processes = Some(roster.len());
-        conditions.processes_gone = Some(roster.gone(&Roster::call(&self.target_group)));
-        record.enter(Phase::Collecting);
-        self.stop_recording().await;
-        record.outcome.conditions.response_change = Some(serving.known.change().await);
+        self.measured_target(&before, &serving, record).await;
         Ok(())
     }
 

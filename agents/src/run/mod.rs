@@ -12,3 +12,4 @@ pub mod generator;
 pub mod host;
 pub mod interface;
 pub mod rounds;
+mod target_side;

@@ -59,11 +59,7 @@ pub enum Seen {
 impl Material {
     /// What its requests cost, where that was recorded.
     pub fn cost(&self) -> Option<Cost> {
-        let made = self.made.as_ref()?;
-        match &made.series {
-            Seen::Series(series) => Some(Cost::of(series, made.target_cores())),
-            Seen::Nothing | Seen::NotYet => None,
-        }
+        Cost::of(self.made.as_ref()?)
     }
 
     /// What the run is worth by these limits.
@@ -74,7 +70,7 @@ impl Material {
 
 impl Made {
     /// The cores that the target had: those that it was given, or else those of its size.
-    fn target_cores(&self) -> Option<f64> {
+    pub fn target_cores(&self) -> Option<f64> {
         let given = self.evidence.cores.target.len() as f64;
         if given > 0.0 { Some(given) } else { self.vcpus.map(f64::ceil) }
     }

@@ -2,6 +2,7 @@
 
 mod laws;
 mod surroundings;
+mod target;
 
 use brewbench_agent::{
     reports::summary::{Figures, Latency},
@@ -384,36 +385,6 @@ fn a_median_that_drifts_and_what_k6_s_start_and_end_do_not_tell() {
         }
     });
     fine(&cold);
-}
-
-#[test]
-fn what_the_target_did() {
-    let oom = only(&with(|case| case.oom_kills = 2), "oom_killed", Verdict::Invalid);
-    assert_eq!((oom.seen, oom.unit), (Some(2.0), Some(Unit::Count)));
-    let gone =
-        |of, gone| with(|case| (case.conditions.processes, case.conditions.processes_gone) = (Some(of), Some(gone)));
-    fine(&gone(4, 0));
-    assert!(suspect(&gone(4, 1), "target_restarted").text.starts_with("1 of the target's 4 processes"));
-    only(&gone(4, 4), "target_restarted", Verdict::Invalid);
-    let answer = |text: &str| with(|case| case.conditions.response_change = Some(text.to_owned()));
-    fine(&answer(""));
-    let changed = only(&answer("status 500 instead of 200"), "response_changed", Verdict::Invalid);
-    assert!(changed.text.ends_with("status 500 instead of 200"));
-}
-
-#[test]
-fn failures_of_the_target_are_a_verdict_on_it_and_others_are_none() {
-    for (cause, code) in [
-        (Cause::TargetNotReady, "target_not_ready"),
-        (Cause::TargetDied, "target_died"),
-        (Cause::TargetOutOfMemory, "oom_killed"),
-    ] {
-        let judgement = judge_failure(cause, "it is so").expect("a verdict");
-        assert_eq!(judgement.verdict, Verdict::Invalid);
-        assert_eq!((judgement.reasons[0].code.as_str(), judgement.reasons[0].text.as_str()), (code, "it is so"));
-    }
-    assert_eq!(judge_failure(Cause::Generator, "k6"), None);
-    assert_eq!(judge_failure(Cause::Other, "?"), None);
 }
 
 #[test]
