@@ -11,6 +11,8 @@ use axum::{
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+use pages::targets;
+
 use crate::{app::state::AppState, fleet::presence::Presence};
 
 /// JSON.
@@ -29,13 +31,10 @@ pub fn pages(presence: Presence) -> Router<AppState> {
     Router::new()
         .route("/sizes", get(pages::sizes::index).post(pages::sizes::add))
         .route("/sizes/{name}/remove", get(pages::sizes::ask_remove).post(pages::sizes::remove))
-        .route("/targets", get(pages::targets::index))
-        .route("/targets/{name}", get(pages::targets::show))
-        .route("/targets/{name}/remove", get(pages::targets::ask_remove).post(pages::targets::remove))
-        .route(
-            "/unneeded-targets/remove",
-            get(pages::targets::ask_remove_unneeded).post(pages::targets::remove_unneeded),
-        )
+        .route("/targets", get(targets::index))
+        .route("/targets/{name}", get(targets::show))
+        .route("/targets/{name}/remove", get(targets::ask_remove).post(targets::remove))
+        .route("/unneeded-targets/remove", get(targets::ask_remove_unneeded).post(targets::remove_unneeded))
         .route("/scenarios", get(pages::scenarios::index).post(pages::scenarios::add))
         .route("/scenarios/{name}", get(pages::scenarios::show))
         .route("/scenarios/{name}/check", post(pages::scenarios::check))

@@ -183,32 +183,6 @@ async fn what_happened_is_told_since_the_last_look_and_not_since_the_last_reload
     assert!(look(&later).await.contains("nothing has ended"));
 }
 
-#[tokio::test]
-async fn settings_say_how_the_server_is_set_up_and_keep_the_scheme_in_a_cookie() {
-    let app = App::start().await;
-    let _agent = Agent::start(&app, "rack").await;
-    let reader = app.reader().await.at_pages();
-    let page = reader.get("/settings").await.ok().text();
-    let folder = app.data().display().to_string();
-    for text in [app.state.public_url.as_str(), "16\u{a0}MiB", "10,000", "k6 on rack", "1.8.1", "SQLite"] {
-        assert!(page.contains(text), "{text}: {page}");
-    }
-    assert!(!page.contains(&folder), "where things lie is for administrators");
-    assert!(app.admin().await.at_pages().get("/settings").await.ok().text().contains(&folder));
-    assert!(page.contains(r#"<html lang="en">"#), "{page}");
-    let dark = fill_in(&reader, "/settings/scheme", "scheme=dark").await;
-    assert_eq!((dark.status, dark.header("location")), (StatusCode::SEE_OTHER, "/settings"));
-    let cookie = dark.header("set-cookie").split(';').next().expect("a cookie").to_owned();
-    let with = async |path: &str, cookie: &str| {
-        Answer::of(reader.request(&Method::GET, path).header("cookie", cookie)).await.text()
-    };
-    for path in ["/settings", "/runs", "/nowhere", "/login"] {
-        assert!(with(path, &cookie).await.contains(r#"<html lang="en" data-scheme="dark">"#), "{path}");
-    }
-    assert!(!with("/settings", "brewbench_scheme=dark\" onload=\"x").await.contains("onload"));
-    assert_eq!(fill_in(&reader, "/settings/scheme", "scheme=pink").await.status, StatusCode::UNPROCESSABLE_ENTITY);
-}
-
 /// Sends a form with files as a browser does.
 async fn upload(who: &Actor, fields: &[(&str, &str)], files: &[(&str, &str, &str)]) -> Answer {
     let field = |(name, value): &(&str, &str)| {

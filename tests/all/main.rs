@@ -45,6 +45,7 @@ mod reports;
 mod routes;
 mod runs;
 mod series;
+mod settings;
 mod shares;
 mod survive;
 mod sweeps;

@@ -82,6 +82,7 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/runs/{id}/delete", Submit),
     ("POST", "/runs/{id}/delete", Submit),
     ("GET", "/experiments/new", Read),
+    ("GET", "/runs/new", Read),
     ("POST", "/experiments/new", Submit),
     ("GET", "/experiments/new/check", Read),
     ("GET", "/experiments", Read),
