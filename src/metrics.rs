@@ -50,6 +50,9 @@ pub struct Figures {
     /// Share of the measured phase in which its CPU quota held the target back, 0 to 1.
     #[serde(default)]
     pub throttled_share: Option<f64>,
+    /// From starting the target's process to its first verified answer, milliseconds.
+    #[serde(default)]
+    pub startup_ms: Option<f64>,
     /// Bytes received in the measured phase.
     pub data_received_bytes: Option<f64>,
     /// Bytes sent in the measured phase.
@@ -89,6 +92,8 @@ pub enum Metric {
     ReceivedPerS,
     /// Share of the measured phase in which its CPU quota held the target back, 0 to 1.
     ThrottledShare,
+    /// From starting the target's process to its first verified answer, milliseconds.
+    Startup,
     /// Requests in the measured phase.
     Requests,
     /// Failed requests.
@@ -119,7 +124,7 @@ const LATENCY: MetricDef = MetricDef {
 };
 
 /// All metrics, in the order of [`Metric`]: first those that are compared, in the order of their columns.
-pub const METRICS: [MetricDef; 17] = [
+pub const METRICS: [MetricDef; 18] = [
     MetricDef {
         metric: Metric::Rps,
         key: "rps",
@@ -299,6 +304,20 @@ pub const METRICS: [MetricDef; 17] = [
         role: Role::Listed,
         sql: "throttled_share",
         get: |figures| figures.throttled_share,
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::Startup,
+        key: "startup",
+        list_key: Some("startup"),
+        head: "start-up",
+        name: "Start-up time",
+        title: "Start-up time",
+        is_latency: false,
+        is_recorded: true,
+        role: Role::Listed,
+        sql: "startup_ms",
+        get: |figures| figures.startup_ms,
         ..LATENCY
     },
     MetricDef {

@@ -15,15 +15,18 @@ pub struct Cost {
     pub memory_bytes: Option<u64>,
     /// Share of the time in which its CPU quota held it back.
     pub throttled_share: Option<f64>,
+    /// From starting the target's process to its first verified answer, milliseconds.
+    pub startup_ms: Option<f64>,
 }
 
 impl Cost {
-    /// Of a run; nothing where its samples are not known.
-    pub fn of(made: &Made) -> Option<Self> {
-        match &made.series {
-            Seen::Series(series) => Some(Self::sampled(series, made.target_cores())),
-            Seen::Nothing | Seen::NotYet => None,
-        }
+    /// Of a run. What its samples would tell is not known without them.
+    pub fn of(made: &Made) -> Self {
+        let sampled = match &made.series {
+            Seen::Series(series) => Self::sampled(series, made.target_cores()),
+            Seen::Nothing | Seen::NotYet => Self::default(),
+        };
+        Self { startup_ms: made.evidence.conditions.startup_ms, ..sampled }
     }
 
     /// From what happened second by second, on this many cores. One sample alone says how much memory was used, but of no
@@ -40,6 +43,7 @@ impl Cost {
             cpu_us: sum(usage.iter().skip(1).map(|sample| sample.target.cpu_us).collect()),
             memory_bytes: usage.iter().filter_map(|sample| sample.target.memory_bytes).max(),
             throttled_share: throttled.map(|((us, ms), cores)| throttled_share(us as f64, ms * 1_000.0, cores)),
+            ..Self::default()
         }
     }
 }
@@ -51,7 +55,12 @@ mod tests {
 
     #[test]
     fn cpu_time_is_added_and_of_memory_the_most_counts() {
-        let cost = Cost { cpu_us: Some(5_000_000), memory_bytes: Some(1 << 20), throttled_share: Some(0.0) };
+        let cost = Cost {
+            cpu_us: Some(5_000_000),
+            memory_bytes: Some(1 << 20),
+            throttled_share: Some(0.0),
+            ..Cost::default()
+        };
         assert_eq!(Cost::sampled(&rising(), Some(1.0)), cost);
         assert_eq!(Cost::sampled(&rising(), None), Cost { throttled_share: None, ..cost });
     }
@@ -72,7 +81,7 @@ mod tests {
     fn what_a_sample_lacks_is_not_known_and_never_less() {
         let mut series = rising();
         series.measured.as_mut().expect("seconds").usage[4].target.cpu_us = None;
-        let cost = Cost { cpu_us: None, memory_bytes: Some(1 << 20), throttled_share: None };
+        let cost = Cost { cpu_us: None, memory_bytes: Some(1 << 20), throttled_share: None, ..Cost::default() };
         assert_eq!(Cost::sampled(&series, None), cost);
         series.measured = None;
         assert_eq!(Cost::sampled(&series, Some(1.0)), Cost::default());

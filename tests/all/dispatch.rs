@@ -547,6 +547,23 @@ async fn the_logs_of_a_run_are_there_for_programs() {
 }
 
 #[tokio::test]
+async fn start_up_time_is_a_figure_of_a_run_also_without_samples() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    let mut result = outcome(&job, &good());
+    result.conditions.startup_ms = Some(12.5);
+    agent.end(Outcome { series: None, ..result }).await;
+    assert_eq!(user.run(&id).await["startup_ms"], 12.5);
+    let sorted = user.get("/api/v1/runs?sort=startup").await.ok().json();
+    assert_eq!(sorted["runs"][0]["id"], id.as_str());
+    let page = user.at_pages().get("/runs?columns=startup").await.ok().text();
+    assert!(page.contains("start-up"), "{page}");
+}
+
+#[tokio::test]
 async fn the_share_of_time_in_which_a_target_was_throttled_is_a_figure_like_any_other() {
     let app = App::start().await;
     let user = app.user().await;

@@ -37,7 +37,9 @@ impl Start<'_> {
         let sha256 = fingerprint(manifest, bench).await.map_err(Failure::by(Cause::Other))?;
         outcome.environment.insert("target.sha256".to_owned(), sha256.clone());
         outcome.target_sha256 = Some(sha256);
-        target::start(manifest, address, place, home, slot).await
+        let serving = target::start(manifest, address, place, home, slot).await?;
+        outcome.conditions.startup_ms = Some(serving.startup.as_secs_f64() * 1_000.0);
+        Ok(serving)
     }
 }
 

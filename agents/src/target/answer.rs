@@ -26,6 +26,7 @@ pub struct Known {
     /// If it answered the same each time so far.
     constant: Option<Answer>,
     since: Instant,
+    verified_at: Instant,
 }
 
 impl Known {
@@ -39,13 +40,19 @@ impl Known {
         let limit = ready.timeout();
         let begun = Instant::now();
         let first = Answer::of(&ready::ask(at, &question, limit).await?);
+        let verified_at = Instant::now();
         let constant = if begun.elapsed() <= SECOND_LOOK {
             let second = Answer::of(&ready::ask(at, &question, limit).await?);
             (first == second).then_some(second)
         } else {
             None
         };
-        Ok(Self { at, question, limit: limit.min(AFTERWARDS), constant, since: begun })
+        Ok(Self { at, question, limit: limit.min(AFTERWARDS), constant, since: begun, verified_at })
+    }
+
+    /// When the first answer was verified.
+    pub fn verified_at(&self) -> Instant {
+        self.verified_at
     }
 
     /// Asks once more, right before the measurement: only an answer that stayed the same for a while, warm-up included,
@@ -58,7 +65,7 @@ impl Known {
 
     /// In what the answer is another by now: the end of a sentence; empty if in nothing.
     pub async fn change(&self) -> String {
-        let Self { at, question, limit, constant, since: _ } = self;
+        let Self { at, question, limit, constant, .. } = self;
         match ready::ask(*at, question, *limit).await {
             Ok(response) => {
                 let now = Answer::of(&response);

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 pub use answer::Known;
 pub use fingerprint::Fingerprints;
@@ -117,6 +118,8 @@ pub struct Serving {
     pub base_url: String,
     /// What it answers.
     pub known: Known,
+    /// From starting its process to its first verified answer.
+    pub startup: Duration,
 }
 
 /// Starts a target on an address of this machine and awaits that it serves. The process is left in `slot`, also when it failed or this is given up, so
@@ -157,6 +160,7 @@ async fn start_on(
 ) -> Result<Serving, Fault> {
     let at = at.map_err(|error| Fault::Other(format!("there is no free port: {error}")))?;
     let plan = manifest.plan(at, cores, home).map_err(Fault::Other)?;
+    let spawned = Instant::now();
     let started = Process::start(&plan, group);
     let started = started.map_err(|error| Fault::Other(format!("can't start {}: {error}", plan.program.display())))?;
     let process = slot.insert(started);
@@ -173,7 +177,8 @@ async fn start_on(
         }
         (Server::Target | Server::Nobody, fault) => fault,
     })?;
-    Ok(Serving { base_url: format!("http://{at}"), known })
+    let startup = known.verified_at().duration_since(spawned);
+    Ok(Serving { base_url: format!("http://{at}"), known, startup })
 }
 
 async fn serves(at: SocketAddr, manifest: &Manifest, group: &Group) -> Result<Known, String> {

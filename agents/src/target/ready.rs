@@ -10,8 +10,11 @@ use super::manifest::{Ready, Verify};
 use crate::host::procfs;
 use crate::sandbox::Group;
 
-/// There is nothing to await but an answer, so the target is asked this often.
-const POLL: Duration = Duration::from_millis(10);
+/// There is nothing to await but an answer, so the target is asked again and again. The pause limits how exactly the
+/// start-up time is known: 1 ms at first, later 1 %.
+fn pause(waited: Duration) -> Duration {
+    (waited / 100).clamp(Duration::from_millis(1), Duration::from_millis(10))
+}
 
 /// An answer is looked at up to this length.
 const BODY_BYTES: usize = 1 << 20;
@@ -30,7 +33,8 @@ pub enum Server {
 /// Asks until the answer is as wanted; the error says what was seen last.
 pub async fn answer(at: SocketAddr, ready: &Ready) -> Result<(), String> {
     let client = client()?;
-    let deadline = Instant::now() + ready.timeout();
+    let begun = Instant::now();
+    let deadline = begun + ready.timeout();
     let url = url(at, &ready.path);
     let mut seen = None;
     while let Ok(answered) = timeout_at(deadline, client.get(&url).send()).await {
@@ -40,10 +44,11 @@ pub async fn answer(at: SocketAddr, ready: &Ready) -> Result<(), String> {
             Err(error) if error.is_connect() => seen = None,
             Err(error) => seen = Some(format!("it breaks the connection: {error}")),
         }
-        if Instant::now() + POLL >= deadline {
+        let pause = pause(begun.elapsed());
+        if Instant::now() + pause >= deadline {
             break;
         }
-        sleep(POLL).await;
+        sleep(pause).await;
     }
     let silence = match procfs::listeners(at).len() {
         0 => "it refuses connections",

@@ -58,6 +58,8 @@ pub struct Outcome {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conditions {
+    /// From starting the target's process to its first verified answer, milliseconds.
+    pub startup_ms: Option<f64>,
     /// The wait for a quiet machine before the load.
     pub ground: Option<Ground>,
     /// By how much the machine's clock was set while the run went on, milliseconds; negative if back.

@@ -4,15 +4,20 @@ use sqlx::SqliteConnection;
 
 use crate::results::cost::Cost;
 
-/// Notes what a run's requests cost.
+/// Stores what a run's requests cost. What is no longer known, because its series was deleted, stays as it was stored.
 pub async fn note(connection: &mut SqliteConnection, run: &str, cost: Cost) -> sqlx::Result<()> {
-    let (cpu, memory) = (cost.cpu_us.map(u64::cast_signed), cost.memory_bytes.map(u64::cast_signed));
+    let Cost { cpu_us, memory_bytes, throttled_share, startup_ms } = cost;
+    let (cpu, memory) = (cpu_us.map(u64::cast_signed), memory_bytes.map(u64::cast_signed));
     sqlx::query!(
-        "update run set target_cpu_us = ?2, target_memory_bytes = ?3, throttled_share = ?4 where id = ?1",
+        "update run set target_cpu_us = coalesce(?2, target_cpu_us),
+             target_memory_bytes = coalesce(?3, target_memory_bytes),
+             throttled_share = coalesce(?4, throttled_share), startup_ms = coalesce(?5, startup_ms)
+         where id = ?1",
         run,
         cpu,
         memory,
-        cost.throttled_share
+        throttled_share,
+        startup_ms
     )
     .execute(connection)
     .await?;

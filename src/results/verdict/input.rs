@@ -59,7 +59,7 @@ pub enum Seen {
 impl Material {
     /// What its requests cost, where that was recorded.
     pub fn cost(&self) -> Option<Cost> {
-        Cost::of(self.made.as_ref()?)
+        self.made.as_ref().map(Cost::of)
     }
 
     /// What the run is worth by these limits.

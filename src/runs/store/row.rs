@@ -99,6 +99,7 @@ pub struct RunRow {
     pub(crate) warmed_up_ms: Option<i64>,
     pub(crate) warm_up_steady: Option<i64>,
     pub(crate) throttled_share: Option<f64>,
+    pub(crate) startup_ms: Option<f64>,
 }
 
 pub(crate) fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
@@ -193,6 +194,7 @@ impl TryFrom<RunRow> for Run {
             warmed_up_ms,
             warm_up_steady,
             throttled_share,
+            startup_ms,
         } = row;
         let origin = if origin == "import" { Origin::Import } else { Origin::Agent };
         let size = match (size_name, vcpus, memory_bytes) {
@@ -247,6 +249,7 @@ impl TryFrom<RunRow> for Run {
                 max_ms,
                 measured_s: measured_ms.map(|ms| ms / 1_000.0),
                 throttled_share,
+                startup_ms,
                 data_received_bytes,
                 data_sent_bytes,
                 received_per_s: received_per_s.or_else(|| {
