@@ -53,6 +53,9 @@ pub struct Figures {
     /// From starting the target's process to its first verified answer, milliseconds.
     #[serde(default)]
     pub startup_ms: Option<f64>,
+    /// Memory that the target used after the idle wait, before any load, bytes.
+    #[serde(default)]
+    pub idle_memory_bytes: Option<u64>,
     /// Bytes received in the measured phase.
     pub data_received_bytes: Option<f64>,
     /// Bytes sent in the measured phase.
@@ -94,6 +97,8 @@ pub enum Metric {
     ThrottledShare,
     /// From starting the target's process to its first verified answer, milliseconds.
     Startup,
+    /// Memory that the target used after the idle wait, before any load, bytes.
+    IdleMemory,
     /// Requests in the measured phase.
     Requests,
     /// Failed requests.
@@ -124,7 +129,7 @@ const LATENCY: MetricDef = MetricDef {
 };
 
 /// All metrics, in the order of [`Metric`]: first those that are compared, in the order of their columns.
-pub const METRICS: [MetricDef; 18] = [
+pub const METRICS: [MetricDef; 19] = [
     MetricDef {
         metric: Metric::Rps,
         key: "rps",
@@ -321,6 +326,21 @@ pub const METRICS: [MetricDef; 18] = [
         ..LATENCY
     },
     MetricDef {
+        metric: Metric::IdleMemory,
+        key: "idle_memory",
+        list_key: Some("idle_memory"),
+        head: "idle memory",
+        name: "Idle memory",
+        title: "Idle memory",
+        unit: Unit::Bytes,
+        is_latency: false,
+        is_recorded: true,
+        role: Role::Listed,
+        sql: "idle_memory_bytes",
+        get: |figures| figures.idle_memory_bytes.map(|bytes| bytes as f64),
+        ..LATENCY
+    },
+    MetricDef {
         metric: Metric::Requests,
         key: "requests",
         list_key: Some("requests"),
@@ -413,26 +433,4 @@ impl Metric {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn each_metric_has_its_place_and_names_of_its_own() {
-        for (place, def) in METRICS.iter().enumerate() {
-            assert_eq!(def.metric as usize, place, "{}", def.key);
-            assert_eq!(serde_json::to_value(def.metric).expect("a word"), def.key);
-        }
-        let keys: BTreeSet<_> = METRICS.iter().map(|def| def.key).collect();
-        let list_keys: BTreeSet<_> = METRICS.iter().filter_map(|def| def.list_key).collect();
-        assert_eq!((keys.len(), list_keys.len()), (METRICS.len(), METRICS.len()));
-    }
-
-    #[test]
-    fn what_is_compared_comes_first() {
-        let compared = compared().count();
-        assert!(METRICS[..compared].iter().all(|def| def.role >= Role::Compared));
-        assert_eq!(judged().next(), Some(Metric::Rps), "what is primary");
-    }
-}
+mod tests;

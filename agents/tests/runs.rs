@@ -82,6 +82,7 @@ async fn a_run_goes_through_its_phases_and_brings_everything_home() {
     assert_eq!((conditions.processes, conditions.processes_gone), (Some(1), Some(0)), "{conditions:?}");
     assert_eq!(conditions.response_change.as_deref(), Some(""));
     assert!(conditions.clock_jump_ms.is_some() && conditions.ground.is_none(), "{conditions:?}");
+    assert!(conditions.idle_memory_bytes.is_some_and(|bytes| bytes > 0), "{conditions:?}");
     let startup = conditions.startup_ms.expect("a start-up time");
     let preparing = (outcome.times[1].at_ms - outcome.times[0].at_ms) as f64;
     assert!(startup > 0.0 && startup <= preparing + 1.0, "{startup} of {preparing} ms");

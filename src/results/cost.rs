@@ -17,6 +17,8 @@ pub struct Cost {
     pub throttled_share: Option<f64>,
     /// From starting the target's process to its first verified answer, milliseconds.
     pub startup_ms: Option<f64>,
+    /// Memory that the target used before any load.
+    pub idle_memory_bytes: Option<u64>,
 }
 
 impl Cost {
@@ -26,7 +28,8 @@ impl Cost {
             Seen::Series(series) => Self::sampled(series, made.target_cores()),
             Seen::Nothing | Seen::NotYet => Self::default(),
         };
-        Self { startup_ms: made.evidence.conditions.startup_ms, ..sampled }
+        let conditions = &made.evidence.conditions;
+        Self { startup_ms: conditions.startup_ms, idle_memory_bytes: conditions.idle_memory_bytes, ..sampled }
     }
 
     /// From what happened second by second, on this many cores. One sample alone says how much memory was used, but of no

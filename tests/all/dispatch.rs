@@ -547,7 +547,7 @@ async fn the_logs_of_a_run_are_there_for_programs() {
 }
 
 #[tokio::test]
-async fn start_up_time_is_a_figure_of_a_run_also_without_samples() {
+async fn start_up_time_and_idle_memory_are_figures_of_a_run_also_without_samples() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -555,12 +555,14 @@ async fn start_up_time_is_a_figure_of_a_run_also_without_samples() {
     let job = agent.job().await;
     let mut result = outcome(&job, &good());
     result.conditions.startup_ms = Some(12.5);
+    result.conditions.idle_memory_bytes = Some(3 << 20);
     agent.end(Outcome { series: None, ..result }).await;
     assert_eq!(user.run(&id).await["startup_ms"], 12.5);
+    assert_eq!(user.run(&id).await["idle_memory_bytes"], 3 << 20);
     let sorted = user.get("/api/v1/runs?sort=startup").await.ok().json();
     assert_eq!(sorted["runs"][0]["id"], id.as_str());
-    let page = user.at_pages().get("/runs?columns=startup").await.ok().text();
-    assert!(page.contains("start-up"), "{page}");
+    let page = user.at_pages().get("/runs?columns=startup&columns=idle_memory").await.ok().text();
+    assert!(page.contains("start-up") && page.contains("3\u{a0}MiB"), "{page}");
 }
 
 #[tokio::test]

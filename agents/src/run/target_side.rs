@@ -9,6 +9,7 @@ use super::failure::Failure;
 use crate::host::process_snapshot::Roster;
 use crate::sandbox::Group;
 use crate::sandbox::process::Process;
+use crate::series::sampler::memory_bytes;
 use crate::target::{self, Manifest, Serving};
 use crate::wire::Phase;
 use crate::wire::outcome::{Cause, Conditions, Outcome};
@@ -44,10 +45,11 @@ impl Start<'_> {
 }
 
 impl Site {
-    /// Waits until the machine is idle, the run's own processes aside.
+    /// Waits until the machine is idle, the run's own processes aside. The target has had no load then.
     pub(super) async fn wait_until_idle(&self, bench: &Workbench, conditions: &mut Conditions) {
         let own = [self.target_group.watch(), self.generator_group.watch()];
         conditions.ground = bench.quiet.wait(&own).await;
+        conditions.idle_memory_bytes = memory_bytes(&self.target_group.watch());
     }
 
     /// Notes what became of the target during the measurement, and whether it still answers as before.

@@ -197,6 +197,11 @@ fn used(now: Consumption, before: Consumption) -> Consumption {
     }
 }
 
+/// Memory that a group uses now: by its control groups, or by its processes where there are none.
+pub fn memory_bytes(watch: &Watch) -> Option<u64> {
+    consumption(watch).memory_bytes
+}
+
 /// What a group has used: by its control groups, or by its processes where there are none.
 fn consumption(watch: &Watch) -> Consumption {
     let processes = watch.processes();

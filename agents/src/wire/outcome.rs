@@ -60,6 +60,8 @@ pub struct Outcome {
 pub struct Conditions {
     /// From starting the target's process to its first verified answer, milliseconds.
     pub startup_ms: Option<f64>,
+    /// Memory that the target used after the idle wait, before any load, bytes.
+    pub idle_memory_bytes: Option<u64>,
     /// The wait for a quiet machine before the load.
     pub ground: Option<Ground>,
     /// By how much the machine's clock was set while the run went on, milliseconds; negative if back.

@@ -6,18 +6,21 @@ use crate::results::cost::Cost;
 
 /// Stores what a run's requests cost. What is no longer known, because its series was deleted, stays as it was stored.
 pub async fn note(connection: &mut SqliteConnection, run: &str, cost: Cost) -> sqlx::Result<()> {
-    let Cost { cpu_us, memory_bytes, throttled_share, startup_ms } = cost;
+    let Cost { cpu_us, memory_bytes, throttled_share, startup_ms, idle_memory_bytes } = cost;
+    let idle_memory = idle_memory_bytes.map(u64::cast_signed);
     let (cpu, memory) = (cpu_us.map(u64::cast_signed), memory_bytes.map(u64::cast_signed));
     sqlx::query!(
         "update run set target_cpu_us = coalesce(?2, target_cpu_us),
              target_memory_bytes = coalesce(?3, target_memory_bytes),
-             throttled_share = coalesce(?4, throttled_share), startup_ms = coalesce(?5, startup_ms)
+             throttled_share = coalesce(?4, throttled_share), startup_ms = coalesce(?5, startup_ms),
+             idle_memory_bytes = coalesce(?6, idle_memory_bytes)
          where id = ?1",
         run,
         cpu,
         memory,
         throttled_share,
-        startup_ms
+        startup_ms,
+        idle_memory
     )
     .execute(connection)
     .await?;

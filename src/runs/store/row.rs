@@ -100,6 +100,7 @@ pub struct RunRow {
     pub(crate) warm_up_steady: Option<i64>,
     pub(crate) throttled_share: Option<f64>,
     pub(crate) startup_ms: Option<f64>,
+    pub(crate) idle_memory_bytes: Option<i64>,
 }
 
 pub(crate) fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
@@ -195,6 +196,7 @@ impl TryFrom<RunRow> for Run {
             warm_up_steady,
             throttled_share,
             startup_ms,
+            idle_memory_bytes,
         } = row;
         let origin = if origin == "import" { Origin::Import } else { Origin::Agent };
         let size = match (size_name, vcpus, memory_bytes) {
@@ -250,6 +252,7 @@ impl TryFrom<RunRow> for Run {
                 measured_s: measured_ms.map(|ms| ms / 1_000.0),
                 throttled_share,
                 startup_ms,
+                idle_memory_bytes: whole(idle_memory_bytes)?,
                 data_received_bytes,
                 data_sent_bytes,
                 received_per_s: received_per_s.or_else(|| {
