@@ -1,25 +1,35 @@
-//! A dashboard that benchmarks HTTP server implementations: the server, its pages, its API and its commands.
+//! A dashboard that benchmarks HTTP servers: the server, its pages, its API and its commands.
 //!
-//! In reading order, each on top of the ones before:
-//! - [`config`], [`networks`], [`error`], [`input`], [`data_folder`], [`db`], [`secrets_key`], [`limits`], [`meters`], [`notices`], [`together`], [`underway`],
-//!   [`state`]: what everybody shares;
-//!   [`web`]: what every page shares.
-//! - [`metrics`]: every figure of a run that has a unit, described once.
-//! - [`auth`]: who may do what.
-//! - [`catalog`]: targets, machine sizes, scenarios; [`fleet`]: agents.
-//! - [`runs`]: stored runs, how they get in, what they are worth; [`baselines`]: some of them under a name;
-//!   [`differences`]: where their work may differ.
-//! - [`experiments`]: submissions; [`dispatch`]: who does which run.
-//! - [`compare`]: runs side by side; [`trends`]: a cell over versions and time; [`gate`]: whether that is a regression; [`reports`] and [`shares`]: comparisons for
-//!   people elsewhere; [`dashboard`]: the pages that look at all of it.
-//! - [`alerts`]: what somebody should look at, on pages and by webhook.
-//! - [`keeping`]: backups, looking for damage, how the server does, how long series are kept.
-//! - [`server`] puts the slices together, [`listener`] is its door, [`tls`] its certificate; [`owner`] acts on a data folder
-//!   without it.
-//! - [`cli`]: the commands; [`demo`]: all of it in one process; [`logs`]: what it says meanwhile; [`signal`]: how it ends.
+//! The modules in dependency order; each uses only those before it. `ARCHITECTURE.md` has the details and the exceptions.
 //!
-//! What always holds: a run ends in one phase and keeps it; acknowledged means committed; a figure that is not known is
-//! null; an invalid run enters no comparison; whoever may call a handler stands in its signature.
+//! - [`app`]: the process: configuration, database, listener, TLS, logs, errors, rate limits, shared state.
+//! - [`web`]: what pages share: shell, assets, formatting, chart parts, security headers.
+//! - [`metrics`]: the registry of metrics: key, unit, direction, role, SQL and value of each.
+//! - [`auth`]: users, passkeys, sessions, tokens, roles, the audit log.
+//! - [`catalog`]: targets, machine sizes, scenarios and their revisions.
+//! - [`fleet`]: agents, and which of them are connected.
+//! - [`runs`]: stored runs: history, pages, labels, notes, export.
+//! - [`results`]: what was measured: ingest, import, verdict, time series, re-judging.
+//! - [`distributed`]: runs on several machines.
+//! - [`live`]: the feed of runs in progress.
+//! - [`baselines`]: named sets of runs.
+//! - [`differences`]: accepted differences in the work of two targets.
+//! - [`placement`]: feasibility, affinity, wait reason, ETA.
+//! - [`compare`]: runs side by side, with their statistics.
+//! - [`experiments`]: plans, the order of runs, the stopping rule, the knee search, the new-run form.
+//! - [`dispatch`]: the queue, leases, and the connections of agents.
+//! - [`trends`]: one cell over versions and time.
+//! - [`gate`]: pass or fail of a candidate against a baseline.
+//! - [`reports`]: a comparison as a file.
+//! - [`shares`]: comparisons that can be read without a login.
+//! - [`alerts`]: alert rules, alerts and webhooks.
+//! - [`maintenance`]: backup, restore, integrity check, retention, health, Prometheus metrics.
+//! - [`settings`]: the settings page.
+//! - [`dashboard`]: the page at `/`.
+//! - [`cli`]: the commands.
+//!
+//! What always holds: a run ends once; acknowledged means committed; an unknown figure is null; an invalid run enters no
+//! comparison; the signature of a handler names who may call it.
 
 pub mod alerts;
 pub mod app;

@@ -29,7 +29,8 @@ const ALONE: &str = "--paused --no-setup --no-teardown --http-debug --insecure-s
 /// Flags and values of 1.x that 2.0 removed.
 const REMOVED: [&str; 3] = ["--no-summary", "--upload-only", "--summary-mode=legacy"];
 
-/// A program that ends as k6 does at a flag that it does not know, writes down what it was started with, and leaves a summary.
+/// A program that ends as k6 does at a flag that it does not know, writes down what it was started with, and leaves a
+/// summary.
 fn stand_in(folder: &Path, version: &str) -> PathBuf {
     let listed = |flags: &str| flags.split_whitespace().collect::<Vec<_>>().join("|");
     let text = format!(

@@ -55,7 +55,7 @@ pub async fn work_apart(mut arguments: impl Iterator<Item = std::ffi::OsString>)
         trust: Trust::default(),
         state: PathBuf::from(next("name the state folder")?),
         targets: PathBuf::from(next("name the folder of the manifests")?),
-        k6: None,
+        engine: None,
         accepts: Accepts::BundledScenarios,
         cgroups: CGROUPS.into(),
         quiet: Quiet::default(),

@@ -28,7 +28,7 @@ use brewbench_agent::{
     wire::{
         PROTOCOL, Phase, RunId,
         job::Job,
-        messages::{AgentMessage, Hello, K6Support, Machine, ServerMessage, TargetOffer},
+        messages::{AgentMessage, EngineSupport, Hello, Machine, ServerMessage, TargetOffer},
         now_ms,
         outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
         work_done::WorkDone,
@@ -195,7 +195,7 @@ fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
         holds: Vec::new(),
         life: Some(RunId::now().0),
         load_address: None,
-        k6: Some(K6Support { path: "/usr/bin/k6".to_owned(), supported: SUPPORTED.to_string(), fault: None }),
+        engine: Some(EngineSupport { path: "/usr/bin/k6".to_owned(), supported: SUPPORTED.to_string(), fault: None }),
     };
     let courier = Courier::new(client.clone(), Spool::open(spool)?);
     Ok(Link { client, hello, courier, running: watch::channel(None).1, live: Live::default() })

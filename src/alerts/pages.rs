@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// The pages of this slice.
+/// The pages of this module.
 pub fn router() -> Router<AppState> {
     Router::new()
         .route("/settings/webhooks", get(index).post(add))

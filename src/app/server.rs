@@ -1,4 +1,4 @@
-//! One server: opens the data folder, binds the port, puts the slices together, serves until told to end.
+//! One server: opens the data folder, binds the port, puts the modules together, serves until told to end.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

@@ -1,7 +1,8 @@
 //! Who may do what: people by passkey and session, programs by token; everybody else gets next to nothing.
 //!
-//! A handler says who may call it by taking [`Public`], [`SignIn`], [`Finish`], [`SignedIn`], [`Keeper`], [`Read`], [`Submit`] or
-//! [`Admin`] (or the fleet's key of an agent), so none can forget to ask. A person's role is her scope: a viewer reads, a
+//! A handler names its caller in its signature, so none can forget to ask: [`caller::Public`], [`caller::SignIn`],
+//! [`caller::Finish`], [`caller::SignedIn`], [`caller::Keeper`], [`caller::Read`], [`caller::Submit`] or [`caller::Admin`];
+//! agents have [`crate::fleet::api::AgentCaller`]. A person's role is her scope: a viewer reads, a
 //! member submits, an administrator manages. Secrets are random, shown once and stored as SHA-256.
 
 pub mod api;

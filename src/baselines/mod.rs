@@ -1,7 +1,7 @@
-//! Named baselines: lists of runs that others are held against, such as those of the main branch.
+//! Named baselines: sets of runs to compare with, such as those of the main branch.
 //!
-//! A run that is deleted later leaves its baselines; they tell how many are gone. [`meant`] reads whatever names runs:
-//! baselines, experiments, runs.
+//! A run that is deleted later leaves its baselines; each reports how many runs it lost. [`resolve`] reads whatever names
+//! runs: baselines, experiments, run ids.
 
 pub mod api;
 pub mod model;

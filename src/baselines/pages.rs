@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// The pages of this slice.
+/// The pages of this module.
 pub fn router() -> Router<AppState> {
     Router::new()
         .route("/baselines", get(index).post(set))

@@ -1,5 +1,6 @@
 //! What somebody means who names runs: by baselines, experiments or their ids, in any mixture.
 
+use brewbench_agent::wire::Phase;
 use uuid::Uuid;
 
 use crate::{
@@ -83,7 +84,7 @@ async fn by_id(state: &AppState, id: &str) -> Result<(Kind, Vec<Run>)> {
 pub async fn of_experiment(state: &AppState, id: &str) -> Result<Vec<Run>> {
     let all = crate::runs::store::of_experiment(&state.db.read, id).await?;
     let repeated = |run: &Run| all.iter().any(|other| other.retry_of.as_deref() == Some(&run.id));
-    Ok(all.iter().filter(|run| run.phase != "lost" || !repeated(run)).cloned().collect())
+    Ok(all.iter().filter(|run| run.phase != Phase::Lost || !repeated(run)).cloned().collect())
 }
 
 async fn of_baseline(state: &AppState, name: &str, gone: &mut usize) -> Result<Vec<Run>> {

@@ -9,9 +9,8 @@ use axum::{
     Extension, Router,
     routing::{get, post},
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
-
 use pages::targets;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{app::state::AppState, fleet::presence::Presence};
 

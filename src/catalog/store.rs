@@ -232,8 +232,8 @@ pub async fn note_check(
 }
 
 /// What k6 said, from its columns.
-fn check(agent: Option<String>, k6: Option<String>, at: Option<i64>, fault: Option<String>) -> Option<Check> {
-    Some(Check { agent: agent?, k6_version: k6?, at_ms: at?, fault })
+fn check(agent: Option<String>, version: Option<String>, at: Option<i64>, fault: Option<String>) -> Option<Check> {
+    Some(Check { agent: agent?, k6_version: version?, at_ms: at?, fault })
 }
 
 /// Stores a revision; gives its hash. What was stored last is the one that counts, also if it was there before.

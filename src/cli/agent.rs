@@ -101,7 +101,8 @@ pub struct Tools {
     /// How long a run waits for that at most, 0s for not at all [default: 10s, in the demo 1s]
     #[arg(long, value_name = "DURATION", env = "BREWBENCH_QUIET_WAIT", value_parser = duration::seconds)]
     quiet_wait: Option<f64>,
-    /// Governor `performance` and no turbo while a run lasts; afterwards everything is as it was, also if the agent is killed
+    /// Governor `performance` and no turbo while a run lasts; afterwards everything is as it was, also if the agent is
+    /// killed
     #[arg(long)]
     steady_cpu: bool,
     /// Let targets listen on this address of the machine in runs whose load comes from other agents [default: no such runs]
@@ -173,7 +174,20 @@ impl Tools {
         let trust = Trust::default();
         let reach = if load_anywhere { Reach::Anywhere } else { Reach::Private };
         let cgroups = CGROUPS.into();
-        Ok(Options { server, trust, key, state, targets, k6, accepts, cgroups, quiet, steady, load_address, reach })
+        Ok(Options {
+            server,
+            trust,
+            key,
+            state,
+            targets,
+            engine: k6,
+            accepts,
+            cgroups,
+            quiet,
+            steady,
+            load_address,
+            reach,
+        })
     }
 
     /// For somebody who sits and waits: a machine that is not quiet is waited for no longer than a second, unless it was

@@ -107,7 +107,7 @@ pub fn rows(agents: &[Agent]) -> String {
             text(about.map(|about| format!("{:.1}", about.memory_bytes as f64 / f64::from(1 << 30)))),
             text(about.map(|about| about.cpu.clone())),
             text(about.map(|about| about.memory.clone())),
-            text(about.map(About::k6)),
+            text(about.map(About::engine)),
         ]
     };
     table(&head, &agents.iter().map(row).collect::<Vec<_>>())

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use brewbench_agent::wire::Phase;
+
 use crate::{
     cli::table,
     experiments::{
@@ -29,7 +31,11 @@ pub fn judge_runs(runs: &[RunData]) -> ExitCode {
     let bad: Vec<_> = counted(runs).filter(|run| !run.counts()).collect();
     for run in &bad {
         let why = run.error.clone().or_else(|| run.because().map(|reason| reason.text.clone()));
-        let word = if run.phase == "finished" { run.verdict.map_or("finished", Verdict::as_str) } else { &run.phase };
+        let word = if run.phase == Phase::Finished {
+            run.verdict.map_or("finished", Verdict::as_str)
+        } else {
+            run.phase.as_str()
+        };
         eprintln!("{} (repetition {}) {word}: {}", run.target, run.repetition, table::plain(&why.unwrap_or_default()));
     }
     if bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NOT_ALL_WELL) }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use brewbench_agent::sanitize::is_obeyed;
+use brewbench_agent::{sanitize::is_obeyed, wire::Phase};
 
 use crate::{
     live::status::RunNow,
@@ -127,8 +127,8 @@ pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
     head.extend(loads_differ.then_some(("load", Align::Left)));
     let row = |run: &Run| {
         let size = run.size.as_ref().map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes));
-        let verdict = run.verdict.filter(|_| run.phase == "finished");
-        let state = verdict.map_or(run.phase.replace('_', " "), |verdict| verdict.as_str().to_owned());
+        let verdict = run.verdict.filter(|_| run.phase == Phase::Finished);
+        let state = verdict.map_or(run.phase.words(), |verdict| verdict.as_str().to_owned());
         let failed = percent(run.figures.error_rate);
         let repetition = run.repetition.to_string();
         let rate = now.iter().find(|now| now.run == run.id).and_then(|now| now.rps);

@@ -93,6 +93,8 @@ pub fn no_result(all: &[LeftOut], unfinished: usize) -> Card {
 
 #[cfg(test)]
 mod tests {
+    use brewbench_agent::wire::Phase;
+
     use crate::{
         compare::{
             testing::{failed, judged, run, sized},
@@ -112,7 +114,7 @@ mod tests {
     }
 
     fn cancelled(target: &str, repetition: u32) -> Run {
-        Run { phase: "cancelled".to_owned(), ..failed(run(target, repetition), "cancelled by ada") }
+        Run { phase: Phase::Cancelled, ..failed(run(target, repetition), "cancelled by ada") }
     }
 
     #[test]
@@ -137,7 +139,7 @@ mod tests {
 
     #[test]
     fn while_some_have_not_ended_there_is_none_yet() {
-        let waiting = Run { phase: "queued".to_owned(), verdict: None, ..failed(run("servy", 2), "") };
+        let waiting = Run { phase: Phase::Queued, verdict: None, ..failed(run("servy", 2), "") };
         let card = card(vec![failed(run("servy", 1), "it died"), waiting]);
         assert_eq!((card.value.as_str(), card.detail.as_str()), ("none yet", "1 failed, 1 run not at an end yet"));
     }

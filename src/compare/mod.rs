@@ -1,9 +1,10 @@
 //! Runs side by side, with a verdict that can be trusted.
 //!
-//! In reading order: [`selection`] says which runs may be compared, [`cell`] holds the figures, [`statistics`] has the
-//! formulas, [`pair`] applies them to two cells and [`past`] to what is known of them, [`answers`] corrects all questions
-//! of a page, [`view`] puts everything together with [`headline`], [`notes`], [`left_out`] and [`charts`]. All of that is
-//! pure; [`pages`] and [`api`] show it.
+//! In reading order: [`selection`] says which runs may be compared, [`cell`] has the figures, [`statistics`] the formulas.
+//! [`pair`] applies them to two cells, [`past`] to their earlier experiments, and [`significance`] corrects all questions of
+//! a page. [`comparability`] finds confounders, [`equal_work`] different work, [`excluded`] the runs without usable figures.
+//! [`view`] builds the comparison with [`headline`], [`notes`] and [`charts`]. All of that is pure: [`load`] reads the runs
+//! of a comparison, [`pages`] and [`api`] show it.
 
 pub mod api;
 pub mod cell;

@@ -129,8 +129,8 @@ impl Basis {
         metric.is_share().then(|| statistics::points(&all(|one| &one.base), &all(|one| &one.other)))?
     }
 
-    /// Where the difference of a share lies: Welch's interval of the means, as rates of failures are mostly zero and a shift of
-    /// their ranks says nothing about points.
+    /// Where the difference of a share lies: Welch's interval of the means, as rates of failures are mostly zero and a
+    /// shift of their ranks says nothing about points.
     pub fn points_interval(&self, level: f64) -> Option<[f64; 2]> {
         let all = |of: fn(&Stratum) -> &Vec<f64>| self.strata().iter().flat_map(of).copied().collect::<Vec<_>>();
         let (base, other) = (all(|one| &one.base), all(|one| &one.other));

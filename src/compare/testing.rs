@@ -1,4 +1,4 @@
-//! Made-up runs for this slice's tests.
+//! Made-up runs for this module's tests.
 
 pub use crate::runs::testing::{figured, judged};
 use crate::runs::{
@@ -52,7 +52,7 @@ pub fn faster(mut run: Run, factor: f64) -> Run {
 
 /// Failed without figures.
 pub fn failed(mut run: Run, error: &str) -> Run {
-    run.phase = "failed".to_owned();
+    run.phase = brewbench_agent::wire::Phase::Failed;
     run.error = Some(error.to_owned());
     run.verdict = None;
     for figure in [

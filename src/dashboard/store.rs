@@ -1,4 +1,4 @@
-//! SQL that looks across the rooms; it reads and writes nothing.
+//! SQL that reads across modules; it writes nothing.
 
 use std::collections::BTreeMap;
 
@@ -147,7 +147,8 @@ pub async fn ended(pool: &SqlitePool, since: i64) -> sqlx::Result<Ended> {
     })
 }
 
-/// What failed, was lost or is worth nothing, and ended since a time, newest first: ids. What somebody cancelled is no fault.
+/// What failed, was lost or is worth nothing, and ended since a time, newest first: ids. What somebody cancelled is no
+/// fault.
 pub async fn broken(pool: &SqlitePool, since: i64, limit: i64) -> sqlx::Result<Vec<String>> {
     let rows = sqlx::query!(
         "select id from run where finished_at >= ? and (phase in ('failed', 'lost') or verdict = 'invalid')

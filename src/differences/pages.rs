@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// The pages of this slice.
+/// The pages of this module.
 pub fn router() -> Router<AppState> {
     Router::new()
         .route("/differences", get(index).post(accept))

@@ -71,8 +71,8 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
     Ok(())
 }
 
-/// Who is to run the target of a run now. If those who do it together are all there and some of them are busy, nobody is, and
-/// all of them are kept for it.
+/// Who is to run the target of a run now. If those who do it together are all there and some of them are busy, nobody
+/// is, and all of them are kept for it.
 fn host(
     needs: &Needs<'_>,
     at: &At,

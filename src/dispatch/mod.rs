@@ -1,12 +1,16 @@
-//! Who does which run, and what happens when they fall silent.
+//! Assigns runs to agents, and decides what happens when an agent falls silent.
 //!
-//! Connected agents take the first queued run that they can do, one at a time; what somebody has put first goes before the
-//! rest, who is drained takes nothing, and an experiment stays on one machine, or each of its repetitions does ([`homes`]);
-//! [`queue`] says what waits for whom. A run is *leased*: each sign of life of
-//! its agent prolongs the lease, silence past it makes the run `lost` and queues its repetition anew, as often as its plan
-//! says. A run whose load comes from other agents is given to all of them at once or to nobody, so that two of them never
-//! wait for each other; [`together`] lets them begin at one moment. What a late result counts for is settled by the rule in [`crate::results::ingest`]. Runs of an experiment that is
-//! paused are not handed out.
+//! - [`assign`] gives the first queued run that a free agent can do to that agent. Runs that were put first go before the
+//!   rest; drained agents get none. The runs of an experiment stay on one machine, or those of each repetition do:
+//!   [`crate::placement::affinity`]. Runs of a paused experiment are not assigned.
+//! - [`queue`]: what waits for which agent, why, and when it will start.
+//! - A run is *leased*. Each heartbeat of its agent renews the lease ([`renewal`]). When a lease expires, the run is
+//!   `lost` and its repetition is queued again, as often as its plan allows. Late results follow the rule in
+//!   [`crate::results::ingest`].
+//! - A distributed run is given to all its agents at once or to none, so two of them never wait for each other;
+//!   [`crate::distributed::coordinate`] lets them begin at one moment.
+//! - [`mod@channel`]: the WebSocket of each agent; [`worker`]: the task that assigns runs; [`watch`]: what agents report of
+//!   runs in progress.
 
 pub mod api;
 pub mod assign;

@@ -6,7 +6,8 @@
 //! - `vus` and `vus_max` are sums; a script's own gauges are left out, for the last value of all is nobody's;
 //! - trends have their number, their mean weighted by it, least and greatest value. Percentiles there are of
 //!   `http_req_duration` alone, from the added histograms, and only where these have every request in them;
-//! - thresholds are left out: each k6 has judged its own part. Those of the whole are in [`crate::distributed::merge_thresholds`].
+//! - thresholds are left out: each k6 has judged its own part. Those of the whole are in
+//!   [`crate::distributed::merge_thresholds`].
 
 use std::collections::{BTreeMap, BTreeSet};
 

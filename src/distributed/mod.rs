@@ -4,7 +4,8 @@
 //! - [`barrier`] lets participants wait for each other, [`coordinate`] carries it out;
 //! - [`settle`]: what becomes of a part that arrives, and of a run that a participant has left;
 //! - [`merge`]: all parts become one result; [`merge_series`], [`merge_summaries`] and [`merge_thresholds`] add up;
-//! - [`generator_record`]: what is stored of each generator, to judge and to show it; [`shares`]: that as JSON.
+//! - [`crate::results::generator_record`]: what is stored of each generator, to judge and to show it; [`shares`]: that as
+//!   JSON.
 //!
 //! Merging is exact for counts, sums, minima and maxima. A percentile is not a sum: those of the latency come from the
 //! merged histograms, others are null.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use brewbench_agent::wire::load::Load;
+use brewbench_agent::wire::{Phase, load::Load};
 
 use super::sweep::Sweep;
 use crate::{
@@ -80,7 +80,7 @@ pub fn repeated(runs: &[Run]) -> Option<String> {
     let lost: Vec<&Run> = runs.iter().filter(|run| again.contains(run.id.as_str())).collect();
     let first = lost.first()?;
     let why = first.error.as_deref().or_else(|| first.because().map(|reason| reason.text.as_str()));
-    let what = if first.phase == "finished" { "is invalid" } else { &first.phase };
+    let what = if first.phase == Phase::Finished { "is invalid" } else { first.phase.as_str() };
     let why = why.and_then(|why| why.lines().next()).map_or_else(String::new, |why| format!(" ({why})"));
     Some(match lost.len() {
         1 => format!("1 run was done again: {}, repetition {} {what}{why}", first.target, first.repetition),
@@ -144,7 +144,7 @@ pub(crate) mod tests {
     }
 
     pub fn queued(target: &str) -> Run {
-        Run { version: None, phase: "queued".to_owned(), agent: None, started_at_ms: None, ..measuring(target) }
+        Run { version: None, phase: Phase::Queued, agent: None, started_at_ms: None, ..measuring(target) }
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! A submission: targets × sizes × loads × repetitions of one scenario, and its progress.
+//! Experiments: targets × sizes × loads × repetitions of one scenario, from plan to progress.
 //!
-//! [`plan`] is what was asked for, [`order`] the order of its runs; [`until`] and [`knee`] decide from their figures
-//! whether there are to be more, and [`conduct`] queues those.
+//! [`plan`] is what was requested, [`submission`] stores it, and [`order`] is the order of its runs. [`stopping_rule`] and
+//! [`knee`] decide from measured figures whether more runs are needed, [`next_runs`] lists them, and [`scheduler`] queues
+//! them. [`new`] is the form of a new run.
 
 pub mod actions;
 pub mod against;

@@ -284,7 +284,8 @@ pub async fn moved(_: Read, RawQuery(query): RawQuery) -> Redirect {
 }
 
 /// `GET /experiments/new?target=…&size=…`: the form, filled in as the address says; `run=ID` or `experiment=ID` stands for
-/// what that one was asked for (`run=ID&target=…` with more targets), `against=NAME` without a load for what the baseline was measured with.
+/// what that one was asked for (`run=ID&target=…` with more targets), `against=NAME` without a load for what the
+/// baseline was measured with.
 pub async fn form(
     Read(caller): Read,
     State(state): State<AppState>,

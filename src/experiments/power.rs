@@ -25,13 +25,13 @@ pub struct PlanPower {
     pub needed: usize,
     /// Repetitions of the plan.
     pub chosen: usize,
-    /// The smallest difference that is found in 80 % of such experiments, as a share, by what the cells scattered in the past;
-    /// null where that is not known, or nothing can be found.
+    /// The smallest difference that is found in 80 % of such experiments, as a share, by what the cells scattered in
+    /// the past; null where that is not known, or nothing can be found.
     pub detectable: Option<f64>,
 }
 
-/// What a plan will be able to tell; none where it compares nothing, or decides by itself how often it measures. `scatter` is
-/// the standard deviation that the cells have shown.
+/// What a plan will be able to tell; none where it compares nothing, or decides by itself how often it measures.
+/// `scatter` is the standard deviation that the cells have shown.
 pub fn plan_power(plan: &Plan, scatter: Option<f64>) -> Option<PlanPower> {
     let targets = plan.targets.len();
     (targets > 1 && plan.knee.is_none()).then_some(())?;

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use brewbench_agent::wire::Phase;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -56,8 +57,8 @@ impl Progress {
 pub fn progress(experiment: &Experiment, runs: &[Run], now_ms: i64) -> Progress {
     let counted: Vec<&Run> = counted(runs).collect();
     let ended = counted.iter().filter(|run| run.has_ended()).count();
-    let without_figures = counted.iter().filter(|run| run.has_ended() && run.phase != "finished").count();
-    let active = counted.iter().find(|run| !run.has_ended() && run.phase != "queued");
+    let without_figures = counted.iter().filter(|run| run.has_ended() && run.phase != Phase::Finished).count();
+    let active = counted.iter().find(|run| !run.has_ended() && run.phase != Phase::Queued);
     let times: Vec<_> = counted.iter().map(|run| left_s(run, &counted, now_ms)).collect();
     let left_s: Option<f64> = times.into_iter().sum();
     let whole: Option<f64> = counted.iter().map(|run| whole_s(run, &counted)).sum();

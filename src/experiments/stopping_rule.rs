@@ -1,9 +1,9 @@
 //! Repetitions until the differences are known well enough. Pure.
 //!
-//! After each pair of blocks it is asked how wide the 95 % intervals of the differences still are: of those in throughput, and
-//! under a given rate, which is everybody's throughput, of those in the p99. The width
-//! alone decides, not on which side of nothing a difference lies: so stopping favours no target. What is still wide at
-//! `at_most` repetitions stays so, and is told.
+//! After each pair of blocks it is asked how wide the 95 % intervals of the differences still are: of those in
+//! throughput, and under a given rate, which is everybody's throughput, of those in the p99. The width alone decides,
+//! not on which side of nothing a difference lies: so stopping favours no target. What is still wide at `at_most`
+//! repetitions stays so, and is told.
 
 use brewbench_agent::wire::load::Load;
 use serde::{Deserialize, Serialize};

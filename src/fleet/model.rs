@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, net::IpAddr};
 
 use brewbench_agent::{
-    engine::k6::version::{SUPPORTED_BEFORE_PROTOCOL_6, Version},
+    engine::{SUPPORTED_BEFORE_PROTOCOL_6, Version},
     wire::messages::Hello,
 };
 use serde::{Deserialize, Serialize};
@@ -182,7 +182,7 @@ impl About {
     }
 
     /// The version of its k6, and whether it is one that the agent does not support.
-    pub fn k6(&self) -> String {
+    pub fn engine(&self) -> String {
         let Self { k6_version, k6_fault, .. } = self;
         if k6_fault.is_some() { format!("{k6_version} (not supported)") } else { k6_version.clone() }
     }
@@ -190,7 +190,7 @@ impl About {
 
 /// Why an agent can't use its k6: a sentence. Agents before protocol 6 do not know it themselves.
 pub fn k6_fault(hello: &Hello) -> Option<String> {
-    if let Some(support) = &hello.k6 {
+    if let Some(support) = &hello.engine {
         return support.fault.clone();
     }
     let version = Version::parse(&hello.k6_version)?;

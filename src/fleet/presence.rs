@@ -236,8 +236,8 @@ impl Presence {
         }
     }
 
-    /// The connection under this name of another life than this one: of another process with the same key. A process that does
-    /// not say which it is counts as another one.
+    /// The connection under this name of another life than this one: of another process with the same key. A process
+    /// that does not say which it is counts as another one.
     pub fn rival(&self, name: &str, life: Option<Uuid>) -> Option<Connected> {
         let other = |connected: &&Connected| life.is_none() || connected.hello.life != life;
         self.all().get(name).filter(other).cloned()

@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// Stores an agent with its one-time key, which can be exchanged until a time, unix ms. `made_by` is the id of the user whose
-/// authority it is.
+/// Stores an agent with its one-time key, which can be exchanged until a time, unix ms. `made_by` is the id of the user
+/// whose authority it is.
 pub async fn insert_agent(
     pool: &SqlitePool,
     name: &str,
@@ -258,8 +258,8 @@ pub async fn keep_hello(connection: &mut SqliteConnection, name: &str, hello: &H
         any_scenario: hello.any_scenario,
         clock_offset_ms: hello.now_ms - now,
         load_address: hello.load_address,
-        k6_path: hello.k6.as_ref().map(|k6| k6.path.clone()),
-        k6_supported: hello.k6.as_ref().map(|k6| k6.supported.clone()),
+        k6_path: hello.engine.as_ref().map(|engine| engine.path.clone()),
+        k6_supported: hello.engine.as_ref().map(|engine| engine.supported.clone()),
         k6_fault: fleet::model::k6_fault(hello),
     };
     let about = serde_json::to_string(&about).map_err(Error::internal)?;

@@ -45,8 +45,8 @@ pub struct Wish {
     /// The same of what is to be judged.
     #[serde(default)]
     pub candidate: String,
-    /// Rules, separated by commas or one `fail_on` each: a metric as `compare` names it (`_ms` may be left out), `<` or `>`, and a percentage:
-    /// `rps<-5%`, `p99>10%`. That of `error_rate` is of points.
+    /// Rules, separated by commas or one `fail_on` each: a metric as `compare` names it (`_ms` may be left out), `<` or
+    /// `>`, and a percentage: `rps<-5%`, `p99>10%`. That of `error_rate` is of points.
     #[serde(default)]
     pub fail_on: Vec<String>,
     /// The target of the baseline that is meant, `name` or `name@version`. The only one, or each with its namesake, if not
@@ -61,8 +61,8 @@ pub struct Wish {
     /// Uses suspect runs, too.
     #[serde(default)]
     pub accept_suspect: bool,
-    /// The metric that is tested first. The default is throughput; p99, else CPU time a request, where the load is a rate; of
-    /// those that rules are about.
+    /// The metric that is tested first. The default is throughput; p99, else CPU time a request, where the load is a
+    /// rate; of those that rules are about.
     pub primary: Option<String>,
     /// Where repetitions are added until the gate is decided: the most that there will be, 4 to 100. Each look then spends
     /// its part of the error rate.

@@ -2,9 +2,11 @@
 //!
 //! It fails only on a significant difference beyond a rule's limit, by the same statistics as the compare page, and passes
 //! only where the confidence interval lies within every limit. Everything else is "cannot say", with the reason: the
-//! interval is too wide, there are too few repetitions, invalid runs, confounders. [`rule`] reads the rules, [`cells`] finds
-//! what can be compared, [`unlike`] and [`obstacle`] what forbids it, [`decide`] decides by [`ruling`]; [`markdown`] and
-//! [`junit`] write it down. All of that is pure; [`mod@api`] reads and answers, [`mod@pages`] shows.
+//! interval is too wide, there are too few repetitions, invalid runs, confounders.
+//!
+//! [`rule`] reads the rules, [`cells`] finds what can be compared, [`confounders`] and [`obstacle`] what forbids it,
+//! [`decide`] decides by [`ruling`]; [`markdown`] and [`junit`] write the [`model::Gate`]. All of that is pure; [`mod@api`]
+//! reads and answers, [`mod@pages`] shows.
 
 pub mod api;
 pub mod cells;

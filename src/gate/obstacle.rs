@@ -1,5 +1,7 @@
 //! What keeps a gate from deciding about a cell: runs that have not ended, do not count, or are too few. Pure.
 
+use brewbench_agent::wire::Phase;
+
 use super::cells::Cell;
 use crate::{
     runs::{model::Run, verdict::Verdict},
@@ -69,12 +71,12 @@ fn has_failed(run: &Run, all: &[Run]) -> bool {
     while let Some(again) = all.iter().find(|other| other.retry_of.as_deref() == Some(&last.id)) {
         last = again;
     }
-    !last.counts() && last.phase != "cancelled"
+    !last.counts() && last.phase != Phase::Cancelled
 }
 
 fn why(run: &Run) -> String {
     let reason = run.reasons.iter().find(|reason| reason.verdict == Verdict::Invalid).map(|reason| &reason.text);
-    run.error.as_ref().or(reason).cloned().unwrap_or_else(|| run.phase.clone())
+    run.error.as_ref().or(reason).cloned().unwrap_or_else(|| run.phase.to_string())
 }
 
 /// Which runs were used or excluded, where that is worth knowing.

@@ -21,7 +21,7 @@ use crate::{
     web::shell::{Section, Shell},
 };
 
-/// The page of this slice.
+/// The page of this module.
 pub fn router() -> Router<AppState> {
     Router::new().route("/gate", get(show))
 }

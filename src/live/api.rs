@@ -11,7 +11,7 @@ use axum::{
         sse::{Event, KeepAlive},
     },
 };
-use brewbench_agent::wire::{RunId, now_ms};
+use brewbench_agent::wire::{Phase, RunId, now_ms};
 use futures_util::{Stream, StreamExt, stream};
 use tokio::{
     sync::{
@@ -54,7 +54,7 @@ pub async fn now(_: Read, State(state): State<AppState>) -> Result<Json<Now>> {
     let (running, queued) = crate::runs::store::unfinished_count(&state.db.read).await?;
     let limit = i64::try_from(running).unwrap_or(MOST_RUNNING).min(MOST_RUNNING);
     let runs = crate::runs::store::unfinished(&state.db.read, limit).await?;
-    let begun = runs.iter().filter(|run| run.phase != "queued");
+    let begun = runs.iter().filter(|run| run.phase != Phase::Queued);
     Ok(Json(Now { running: begun.map(|run| run_now(&state, run, &[])).collect(), queued }))
 }
 

@@ -12,7 +12,7 @@ use axum::{
     extract::{Path, State},
     response::IntoResponse,
 };
-use brewbench_agent::wire::{RunId, now_ms, series::Part};
+use brewbench_agent::wire::{Phase, RunId, now_ms, series::Part};
 use datastar::prelude::{ElementPatchMode, PatchElements};
 use tokio::sync::{
     broadcast::{Receiver, error::RecvError},
@@ -163,7 +163,7 @@ impl View for LiveRun {
         };
         let pace = match &self.doing {
             None => Pace::Over,
-            Some(doing) if doing.line.run.phase == "queued" => Pace::Minute,
+            Some(doing) if doing.line.run.phase == Phase::Queued => Pace::Minute,
             Some(_) => Pace::Second,
         };
         Ok(Frame { patches, pace })

@@ -1,6 +1,6 @@
 //! A run while it is under way, in words of the API: how far it is, how fast, and its points as they come. Pure.
 
-use brewbench_agent::wire::series::Part;
+use brewbench_agent::wire::{Phase, series::Part};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -25,7 +25,8 @@ pub struct RunNow {
     /// The run.
     pub run: String,
     /// As in a run.
-    pub phase: String,
+    #[schema(value_type = String)]
+    pub phase: Phase,
     /// The share of its time that has passed, 0 to 1; null if it can't be told.
     pub share: Option<f64>,
     /// How long it still takes, seconds; null if it can't be told.
@@ -41,7 +42,7 @@ impl RunNow {
     pub fn new(run: &Run, others: &[&Run], rate: Option<Rate>, now_ms: i64) -> Self {
         Self {
             run: run.id.clone(),
-            phase: run.phase.clone(),
+            phase: run.phase,
             share: progress::share(run, others, now_ms),
             left_s: progress::left_s(run, others, now_ms),
             rps: rate.map(|rate| rate.rps),
@@ -55,7 +56,8 @@ impl RunNow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PointsBody {
     /// `warming_up` or `measuring`.
-    pub phase: String,
+    #[schema(value_type = String)]
+    pub phase: Phase,
     /// When the run's first second began, by the agent's clock, unix ms: all other times count from then.
     pub start_ms: i64,
     /// Seconds that end later go away; all, if null.
@@ -73,12 +75,12 @@ impl PointsBody {
     pub fn new(news: &News, cores: SideCores) -> Self {
         let in_seconds = |ms: i64| ms as f64 / 1e3;
         let phase = match news.part {
-            Part::WarmUp => "warming_up",
-            Part::Measured => "measuring",
+            Part::WarmUp => Phase::WarmingUp,
+            Part::Measured => Phase::Measuring,
         };
         let (seconds, usage) = (&news.seconds, &news.usage);
         Self {
-            phase: phase.to_owned(),
+            phase,
             start_ms: news.start_ms,
             seconds_after_s: seconds.after_ms.map(in_seconds),
             seconds: seconds_after(news.offset_ms, seconds.before.unwrap_or(0), &seconds.points),

@@ -2,7 +2,7 @@
 //! are kept.
 //!
 //! A backup is one SQLite file, whole and on disk before it has its name. What works on a data folder
-//! ([`backup::of_folder`], [`restore`], [`check`]) needs no server; a backup goes on beside one.
+//! ([`backup::of_folder`], [`restore`], [`integrity_check`]) needs no server; a backup goes on beside one.
 
 pub mod api;
 pub mod backup;

@@ -187,7 +187,8 @@ impl Blobs {
     }
 }
 
-/// The next blobs of a kind after those of a run (or of a part, as `run#place`), each with its run; none in a database that is older than the kind.
+/// The next blobs of a kind after those of a run (or of a part, as `run#place`), each with its run; none in a database
+/// that is older than the kind.
 pub async fn blobs(pool: &SqlitePool, kind: Blobs, after: &str) -> sqlx::Result<Vec<(String, Vec<u8>)>> {
     let table = sqlx::query_scalar("select count(*) from sqlite_master where name = ?").bind(kind.table());
     if table.fetch_one(pool).await.map(|count: i64| count == 0)? {

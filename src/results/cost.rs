@@ -1,10 +1,11 @@
 //! What requests cost: what the target used while they were measured. Pure.
 
+use brewbench_agent::wire::series::Series;
+
 use super::verdict::{
     input::{Made, Seen},
     usage::throttled_share,
 };
-use brewbench_agent::wire::series::Series;
 
 /// Taken from the samples of the measured phase. What was not sampled is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

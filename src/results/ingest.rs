@@ -10,8 +10,9 @@
 //! and from nobody else. It waits until all parts are there; they then become its one result, in the same transaction
 //! that keeps the last of them. A part that failed, or that its agent stopped, ends the run at once, for the rest of a
 //! load is not the load that was asked for: it is `failed`, and what its other agents bring afterwards is acknowledged and
-//! changes nothing; but what the target's agent saw is kept with the run, for the target may have been the reason. For a run that was given up as lost, parts still count as long as the rule above lets its whole
-//! result count; one that failed does not, for the run has ended already.
+//! changes nothing; but what the target's agent saw is kept with the run, for the target may have been the reason. For
+//! a run that was given up as lost, parts still count as long as the rule above lets its whole result count; one that
+//! failed does not, for the run has ended already.
 
 use brewbench_agent::wire::{
     Phase, now_ms,

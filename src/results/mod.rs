@@ -1,6 +1,8 @@
-//! How results get into the store and what they are worth: ingest, import, verdict, time series, judging again.
+//! What was measured and what it is worth: ingest, import, verdict, time series, re-judging.
 //!
-//! [`settlement`] is the rule for results that arrive late or twice; [`finalize`] turns a result into figures and a verdict.
+//! [`ingest`] has the rule for results that arrive late or twice, [`settlement`] applies it. [`finalize`] turns a result
+//! into figures and a [`verdict`]; [`rejudge`] repeats that for stored runs. [`import`] stores results from elsewhere,
+//! [`series`] is what happened second by second, and [`environment`] the machine.
 
 pub mod api;
 pub mod blob;

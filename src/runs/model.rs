@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::wire::load::Load;
+use brewbench_agent::wire::{Phase, load::Load};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -58,8 +58,9 @@ pub struct Run {
     pub vus: Option<u32>,
     /// Which repetition of its cell, from 1.
     pub repetition: u32,
-    /// `queued`, `leased`, `preparing`, `warming_up`, `measuring`, `collecting`, `finished`, `failed`, `cancelled`, `lost`.
-    pub phase: String,
+    /// Where it stands.
+    #[schema(value_type = String, example = "finished")]
+    pub phase: Phase,
     /// What a finished run is worth.
     pub verdict: Option<Verdict>,
     /// Why it is not simply valid.
@@ -170,7 +171,7 @@ pub struct Note {
 impl Run {
     /// Whether its figures may stand in a comparison: it ended with results that are worth something.
     pub fn counts(&self) -> bool {
-        self.phase == "finished" && self.verdict.is_some_and(|verdict| verdict != Verdict::Invalid)
+        self.phase == Phase::Finished && self.verdict.is_some_and(|verdict| verdict != Verdict::Invalid)
     }
 
     /// How long its warm-up takes at most, seconds.
@@ -200,6 +201,6 @@ impl Run {
 
     /// Whether its phase is a final one.
     pub fn has_ended(&self) -> bool {
-        matches!(self.phase.as_str(), "finished" | "failed" | "cancelled" | "lost")
+        self.phase.is_final()
     }
 }

@@ -1,5 +1,7 @@
 //! How far a run is and how long it still takes. Pure.
 
+use brewbench_agent::wire::Phase;
+
 use crate::runs::model::Run;
 
 /// What a run takes besides warm-up and measurement, until some have been seen: two starts of k6 and one of a target.
@@ -8,7 +10,7 @@ const OVERHEAD_S: f64 = 1.5;
 /// What a run is in one line.
 pub fn describe(run: &Run) -> String {
     let size = run.size.as_ref().map_or(String::new(), |size| format!(" · {}", size.name));
-    let phase = run.phase.replace('_', " ");
+    let phase = run.phase.words();
     format!("{}{size} · repetition {} · {phase}", run.target, run.repetition)
 }
 
@@ -16,7 +18,7 @@ pub fn describe(run: &Run) -> String {
 pub fn whole_s(run: &Run, others: &[&Run]) -> Option<f64> {
     let mut seen: Vec<_> = others
         .iter()
-        .filter(|other| other.phase == "finished")
+        .filter(|other| other.phase == Phase::Finished)
         .filter_map(|other| Some((other.finished_at_ms? - other.started_at_ms?) as f64 / 1_000.0))
         .collect();
     seen.sort_by(f64::total_cmp);
@@ -35,7 +37,7 @@ pub fn left_s(run: &Run, others: &[&Run], now_ms: i64) -> Option<f64> {
         return Some(0.0);
     }
     let whole = whole_s(run, others)?;
-    let since = run.started_at_ms.filter(|_| run.phase != "queued");
+    let since = run.started_at_ms.filter(|_| run.phase != Phase::Queued);
     Some(since.map_or(whole, |since| (whole - (now_ms - since) as f64 / 1_000.0).max(0.0)))
 }
 

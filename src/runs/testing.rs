@@ -1,4 +1,4 @@
-//! Made-up runs for this slice's tests.
+//! Made-up runs for this module's tests.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ fn begun(target: &str, repetition: u32, phase: &str) -> Run {
         load: Some(vus(10, 10.0)),
         vus: Some(10),
         repetition,
-        phase: phase.to_owned(),
+        phase: phase.parse().expect("a phase"),
         verdict: None,
         reasons: Vec::new(),
         error: None,

@@ -36,7 +36,7 @@ use crate::{
 /// What a form may choose as the life of a link, days; 0 for one without an end.
 pub const LIVES: [(u32, &str); 4] = [(7, "7 days"), (30, "30 days"), (365, "a year"), (0, "no end")];
 
-/// The pages of this slice.
+/// The pages of this module.
 pub fn router() -> Router<AppState> {
     Router::new()
         .route("/shares", get(index).post(make))

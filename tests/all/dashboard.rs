@@ -1,4 +1,4 @@
-//! The pages that look at several rooms at once.
+//! The dashboard and other pages that read several modules.
 
 use brewbench::auth::model::Role;
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};

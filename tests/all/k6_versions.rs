@@ -73,7 +73,7 @@ async fn a_doctor_reports_the_version_of_k6_its_place_and_the_supported_range() 
 async fn an_agent_of_protocol_5_is_let_in_with_k6_1_and_sent_for_an_upgrade_with_k6_2() {
     let app = App::start().await;
     let admin = app.admin().await;
-    let old = |hello: &mut brewbench_agent::wire::messages::Hello| (hello.protocol, hello.k6) = (5, None);
+    let old = |hello: &mut brewbench_agent::wire::messages::Hello| (hello.protocol, hello.engine) = (5, None);
     let mut agent = Agent::start_with(&app, "old", old).await;
     agent.hang_up();
     agent.hello.k6_version = "2.2.0".to_owned();

@@ -180,7 +180,7 @@ async fn who_listens_before_a_run_begins_hears_all_of_it() {
     let cancelled = user.post(&format!("/api/v1/runs/{run}/cancel"), &()).await.ok().json();
     assert_eq!(cancelled["runs"][0]["phase"], "cancelled");
     while listener.hear().await {}
-    assert_eq!(listener.ended.expect("an end").runs[0].phase, "cancelled");
+    assert_eq!(listener.ended.expect("an end").runs[0].phase, Phase::Cancelled);
     app.until("nothing to be left", async || app.state.underway.open_runs().is_empty().then_some(())).await;
 }
 

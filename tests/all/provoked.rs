@@ -421,7 +421,7 @@ async fn a_k6_that_pushes_nothing_leaves_its_summary_and_is_told() {
     std::fs::write(&path, shell).expect("a file");
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
     let folder = k6.parent().expect("a folder");
-    stage.bench.k6 = K6::find(Some(&path)).await.expect("k6").with_folder(folder);
+    stage.bench.engine = K6::find(Some(&path)).await.expect("k6").with_folder(folder);
     let run = stage.run(ORDINARY).await;
     assert!(run["requests"].as_u64().is_some_and(|requests| requests > 0), "{run}");
     assert_told(&run, "series_incomplete", "suspect");

@@ -511,7 +511,8 @@ fn absolute(path: &str, own: &str, files: &[(String, String)], folder: &str) -> 
 /// Paths of at least two parts in code, without `use` statements.
 fn code_paths(text: &str) -> BTreeSet<String> {
     let code = production_part(text);
-    let code = code.split('\n').filter(|line| !line.trim_start().starts_with("use ")).collect::<Vec<_>>().join("\n");
+    let is_use = |line: &&str| line.split_whitespace().find(|word| !is_modifier(word)) == Some("use");
+    let code = code.split('\n').filter(|line| !is_use(line)).collect::<Vec<_>>().join("\n");
     let word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
     let words = code.split(|letter| !word(letter)).map(|word| word.trim_matches(':'));
     words.filter(|word| word.contains("::") && word.starts_with(char::is_lowercase)).map(str::to_owned).collect()

@@ -26,8 +26,8 @@ use crate::connection::session::{Accepts, Effect, Input, Session};
 use crate::connection::spool::Spool;
 use crate::connection::uploader::Courier;
 use crate::connection::{link, lock, state_folder};
-use crate::engine::k6::version::SUPPORTED;
-use crate::engine::k6::{K6, NoK6, inspection};
+
+use crate::engine::{Engine, NoEngine, SUPPORTED, inspection};
 use crate::host::cpu_tuning::Steady;
 use crate::host::cpu_tuning::guard::Guard;
 use crate::host::idle_wait::Quiet;
@@ -40,7 +40,7 @@ use crate::sandbox::Sandbox;
 use crate::target;
 use crate::target::Fingerprints;
 use crate::wire::job::{Job, Role, Scenario, hex};
-use crate::wire::messages::{AgentMessage, Finding, Gate, Hello, K6Support, Machine};
+use crate::wire::messages::{AgentMessage, EngineSupport, Finding, Gate, Hello, Machine};
 use crate::wire::outcome::Outcome;
 use crate::wire::{PROTOCOL, RunId, now_ms};
 
@@ -61,7 +61,7 @@ pub struct Options {
     /// The folder of its manifests.
     pub targets: PathBuf,
     /// k6, if it is not in `PATH`.
-    pub k6: Option<PathBuf>,
+    pub engine: Option<PathBuf>,
     /// Whose scripts it runs.
     pub accepts: Accepts,
     /// Where control groups are mounted.
@@ -93,8 +93,8 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     let _lock = lock(&options.state).await?;
     cpu_tuning::report(&cpu_tuning::restore(&options.state));
     let cleared = clear(&options).await?;
-    let k6 = match K6::find(options.k6.as_deref()).await {
-        Ok(k6) => k6,
+    let engine = match Engine::find(options.engine.as_deref()).await {
+        Ok(engine) => engine,
         Err(fault) => {
             tokio::select! {
                 announced = Box::pin(announce(&options, &cleared.sandbox, &fault)) => {
@@ -106,7 +106,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
             return Err(fault.into());
         }
     };
-    let (bench, hello) = prepare(&options, cleared, k6)?;
+    let (bench, hello) = prepare(&options, cleared, engine)?;
     let guard = options.steady.as_ref().map(|steady| Guard::start(&steady.guard));
     let _guard = guard.transpose().context("the guard of --steady-cpu can't be started")?;
     let spool = Spool::open(options.state.join("spool")).context("the spool can't be opened")?;
@@ -177,7 +177,7 @@ async fn clear(options: &Options) -> anyhow::Result<Cleared> {
 }
 
 /// Finds the targets, and says what this machine can do.
-fn prepare(options: &Options, cleared: Cleared, k6: K6) -> anyhow::Result<(Workbench, Hello)> {
+fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Result<(Workbench, Hello)> {
     let Cleared { sandbox, work_folder } = cleared;
     let fingerprints = Arc::new(Fingerprints::default());
     let (targets, faults) = target::offers(&options.targets, &fingerprints);
@@ -189,17 +189,18 @@ fn prepare(options: &Options, cleared: Cleared, k6: K6) -> anyhow::Result<(Workb
     }
     let machine = machine::facts(&sandbox);
     warn_of_missing_limits(&machine);
-    let support = K6Support { path: k6.path().display().to_string(), supported: SUPPORTED.to_string(), fault: None };
-    let hello = Hello { targets, ..hello(options, machine, k6.version(), support) };
+    let support =
+        EngineSupport { path: engine.path().display().to_string(), supported: SUPPORTED.to_string(), fault: None };
+    let hello = Hello { targets, ..hello(options, machine, engine.version(), support) };
     let steady = options.steady.as_ref().map(|steady| Steady::new(&steady.sysfs, &options.state)).transpose();
     let steady = steady.map_err(anyhow::Error::msg)?;
-    let bench = Workbench::new(sandbox, k6, options.targets.clone(), work_folder);
+    let bench = Workbench::new(sandbox, engine, options.targets.clone(), work_folder);
     let Options { quiet, load_address, reach, .. } = *options;
     Ok((Workbench { fingerprints, quiet, steady, load_address, reach, ..bench }, hello))
 }
 
 /// An introduction without targets.
-fn hello(options: &Options, machine: Machine, k6_version: &str, support: K6Support) -> Hello {
+fn hello(options: &Options, machine: Machine, k6_version: &str, support: EngineSupport) -> Hello {
     Hello {
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -212,15 +213,15 @@ fn hello(options: &Options, machine: Machine, k6_version: &str, support: K6Suppo
         holds: Vec::new(),
         life: Some(Uuid::new_v4()),
         load_address: options.load_address,
-        k6: Some(support),
+        engine: Some(support),
     }
 }
 
-/// Tells the server why an agent that can't use its k6 does not start, so that the agent's page shows it. Only an unsupported
-/// version is reported: without a k6 there is nothing to show.
-async fn announce(options: &Options, sandbox: &Sandbox, fault: &NoK6) -> anyhow::Result<()> {
-    let NoK6::Unsupported { path, version } = fault else { return Ok(()) };
-    let support = K6Support {
+/// Tells the server why an agent that can't use its k6 does not start, so that the agent's page shows it. Only an
+/// unsupported version is reported: without a k6 there is nothing to show.
+async fn announce(options: &Options, sandbox: &Sandbox, fault: &NoEngine) -> anyhow::Result<()> {
+    let NoEngine::Unsupported { path, version } = fault else { return Ok(()) };
+    let support = EngineSupport {
         path: path.display().to_string(),
         supported: SUPPORTED.to_string(),
         fault: Some(fault.to_string()),

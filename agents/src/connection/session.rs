@@ -1,5 +1,5 @@
-//! What an agent does next, decided without any I/O: an input goes in, effects come out. [`crate::connection::daemon`] carries them
-//! out. Pure.
+//! What an agent does next, decided without any I/O: an input goes in, effects come out. [`crate::connection::daemon`]
+//! carries them out. Pure.
 
 use uuid::Uuid;
 

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::Sign;
 use crate::connection::daemon::Options;
-use crate::engine::k6::K6;
-use crate::engine::k6::version::SUPPORTED;
+use crate::engine::{Engine, SUPPORTED};
+
 use crate::host::environment::{Facts, settings};
 use crate::sandbox::cage::support;
 use crate::sandbox::cage::support::Landlock;
@@ -19,11 +19,12 @@ const FEW_PORTS: u32 = 10_000;
 /// Targets and k6 need a file for each connection.
 const FEW_FILES: u64 = 4_096;
 
-pub(super) async fn k6(options: &Options) -> Sign {
-    match K6::find(options.k6.as_deref()).await {
-        Ok(k6) => {
-            Sign::good("k6", format!("version {} at {}, supported is {SUPPORTED}", k6.version(), k6.path().display()))
-        }
+pub(super) async fn engine(options: &Options) -> Sign {
+    match Engine::find(options.engine.as_deref()).await {
+        Ok(engine) => Sign::good(
+            "k6",
+            format!("version {} at {}, supported is {SUPPORTED}", engine.version(), engine.path().display()),
+        ),
         Err(fault) => Sign::bad("k6", fault.to_string(), "install a supported version, or name it with --k6"),
     }
 }

@@ -61,7 +61,7 @@ impl Sign {
 
 /// Looks at everything that an agent with these options would need.
 pub async fn examine(options: &Options) -> Vec<Sign> {
-    let mut signs = vec![host::k6(options).await, host::targets(options)];
+    let mut signs = vec![host::engine(options).await, host::targets(options)];
     signs.extend(host::machine(options));
     signs.extend(host::load_address(options));
     signs.push(server::disk(&options.state));

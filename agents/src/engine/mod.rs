@@ -1,3 +1,9 @@
-//! Load generators, one folder each.
+//! Load generators. The rest of the agent uses the names in this file; what is particular to k6 is in [`k6`] only.
 
 pub mod k6;
+
+pub use k6::inspection;
+pub use k6::receiver::{Arrivals, Receiver};
+pub use k6::remote_write::Push;
+pub use k6::version::{SUPPORTED, SUPPORTED_BEFORE_PROTOCOL_6, Version};
+pub use k6::{K6 as Engine, LoadOn, NoK6 as NoEngine, Paused, Round, Script, judge};

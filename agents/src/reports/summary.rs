@@ -1,14 +1,15 @@
 //! k6's end-of-test summary in each of its shapes, and what is printed for people, read into one.
 //!
-//! - [`parse`] tells the shapes apart by their structure and refuses whatever their tool can't have written;
+//! - [`crate::reports::read::parse`] tells the shapes apart by their structure and refuses whatever their tool can't have
+//!   written;
 //! - [`Summary`] holds everything in it, under the names of `handleSummary`, whatever shape it came in;
-//! - [`Summary::figures`] takes from it what runs are compared by.
-//!
+//! - [`Summary::figures`] takes from it what runs are compared by;
 //! - [`Summary::lacks`] says what it does not have.
 //!
-//! Inside: `json` reads JSON, `handle`, `export` and `machine` know one shape each, `text` knows k6's report and wrk's
-//! output, `groups` the tree of checks, `names` and `values` judge, `builtin` knows the metrics that k6 itself emits,
-//! `fault` words what is wrong.
+//! The other files of [`crate::reports`]: `json` reads JSON; `handle_summary`, `export` and `machine_readable` know one
+//! shape each; `text` knows k6's report and wrk's output; `metrics` and `groups` read metrics and the tree of checks;
+//! `names` and `values` check what was read; `builtin` knows the metrics that k6 itself emits; `validate` words what is
+//! wrong.
 
 use std::collections::BTreeMap;
 

@@ -34,7 +34,8 @@ pub fn find_target(name: &str, bench: &Workbench) -> Result<Manifest, String> {
     })
 }
 
-/// SHA-256 in hex of the target's program. Reading a large program takes a moment, which the runtime's threads shall not be kept for.
+/// SHA-256 in hex of the target's program. Reading a large program takes a moment, which the runtime's threads shall
+/// not be kept for.
 pub async fn fingerprint(manifest: &Manifest, bench: &Workbench) -> Result<String, String> {
     let (copy, fingerprints) = (manifest.clone(), Arc::clone(&bench.fingerprints));
     let computed = tokio::task::spawn_blocking(move || copy.fingerprint(&fingerprints)).await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::k6::{K6, LoadOn, Round, Script};
+use crate::engine::{Engine, LoadOn, Round, Script};
 use crate::host::cleanup::RUN_FOLDER_PREFIX;
 use crate::host::cpu_tuning::Steady;
 use crate::host::environment::Environment;
@@ -50,7 +50,7 @@ pub struct Workbench {
     /// Holds targets to their size. It knows the agent's name, which must be unique on the machine.
     pub sandbox: Sandbox,
     /// Makes the load.
-    pub k6: K6,
+    pub engine: Engine,
     /// The folder of the manifests.
     pub targets: PathBuf,
     /// Where each run gets a folder, named `run-…`; it must exist.
@@ -74,10 +74,10 @@ pub struct Workbench {
 impl Workbench {
     /// One that waits for a quiet machine as usual, leaves its processors alone and shows its runs to nobody. Both
     /// folders must exist.
-    pub fn new(sandbox: Sandbox, k6: K6, targets: PathBuf, work_folder: PathBuf) -> Self {
+    pub fn new(sandbox: Sandbox, engine: Engine, targets: PathBuf, work_folder: PathBuf) -> Self {
         Self {
             sandbox,
-            k6,
+            engine,
             targets,
             work_folder,
             fingerprints: Arc::default(),
@@ -159,7 +159,7 @@ async fn run_with(
 
 fn blank(job: &Job, bench: &Workbench) -> Outcome {
     let mut environment = bench.environment.facts();
-    environment.insert("k6.version".to_owned(), bench.k6.version().to_owned());
+    environment.insert("k6.version".to_owned(), bench.engine.version().to_owned());
     Outcome {
         run: job.run,
         ended: Ended::Cancelled,
@@ -174,7 +174,7 @@ fn blank(job: &Job, bench: &Workbench) -> Outcome {
         enforced: Enforced { cpu: Mechanism::None, memory: Mechanism::None },
         observed: None,
         cores: Cores::default(),
-        k6_version: bench.k6.version().to_owned(),
+        k6_version: bench.engine.version().to_owned(),
         target_sha256: None,
         target_version: String::new(),
         environment,
@@ -310,7 +310,8 @@ impl Site {
         let start = Start { manifest: &manifest, address: Ipv4Addr::LOCALHOST.into(), place, home: &home };
         let (mut serving, longest) =
             tokio::try_join!(start.run(bench, &mut self.target, &mut record.outcome), async {
-                let asked = bench.k6.longest(&self.script, &job.load, &self.generator_group, &generator_cores).await;
+                let asked =
+                    bench.engine.longest(&self.script, &job.load, &self.generator_group, &generator_cores).await;
                 asked.map_err(Failure::by(Cause::Generator))
             })?;
         self.wait_until_idle(bench, &mut record.outcome.conditions).await;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::interface;
 use super::rounds::unstarted;
-use crate::engine::k6;
-use crate::engine::k6::{LoadOn, Paused, Round};
+use crate::engine;
+use crate::engine::{LoadOn, Paused, Round};
 use crate::run::barrier::Gates;
 use crate::run::execute::{Record, Site, WAIT_FOR_OTHERS, Workbench, lost};
 use crate::run::failure::Failure;
@@ -27,7 +27,7 @@ impl Site {
     ) -> Result<(), Failure> {
         let broken = Failure::by(Cause::Generator);
         let cores = record.outcome.cores.generator.clone();
-        let longest = bench.k6.longest(&self.script, &job.load, &self.generator_group, &cores).await;
+        let longest = bench.engine.longest(&self.script, &job.load, &self.generator_group, &cores).await;
         let longest = longest.map_err(&broken)?;
         record.outcome.conditions.ground = bench.quiet.wait(&[self.generator_group.watch()]).await;
         let opening = gates.pass(Gate::Load, None, WAIT_FOR_OTHERS).await?;
@@ -64,7 +64,7 @@ impl Site {
         let broken = Failure::by(Cause::Generator);
         let paused = Paused::choose().map_err(|error| broken(format!("there is no free port: {error}")))?;
         let recording = self.recording.as_ref().map(|(_, recording)| recording);
-        let started = bench.k6.start_paused(&self.script, load, &paused, recording, &self.generator_group);
+        let started = bench.engine.start_paused(&self.script, load, &paused, recording, &self.generator_group);
         let started = started.map_err(|error| broken(format!("can't start k6: {error}")))?;
         let generator = self.generator.insert(started);
         tokio::select! {
@@ -77,6 +77,6 @@ impl Site {
 
 /// k6 has ended before it was told to begin.
 async fn ended_early(generator: &mut Process, status: std::process::ExitStatus) -> Failure {
-    let told = k6::judge(status, &generator.log().await);
+    let told = engine::judge(status, &generator.log().await);
     Failure::by(Cause::Generator)(told.err().unwrap_or_else(|| "k6 ended before the measurement".to_owned()))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::interface;
-use crate::engine::k6::Round;
+use crate::engine::Round;
 use crate::host::process_snapshot::Roster;
 
 use crate::run::barrier::Gates;

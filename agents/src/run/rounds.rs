@@ -5,8 +5,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::engine::k6;
-use crate::engine::k6::{LoadOn, Round};
+use crate::engine;
+use crate::engine::{LoadOn, Round};
 use crate::run::execute::{Site, Workbench, lost};
 use crate::run::failure::Failure;
 use crate::sandbox::process::Process;
@@ -51,7 +51,7 @@ impl Site {
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let outcome = job.warm_up_max_ms.map(|_| WarmUp { took_ms, steady });
         if let Some(status) = early {
-            return k6::judge(status, &generator.log().await).map_err(broken).map(|()| outcome);
+            return engine::judge(status, &generator.log().await).map_err(broken).map(|()| outcome);
         }
         generator.signal(Signal::SIGINT);
         // However it ends now, it was the warm-up's end.
@@ -65,7 +65,7 @@ impl Site {
     pub(super) async fn start(&mut self, load: &LoadOn<'_>, bench: &Workbench, round: Round) -> Result<(), Failure> {
         self.record(round).await;
         let recording = self.recording.as_ref().map(|(_, recording)| recording);
-        let started = bench.k6.start(&self.script, load, round, recording, &self.generator_group);
+        let started = bench.engine.start(&self.script, load, round, recording, &self.generator_group);
         let started = started.map_err(|error| Failure::by(Cause::Generator)(format!("can't start k6: {error}")));
         self.generator = Some(started?);
         Ok(())
@@ -85,7 +85,7 @@ impl Site {
                 return Err(broken(format!("k6 still ran after {seconds} s, which this load can't take")));
             }
         };
-        k6::judge(status, &generator.log().await).map_err(broken)?;
+        engine::judge(status, &generator.log().await).map_err(broken)?;
         if self.target.as_mut().is_some_and(|target| target.ended().is_some()) {
             return Err(self.death(WHEN).await);
         }

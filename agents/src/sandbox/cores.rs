@@ -30,10 +30,10 @@ pub enum Beside {
     Nobody,
 }
 
-/// Deals processors out. The target gets one of a physical core of its own for each vCPU that its size touches, the generator
-/// all of the other cores: so neither shares a core with the other. Where there are too few for that, the target's vCPUs
-/// are hyperthreads of as few cores as possible; then the generator gets hyperthreads of the target's cores; and where nothing
-/// is left it may use all of them and shares the target's.
+/// Deals processors out. The target gets one of a physical core of its own for each vCPU that its size touches, the
+/// generator all of the other cores: so neither shares a core with the other. Where there are too few for that, the
+/// target's vCPUs are hyperthreads of as few cores as possible; then the generator gets hyperthreads of the target's
+/// cores; and where nothing is left it may use all of them and shares the target's.
 pub fn deal(physical: &[Vec<usize>], vcpus: f64, beside: Beside) -> (Cores, Placement) {
     let processors: usize = physical.iter().map(Vec::len).sum();
     let wanted = whole(vcpus).clamp(1, processors.max(1));

@@ -1,8 +1,9 @@
 //! Machine sizes: what a target may use of the machine, held by control groups and read back from them.
 //!
 //! A run has two groups, one per [`Side`]: the target's has the limits of its size, the generator's has such as keep the
-//! machine alive, and both exist so that each can be killed whole. Both lie below one home folder, `brewbench-<agent>`, which exists only while there
-//! are groups in it. Control files are written directly: there are a dozen of them, and each is read back.
+//! machine alive, and both exist so that each can be killed whole. Both lie below one home folder, `brewbench-<agent>`,
+//! which exists only while there are groups in it. Control files are written directly: there are a dozen of them, and
+//! each is read back.
 
 pub mod cage;
 pub mod cores;
@@ -29,8 +30,8 @@ pub const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 /// throttled here in the rhythm that it meets where it will be deployed.
 const CPU_PERIOD_US: u64 = 100_000;
 
-/// Processes and threads that each side of a run may have: above a thread for each of thousands of connections, and far below
-/// what would hurt the machine.
+/// Processes and threads that each side of a run may have: above a thread for each of thousands of connections, and far
+/// below what would hurt the machine.
 const MAX_PIDS: u64 = 8192;
 
 /// Which of a run's two programs.

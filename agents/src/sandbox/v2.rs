@@ -43,8 +43,8 @@ pub fn homes(root: &Path, own_path: &str, folder: &str) -> Vec<PathBuf> {
     parents.into_iter().filter(usable).map(|parent| parent.join(folder)).collect()
 }
 
-/// Switches the controllers that there are on for the groups below `dir`; whether that worked. Moves the calling process into a leaf
-/// when it is the only one that stands in the way.
+/// Switches the controllers that there are on for the groups below `dir`; whether that worked. Moves the calling
+/// process into a leaf when it is the only one that stands in the way.
 pub fn enable(dir: &Path) -> bool {
     let control = dir.join("cgroup.subtree_control");
     let available = words(&dir.join("cgroup.controllers"));

@@ -14,7 +14,7 @@ use super::histogram::Histogram;
 use super::messages::{STALE, Sample, TimeSeries};
 use super::metric::Metric;
 use super::work_counter::WorkCounter;
-use crate::engine::k6::remote_write::Push;
+use crate::engine::Push;
 use crate::wire::series::{Lacks, Second, Stretch};
 use crate::wire::work_done::WorkDone;
 

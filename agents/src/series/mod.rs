@@ -3,13 +3,12 @@
 //! k6 pushes its figures once a second, as Prometheus' remote write with native histograms: cumulative since its start,
 //! one series for each metric and set of tags.
 //!
-//! - [`recording`]: one k6 from its start to its end, and its two halves:
-//! - [`receiver`]: where k6 pushes to; [`collector`]: what happened in each second; [`clock`]: one for everything;
-//!   [`level`]: whether a target has warmed up.
+//! - [`recording`]: one k6 from its start to its end. [`crate::engine::k6::receiver`] takes its pushes,
+//!   [`crate::engine::k6::remote_write`] unpacks them within limits, and [`messages`] is what is in them.
+//! - [`collector`]: what happened in each second; [`clock`]: one for everything; [`level`]: whether a target has warmed up.
 //! - [`sampler`]: what was used meanwhile, by the kernel's word; [`kernel`]: its words.
 //! - [`shared`]: what the run's cores and its network did besides; [`network`]: the kernel's words for that.
 //! - [`live`]: what the run in work has made of it so far, for whoever watches.
-//! - [`push`]: a push's bytes, unpacked within limits; [`messages`]: what is in them.
 //! - [`metric`]: which of k6's figures are wanted; [`work_counter`]: what its requests were.
 //! - [`histogram`]: latencies that can be added, subtracted and asked for percentiles.
 

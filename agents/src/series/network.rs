@@ -39,7 +39,8 @@ fn best_of<'a>(routes: impl Iterator<Item = Route<'a>>, leads: impl Fn(&Route<'_
     routes.filter(leads).max_by_key(|route| (route.prefix, std::cmp::Reverse(route.metric)))
 }
 
-/// Columns: interface, destination, gateway, flags, references, use, metric, mask, … Addresses are in the machine's byte order.
+/// Columns: interface, destination, gateway, flags, references, use, metric, mask, … Addresses are in the machine's
+/// byte order.
 fn ipv4_route(line: &str) -> Option<Route<'_>> {
     let columns: Vec<&str> = line.split_whitespace().collect();
     let number =

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use super::clock::Clock;
 use super::sampler::{Sample, Sampler, Samples, Watched};
 use super::shared::Span;
-use crate::engine::k6::receiver::{Arrivals, Receiver};
+use crate::engine::{Arrivals, Receiver};
 use crate::wire::series::{Second, Stretch, Usage};
 use crate::wire::work_done::WorkDone;
 
@@ -58,8 +58,8 @@ impl Recording {
 pub struct Recorded {
     /// Second by second.
     pub stretch: Stretch,
-    /// Between the samples since the start. The last one is left out where there are others: its sample was taken when k6 had
-    /// gone, so it is partly idle.
+    /// Between the samples since the start. The last one is left out where there are others: its sample was taken when
+    /// k6 had gone, so it is partly idle.
     pub spans: Vec<Span>,
     /// What k6's requests were.
     pub work: WorkDone,

@@ -31,8 +31,8 @@ pub struct Known {
 
 impl Known {
     /// Asks as the manifest says: what is verified, or else what shows that it is ready. It is asked twice, and a third
-    /// time by [`Self::confirm`]: an answer that is not always the same can't be held against a later one. The error says in what an answer is not as the
-    /// manifest says.
+    /// time by [`Self::confirm`]: an answer that is not always the same can't be held against a later one. The error
+    /// says in what an answer is not as the manifest says.
     pub async fn learn(at: SocketAddr, manifest: &Manifest) -> Result<Self, String> {
         let Manifest { ready, verify, .. } = manifest;
         let question =

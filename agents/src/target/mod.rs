@@ -122,8 +122,8 @@ pub struct Serving {
     pub startup: Duration,
 }
 
-/// Starts a target on an address of this machine and awaits that it serves. The process is left in `slot`, also when it failed or this is given up, so
-/// that the caller can stop it and read its log.
+/// Starts a target on an address of this machine and awaits that it serves. The process is left in `slot`, also when it
+/// failed or this is given up, so that the caller can stop it and read its log.
 pub async fn start(
     manifest: &Manifest,
     address: IpAddr,

@@ -6,7 +6,8 @@
 //!
 //! A key is for one process: an agent whose [`Hello::life`] is another than that of the one that is connected under the
 //! same key, and is alive, is refused; the same life takes the place of its own connection before. An agent that is asked
-//! to change its key ([`ServerMessage::ChangeKey`]) makes one, tells its hash by HTTP, and uses it: see [`crate::connection::key`].
+//! to change its key ([`ServerMessage::ChangeKey`]) makes one, tells its hash by HTTP, and uses it: see
+//! [`crate::connection::key`].
 
 use std::net::IpAddr;
 
@@ -188,12 +189,13 @@ pub struct Hello {
     pub load_address: Option<IpAddr>,
     /// Its k6 beyond the version. Agents before protocol 6 do not report it.
     #[serde(default)]
-    pub k6: Option<K6Support>,
+    #[serde(rename = "k6")]
+    pub engine: Option<EngineSupport>,
 }
 
 /// Where an agent's k6 is, and which versions the agent supports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct K6Support {
+pub struct EngineSupport {
     /// The program's file.
     pub path: String,
     /// The supported range, e.g. `1.x … 2.x`.
@@ -282,7 +284,7 @@ pub(crate) mod tests {
             holds: vec![RunId::now()],
             life: Some(RunId::now().0),
             load_address: Some(IpAddr::from([10, 0, 0, 5])),
-            k6: Some(K6Support {
+            engine: Some(EngineSupport {
                 path: "/usr/bin/k6".to_owned(),
                 supported: "1.x … 2.x".to_owned(),
                 fault: Some("it is too new".to_owned()),
@@ -319,7 +321,7 @@ pub(crate) mod tests {
         old["machine"].as_object_mut().expect("an object").remove("physical_cores");
         let read: Hello = serde_json::from_value(old).expect("read");
         assert_eq!(read.machine.physical_cores, None);
-        assert_eq!((read.k6, super::super::apart(read.protocol, super::super::PROTOCOL)), (None, None));
+        assert_eq!((read.engine, super::super::apart(read.protocol, super::super::PROTOCOL)), (None, None));
     }
 
     #[test]

@@ -107,9 +107,20 @@ impl Phase {
         }
     }
 
+    /// The same as people read it: `warming up`.
+    pub fn words(self) -> String {
+        self.as_str().replace('_', " ")
+    }
+
     /// Whether the run has ended, well or badly.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Finished | Self::Failed | Self::Cancelled | Self::Lost)
+    }
+}
+
+impl std::fmt::Display for Phase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

@@ -45,9 +45,13 @@ pub fn hello_fault(hello: &Hello) -> Option<String> {
         }
     }
     let machine = &hello.machine;
-    let k6 = hello.k6.iter().flat_map(|k6| [Some(&k6.path), Some(&k6.supported), k6.fault.as_ref()]).flatten();
+    let engine = hello
+        .engine
+        .iter()
+        .flat_map(|engine| [Some(&engine.path), Some(&engine.supported), engine.fault.as_ref()])
+        .flatten();
     let about = [&hello.version, &hello.k6_version, &machine.hostname, &machine.kernel, &machine.cpu_model];
-    let is_long = about.into_iter().chain(k6).any(|text| text.len() > LONGEST_TEXT);
+    let is_long = about.into_iter().chain(engine).any(|text| text.len() > LONGEST_TEXT);
     is_long.then(|| format!("this agent describes its machine in more than {LONGEST_TEXT} bytes"))
 }
 

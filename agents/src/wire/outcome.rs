@@ -70,7 +70,8 @@ pub struct Conditions {
     pub processes: Option<u32>,
     /// How many of them were gone at its end.
     pub processes_gone: Option<u32>,
-    /// How the processors of both sides lie on the machine's cores; nothing from agents that dealt them without regard to that.
+    /// How the processors of both sides lie on the machine's cores; nothing from agents that dealt them without regard
+    /// to that.
     pub placement: Option<Placement>,
     /// CPU time on the run's processors while it was measured.
     pub core_use: Option<CoreUse>,

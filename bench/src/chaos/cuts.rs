@@ -118,7 +118,7 @@ pub async fn until_in(world: &World, experiment: &str, phase: &str) -> anyhow::R
     const ORDER: [&str; 6] = ["queued", "leased", "preparing", "warming_up", "measuring", "collecting"];
     let rank = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
     let begun = Instant::now();
-    while world.look(experiment).await?.runs.iter().all(|run| rank(&run.phase) < rank(phase)) {
+    while world.look(experiment).await?.runs.iter().all(|run| rank(run.phase.as_str()) < rank(phase)) {
         ensure!(begun.elapsed() < Duration::from_mins(1), "no run gets into {phase}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

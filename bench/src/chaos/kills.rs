@@ -1,5 +1,6 @@
 //! `kill -9` of the agent, the server, k6 and the target at random moments of real runs.
 
+use brewbench_agent::wire::Phase;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
@@ -62,7 +63,7 @@ pub async fn kill_often(world: &mut World, victim: Victim, times: u32, dice: &mu
         tokio::time::sleep(Duration::from_millis(dice.random_range(0..SPAN_MS))).await;
         let before = world.look(&experiment).await?;
         ledger.note(&before);
-        let phase = before.runs.iter().find(|run| run.phase != "queued" && !run.has_ended());
+        let phase = before.runs.iter().find(|run| run.phase != Phase::Queued && !run.has_ended());
         let phase = phase.map_or("nothing", |run| run.phase.as_str()).to_owned();
         let Some(since) = strike(world, victim, &marked, dice).await? else {
             settle(world, &experiment, &mut ledger).await?;

@@ -3,6 +3,7 @@
 //!
 //! usage: `brewbench-bench soak FOLDER-OF-MANIFESTS [RUNS]`; the program lies beside that folder.
 
+use brewbench_agent::wire::Phase;
 use std::{
     ffi::OsString,
     fs,
@@ -63,7 +64,7 @@ pub async fn asked(mut rest: impl Iterator<Item = OsString>) -> anyhow::Result<(
     while done < runs {
         let experiment = world.submit(BATCH.min(runs - done), 0.0, 1.0).await?;
         let whole = ended(&world, &experiment).await?;
-        valid += whole.runs.iter().filter(|run| run.phase == "finished").count();
+        valid += whole.runs.iter().filter(|run| run.phase == Phase::Finished).count();
         done += BATCH.min(runs - done);
         let look = look(&world, done)?;
         eprintln!("  {done} runs in {:.0} s: {look:?}", begun.elapsed().as_secs_f64());

@@ -17,7 +17,7 @@ use crate::{
     auth::pages::login::{confirm, login, logout, register},
 };
 
-/// The pages of this slice.
+/// The pages of this module.
 pub fn router() -> Router<AppState> {
     Router::new()
         .route("/login", get(login))

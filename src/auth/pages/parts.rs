@@ -8,7 +8,7 @@ use crate::{
     web::shell::{Section, Shell},
 };
 
-/// The pages of this slice beside the one that is shown. Template: `auth/_places.html`, variable `places`.
+/// The pages of this module beside the one that is shown. Template: `auth/_places.html`, variable `places`.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     here: &'static str,

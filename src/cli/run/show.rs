@@ -59,7 +59,7 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
         ("scenario", run.scenario.clone().unwrap_or_else(|| "–".to_owned())),
         ("load", run.load.as_ref().map_or("–".to_owned(), load::whole).replace('\u{a0}', " ")),
         ("repetition", run.repetition.to_string()),
-        ("phase", run.phase.replace('_', " ")),
+        ("phase", run.phase.words()),
         ("verdict", run.verdict.map_or("–", Verdict::as_str).to_owned()),
     ];
     // What a target failed at is a reason and the error.

@@ -47,7 +47,7 @@ pub async fn put_first(
 pub async fn run_next(state: &AppState, id: &str, by: &Caller) -> Result<()> {
     let run = lookup::found(state, id).await?;
     if !crate::dispatch::store::queue::put_first(&state.db.write, id, &by.does(Deed::RunPutFirst, id)).await? {
-        return Err(Error::Conflict(format!("the run does not wait: it is {}", run.phase.replace('_', " "))));
+        return Err(Error::Conflict(format!("the run does not wait: it is {}", run.phase.words())));
     }
     lookup::tell(state, &run);
     state.work.notify_one();

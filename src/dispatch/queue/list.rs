@@ -131,7 +131,7 @@ pub(crate) mod made_up {
         engine::k6::version::SUPPORTED,
         wire::{
             PROTOCOL, RunId,
-            messages::{Hello, K6Support, Machine, TargetOffer},
+            messages::{EngineSupport, Hello, Machine, TargetOffer},
             outcome::Mechanism,
         },
     };
@@ -167,7 +167,11 @@ pub(crate) mod made_up {
             holds: Vec::new(),
             life: None,
             load_address: None,
-            k6: Some(K6Support { path: "/usr/bin/k6".to_owned(), supported: SUPPORTED.to_string(), fault: None }),
+            engine: Some(EngineSupport {
+                path: "/usr/bin/k6".to_owned(),
+                supported: SUPPORTED.to_string(),
+                fault: None,
+            }),
         };
         let mut agent = Connected {
             connection: Uuid::nil(),

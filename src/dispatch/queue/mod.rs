@@ -1,7 +1,8 @@
-//! What waits, for whom, why, and when it will begin, as far as that can be told.
+//! The queue: what waits, for which agent, why, and when it will start, as far as that is known.
 //!
-//! The order is that of submission, but for what somebody has put first. [`mod@why`] says what keeps a run, by the same rule
-//! that hands runs out; [`start`] plays the rest of the queue through.
+//! The order is that of submission, except for what was put first. [`list`] reads the queue;
+//! [`crate::placement::wait_reason`] says why a run waits, by the rule that also assigns runs, and
+//! [`crate::placement::eta`] estimates when it starts.
 
 pub mod api;
 pub mod list;

@@ -1,6 +1,9 @@
 //! A knee search as a plan has it. Pure.
 
-use brewbench_agent::wire::load::{Fault, Form, Load, Open};
+use brewbench_agent::wire::{
+    Phase,
+    load::{Fault, Form, Load, Open},
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -100,7 +103,7 @@ const LESS: [&str; 2] = ["iterations_dropped", "rate_not_kept"];
 pub fn judge(run: &Run, objective: &Objective) -> Outcome {
     let has = |codes: &[&str]| run.reasons.iter().any(|reason| codes.contains(&reason.code.as_str()));
     let invalid = run.verdict == Some(Verdict::Invalid);
-    if run.phase != "finished" || invalid {
+    if run.phase != Phase::Finished || invalid {
         return if invalid && has(&OVERLOAD) { Outcome::Missed } else { Outcome::Nothing };
     }
     match objective.holds(run) {

@@ -1,5 +1,7 @@
 //! The gate's decision on fixture runs.
 
+use brewbench_agent::wire::Phase;
+
 use super::*;
 use crate::{
     compare::{
@@ -202,7 +204,7 @@ fn what_is_invalid_failed_or_not_at_an_end_says_nothing_by_itself() {
     let expected = "no run of the candidate counts: all requests failed".to_owned();
     assert_eq!(reasons(&gate), [(Outcome::CannotSay, expected)]);
     let mut going = new(10, 0.9);
-    going[3] = Run { phase: "queued".to_owned(), verdict: None, ..failed(going[3].clone(), "") };
+    going[3] = Run { phase: Phase::Queued, verdict: None, ..failed(going[3].clone(), "") };
     let gate = ask(&["rps<-5%"], &[cell(base(10), going)], &[]);
     assert_eq!(reasons(&gate)[0].1, "1 run of the candidate not finished");
     let mut some = new(10, 0.9);
@@ -224,7 +226,7 @@ fn a_candidate_that_fell_is_not_fine_because_others_went_well() {
     );
     let again = Run { id: "again".to_owned(), retry_of: Some(fell.id.clone()), ..run("servy", 11) };
     assert_eq!(with(vec![fell.clone(), again]).outcome, Outcome::Fine);
-    let cancelled = Run { phase: "cancelled".to_owned(), ..fell };
+    let cancelled = Run { phase: Phase::Cancelled, ..fell };
     assert_eq!(with(vec![cancelled]).outcome, Outcome::Fine);
 }
 

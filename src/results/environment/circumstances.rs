@@ -45,8 +45,8 @@ fn shares(used: &CoreUse) -> String {
     let CoreUse { cores, elapsed_us, busy_us, target_us, generator_us } = *used;
     let in_cores = |us: u64| format!("{:.2}", us as f64 / elapsed_us.max(1) as f64);
     let others_us = busy_us.saturating_sub(target_us.saturating_add(generator_us));
-    let (target, k6, others) = (in_cores(target_us), in_cores(generator_us), in_cores(others_us));
-    format!("target {target}, k6 {k6}, others {others} of {cores}")
+    let (target, load, others) = (in_cores(target_us), in_cores(generator_us), in_cores(others_us));
+    format!("target {target}, k6 {load}, others {others} of {cores}")
 }
 
 fn link(network: &NetworkUse) -> Option<String> {

@@ -36,7 +36,8 @@ pub struct RunEnvironment {
     /// Facts by their dotted names, e.g. `cpu.model`; empty where nothing is known: for imports, and before the end.
     pub facts: BTreeMap<String, String>,
     /// What else the agent saw, as numbers: `ground` (the wait for a quiet machine), `clock_jump_ms`, `processes`,
-    /// `processes_gone`, `response_change`, `placement` (of target and k6 on physical cores), `core_use`, `network`; null where it is not known.
+    /// `processes_gone`, `response_change`, `placement` (of target and k6 on physical cores), `core_use`, `network`;
+    /// null where it is not known.
     #[schema(value_type = Object)]
     pub conditions: Conditions,
     /// Under what its load was made, where others than its agent made it, in the order of their segments.

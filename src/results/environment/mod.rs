@@ -1,7 +1,7 @@
 //! Under what a run was measured: its facts in groups, and in what two runs' facts differ. Pure.
 //!
-//! Facts have dotted names that agents give them (`agents/src/environment/`). What is not known here is shown all the same,
-//! under its own name.
+//! Facts have dotted names that agents give them (`agents/src/host/environment/`). Facts that are not known here are shown
+//! under their own names.
 
 pub mod circumstances;
 pub mod difference;

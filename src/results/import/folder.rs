@@ -22,7 +22,8 @@
 //!
 //! A field that is not known here is refused, as a slip of the pen would be lost otherwise. What file and index both say
 //! must agree. Files are taken for measured in turn only if their `order` shows it: repetition by repetition, in pairs of
-//! repetitions as an experiment has them. `machine`, `payload` and `threads` become parameters: runs that differ in them are no repetitions.
+//! repetitions as an experiment has them. `machine`, `payload` and `threads` become parameters: runs that differ in
+//! them are no repetitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -52,8 +52,8 @@ pub(super) struct Others {
 }
 
 impl Others {
-    /// On the run's processors, where the agent watched these; else on the whole machine. None where it is not known how many
-    /// there are.
+    /// On the run's processors, where the agent watched these; else on the whole machine. None where it is not known
+    /// how many there are.
     pub(super) fn seen(conditions: &Conditions, on_machine: f64, machine_cores: Option<f64>) -> Option<Self> {
         if let Some(CoreUse { cores, elapsed_us, busy_us, target_us, generator_us }) = conditions.core_use {
             let others_us = busy_us.saturating_sub(target_us.saturating_add(generator_us));

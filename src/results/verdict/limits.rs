@@ -75,8 +75,9 @@ pub struct About {
 
 const SHARE: (Unit, f64) = (Unit::Share, 1.0);
 
-/// One in 100,000. The p99.9 has a hundred times as many requests behind it, so failures move it by no more than the hundredth
-/// part of these, whether they are the fastest or the slowest. A run of fewer requests than that may have none.
+/// One in 100,000. The p99.9 has a hundred times as many requests behind it, so failures move it by no more than the
+/// hundredth part of these, whether they are the fastest or the slowest. A run of fewer requests than that may have
+/// none.
 const FEW: f64 = 0.000_01;
 
 const fn about(

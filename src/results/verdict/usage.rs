@@ -97,8 +97,8 @@ impl Span {
     }
 }
 
-/// Share of a time in which a quota held a group of processes back. The kernel adds throttled time up over all cores that the
-/// group may run on, so on four cores a second has four seconds of it.
+/// Share of a time in which a quota held a group of processes back. The kernel adds throttled time up over all cores
+/// that the group may run on, so on four cores a second has four seconds of it.
 pub fn throttled_share(throttled: f64, elapsed: f64, cores: f64) -> f64 {
     (throttled / elapsed / cores.max(1.0)).min(1.0)
 }

@@ -158,7 +158,7 @@ fn cells(run: &Run) -> Vec<String> {
         run.load.as_ref().map_or_else(String::new, load::exact).replace('\u{a0}', " "),
         word(run.vus.as_ref()),
         run.repetition.to_string(),
-        run.phase.clone(),
+        run.phase.to_string(),
         run.verdict.map_or("", Verdict::as_str).to_owned(),
     ];
     let figures = METRICS.iter().map(|def| word((def.get)(&run.figures).as_ref()));

@@ -4,6 +4,7 @@ use axum::{
     extract::{Path, State},
     response::Redirect,
 };
+use brewbench_agent::wire::Phase;
 
 use crate::{
     app::{
@@ -32,7 +33,7 @@ pub async fn ask_cancel(
     if run.has_ended() {
         return Err(Error::Conflict(format!("the run has ended already: {}", run.phase)));
     }
-    let consequences = if run.phase == "queued" {
+    let consequences = if run.phase == Phase::Queued {
         vec!["It leaves the queue and is kept in the history as cancelled.".to_owned()]
     } else {
         vec![

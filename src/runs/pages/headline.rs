@@ -1,6 +1,6 @@
 //! What a run's page opens with: the figures, and what speaks against them. Pure.
 
-use brewbench_agent::reports::summary::Summary;
+use brewbench_agent::{reports::summary::Summary, wire::Phase};
 
 use crate::{
     runs::{model::Run, verdict::Verdict},
@@ -70,9 +70,9 @@ fn failures(run: &Run, requests: u64) -> Card {
 /// it is told once.
 pub fn doubts(run: &Run) -> Vec<Doubt> {
     let ended = run.error.clone().map(|text| {
-        let (title, class) = match run.phase.as_str() {
-            "cancelled" => ("Cancelled.", ""),
-            "lost" => ("Lost.", "doubt"),
+        let (title, class) = match run.phase {
+            Phase::Cancelled => ("Cancelled.", ""),
+            Phase::Lost => ("Lost.", "doubt"),
             _ => ("Failed.", "fault"),
         };
         Doubt { title, text, figures: None, class }

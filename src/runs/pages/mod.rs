@@ -1,5 +1,7 @@
-//! History and single runs as pages. What a page shows is put together by the pure files in here: [`headline`],
-//! [`mod@line`], [`stages`], [`metrics`], [`checks`], [`machine`], [`mod@generators`], [`story`] and [`charts`].
+//! The history and single runs as pages.
+//!
+//! [`history`] and [`show`] load what the pure files here turn into parts of a page: [`headline`], [`row`], [`phases`],
+//! [`metrics`], [`checks`], [`machine`], [`timeseries`], [`work`] and [`charts`].
 
 pub mod actions;
 pub mod bulk;
@@ -27,7 +29,7 @@ use axum::{
 
 use crate::app::state::AppState;
 
-/// The pages of this slice. A form of files may be as large as said.
+/// The pages of this module. A form of files may be as large as said.
 pub fn router() -> Router<AppState> {
     Router::new()
         .route("/runs", get(history::history))

@@ -1,4 +1,6 @@
-//! One line of a list of runs. Templates: `runs/_state.html`, `runs/_figures.html`, variable `line`. Pure.
+//! One line of a list of runs. Templates: `runs/_lines.html`, `runs/_figures.html`, variable `line`. Pure.
+
+use brewbench_agent::wire::Phase;
 
 use crate::{
     live::feed::Rate,
@@ -91,7 +93,7 @@ impl Doing {
     /// The same run later on.
     pub fn look_again(&mut self, others: &[&Run], rate: Option<Rate>, now_ms: i64) {
         let run = &self.line.run;
-        let begun = run.phase != "queued";
+        let begun = run.phase != Phase::Queued;
         self.left = left_text(progress::left_s(run, others, now_ms), begun);
         self.share = progress::share(run, others, now_ms).filter(|_| begun);
         self.rate = rate;
@@ -106,12 +108,12 @@ impl Doing {
 
     /// What is being done.
     pub fn sentence(&self) -> &'static str {
-        match self.line.run.phase.as_str() {
-            "queued" => "It waits for an agent.",
-            "leased" => "An agent was told to do it.",
-            "preparing" => "The agent starts the target in its sandbox and waits until the machine is quiet.",
-            "warming_up" => "k6 warms the target up; these figures are thrown away.",
-            "measuring" => "k6 measures.",
+        match self.line.run.phase {
+            Phase::Queued => "It waits for an agent.",
+            Phase::Leased => "An agent was told to do it.",
+            Phase::Preparing => "The agent starts the target in its sandbox and waits until the machine is quiet.",
+            Phase::WarmingUp => "k6 warms the target up; these figures are thrown away.",
+            Phase::Measuring => "k6 measures.",
             _ => "The agent gathers the results.",
         }
     }
@@ -134,9 +136,9 @@ fn left_text(left: Option<f64>, begun: bool) -> String {
 
 /// What a run is worth, or how far it is.
 pub fn state(run: &Run) -> Pill {
-    match run.verdict.filter(|_| run.phase == "finished") {
+    match run.verdict.filter(|_| run.phase == Phase::Finished) {
         Some(verdict) => badge::state(verdict.as_str()).about(because(run)),
-        None => badge::state(&run.phase),
+        None => badge::state(run.phase.as_str()),
     }
 }
 
@@ -225,7 +227,7 @@ mod tests {
             (plain(&fast.left), speed.as_deref()),
             ("9 s left".to_owned(), Some("1,235 requests/s, 0.500 failed/s"))
         );
-        let waiting = Run { phase: "queued".to_owned(), started_at_ms: None, ..run.clone() };
+        let waiting = Run { phase: Phase::Queued, started_at_ms: None, ..run.clone() };
         let waiting = doing(waiting, 0);
         assert_eq!((plain(&waiting.left), waiting.share), ("takes 14 s".to_owned(), None));
         assert_eq!(doing(Run { duration_s: None, ..run }, 0).share, None);

@@ -224,7 +224,7 @@ impl TryFrom<RunRow> for Run {
             load: load.as_deref().map(load::read).transpose().map_err(decode)?,
             vus: whole(vus)?,
             repetition: u32::try_from(repetition).map_err(decode)?,
-            phase,
+            phase: phase.parse().map_err(decode)?,
             verdict: verdict.map(|text| text.parse()).transpose().map_err(|fault: String| decode(fault))?,
             reasons: serde_json::from_str(&reasons).map_err(decode)?,
             error,

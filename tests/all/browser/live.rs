@@ -12,7 +12,8 @@ fn tell(agent: &Agent, run: RunId, part: Part, seconds: std::ops::RangeInclusive
     agent.say(&AgentMessage::Series(Box::new(portion(run, part, seconds))));
 }
 
-/// Waits until the curves have points at whole seconds from 1, once each; where warm-up and measurement meet, there is a gap.
+/// Waits until the curves have points at whole seconds from 1, once each; where warm-up and measurement meet, there is
+/// a gap.
 async fn draws(tab: &Tab, last: u32) {
     let data = |chart: &str| format!("document.querySelector('#{chart} .js-plotly-plot')?.data");
     let ends = "(data) => data?.[0].x.filter((x, place) => data[0].y[place] !== null).join()";

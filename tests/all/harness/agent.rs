@@ -8,7 +8,7 @@ use brewbench_agent::{
     wire::{
         PROTOCOL, Phase, RunId,
         job::Job,
-        messages::{AgentMessage, Finding, Hello, K6Support, Machine, ServerMessage, TargetOffer},
+        messages::{AgentMessage, EngineSupport, Finding, Hello, Machine, ServerMessage, TargetOffer},
         now_ms,
         outcome::{Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime},
         work_done::WorkDone,
@@ -160,7 +160,7 @@ pub fn hello() -> Hello {
         holds: Vec::new(),
         life: Some(RunId::now().0),
         load_address: None,
-        k6: Some(K6Support { path: "/usr/bin/k6".to_owned(), supported: SUPPORTED.to_string(), fault: None }),
+        engine: Some(EngineSupport { path: "/usr/bin/k6".to_owned(), supported: SUPPORTED.to_string(), fault: None }),
     }
 }
 

@@ -42,7 +42,7 @@ async fn look(id: Uuid, scenario: &Scenario, bench: &Workbench, cancel: &Cancell
     let finding = tokio::select! {
         biased;
         () = cancel.cancelled() => Finding::Declined { reason: "it was stopped".to_owned() },
-        looked = bench.k6.inspect(&script, &group, &cores, LIMIT) => match looked {
+        looked = bench.engine.inspect(&script, &group, &cores, LIMIT) => match looked {
             Ok(_) => Finding::Valid,
             Err(message) => Finding::Invalid { message },
         },

@@ -4,7 +4,8 @@
 //! names, `net.core.somaxconn`. Amounts of memory are bytes and say so in their name. What can't be read is left out.
 //!
 //! - [`cpu`]: the processors, which stay as they are while the agent lives, so they are looked at once.
-//! - [`settings`]: what somebody may change at any time, read for every run: some sixty small files, less than a millisecond.
+//! - [`settings`]: what somebody may change at any time, read for every run: some sixty small files, less than a
+//!   millisecond.
 //! - [`target`]: the program under test; [`secret`]: what nobody is to read.
 
 pub mod cpu;

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use brewbench_agent::wire::Phase;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{
@@ -79,12 +80,12 @@ impl Screen {
 
     fn left_s(&self) -> Option<f64> {
         let (now, since) = self.now.as_ref()?;
-        let passed = if now.phase == "queued" { 0.0 } else { since.elapsed().as_secs_f64() };
+        let passed = if now.phase == Phase::Queued { 0.0 } else { since.elapsed().as_secs_f64() };
         now.left_s.map(|left| (left - passed).max(0.0))
     }
 
     fn standing(&self) -> String {
-        let phase = self.now.as_ref().map_or(String::new(), |(now, _)| now.phase.replace('_', " "));
+        let phase = self.now.as_ref().map_or(String::new(), |(now, _)| now.phase.words());
         let left = self.left_s().filter(|left| *left > 0.0);
         left.map_or(phase.clone(), |left| format!("{phase} · {} left", duration::text(left)))
     }

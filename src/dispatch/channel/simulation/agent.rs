@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use brewbench_agent::{
     connection::session::{Accepts, Effect, Input, Session},
-    engine::k6::version::SUPPORTED,
+    engine::SUPPORTED,
     wire::{
         PROTOCOL, Phase, RunId,
         job::{Job, Role},
-        messages::{AgentMessage, Gate, Hello, K6Support, Machine, ServerMessage, TargetOffer},
+        messages::{AgentMessage, EngineSupport, Gate, Hello, Machine, ServerMessage, TargetOffer},
         now_ms,
         outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
         work_done::WorkDone,
@@ -133,7 +133,11 @@ impl SimulatedAgent {
             holds,
             life: Some(self.life),
             load_address: Some([10, 0, 0, 5].into()),
-            k6: Some(K6Support { path: "/usr/bin/k6".to_owned(), supported: SUPPORTED.to_string(), fault: None }),
+            engine: Some(EngineSupport {
+                path: "/usr/bin/k6".to_owned(),
+                supported: SUPPORTED.to_string(),
+                fault: None,
+            }),
         }
     }
 

@@ -1,0 +1,118 @@
+//! Each note, and when there is none.
+
+use crate::{
+    compare::{
+        metric::Metric,
+        statistics::Lead,
+        testing::{failed, faster, judged, repeated, run, sized},
+        view::Comparison,
+    },
+    runs::{model::Run, verdict::Verdict},
+    web::series_style::Marks,
+};
+
+fn titles(runs: Vec<Run>) -> Vec<String> {
+    Comparison::new(runs, &Marks::default(), None)
+        .notes
+        .into_iter()
+        .map(|note| format!("{} {}", note.title, note.text))
+        .collect()
+}
+
+fn both() -> Vec<Run> {
+    let mut runs = repeated(|n| run("gosherve", n));
+    runs.extend(repeated(|n| run("servy", n)));
+    runs
+}
+
+#[test]
+fn clean_runs_of_one_setting_raise_no_doubt() {
+    assert_eq!(titles(both()), Vec::<String>::new());
+}
+
+#[test]
+fn suspect_runs_are_used_and_named() {
+    let mut runs = both();
+    runs[0] = judged(runs[0].clone(), Verdict::Suspect, "k6 had no core of its own");
+    assert_eq!(titles(runs), ["1 suspect run used: k6 had no core of its own."]);
+}
+
+#[test]
+fn what_is_left_out_is_counted() {
+    let mut runs = both();
+    runs.push(judged(run("servy", 4), Verdict::Invalid, "all failed"));
+    runs.push(failed(run("servy", 5), "did not start"));
+    assert_eq!(titles(runs)[0], "2 runs left out. 1 failed, 1 invalid; the reasons stand below the figures.");
+}
+
+#[test]
+fn unlike_surroundings_are_told() {
+    let mut runs = both();
+    runs[11].agent = Some("laptop".to_owned());
+    runs[11].k6_version = Some("1.0.0".to_owned());
+    runs[10].target_sha256 = Some("other".to_owned());
+    let told = titles(runs.clone());
+    assert_eq!(told[0], "Executables differ. The program differs between runs of servy (2 files): not one version.");
+    assert_eq!(told[1..], ["Agents differ. bench-01 and laptop.", "k6 versions differ. 1.0.0 and 1.8.1."]);
+    let notes = Comparison::new(runs, &Marks::default(), None).notes;
+    let pair = notes.iter().find_map(|note| note.environments.clone()).expect("two machines");
+    assert_eq!(pair, ["gosherve-1", "servy-6"], "one of each");
+}
+
+#[test]
+fn runs_from_several_machines_are_told_where_each_has_as_many() {
+    let of = |run: Run| {
+        let agent = if run.repetition > 3 { "laptop" } else { "bench-01" };
+        Run { agent: Some(agent.to_owned()), experiment: Some("night".to_owned()), ..run }
+    };
+    let mut runs: Vec<Run> = both().into_iter().map(of).collect();
+    let told = titles(runs.clone());
+    assert!(told[0].starts_with("Measured on several machines. All that are compared have as many"), "{told:?}");
+    assert!(told[0].contains("bench-01 and laptop"), "{told:?}");
+    runs[0].agent = Some("laptop".to_owned());
+    assert_eq!(titles(runs)[0], "Agents differ. bench-01 and laptop.");
+}
+
+#[test]
+fn sizes_that_only_one_target_ran_on_are_a_doubt() {
+    let mut runs = repeated(|n| sized("gosherve", n, 1.0));
+    runs.extend(repeated(|n| sized("gosherve", n, 4.0)));
+    runs.extend(repeated(|n| sized("servy", n, 4.0)));
+    let told = titles(runs);
+    assert_eq!(told[0], "Nothing that counts from servy at 1 vCPU / 2 GiB.");
+    assert!(told[1].starts_with("Machine sizes differ."), "{told:?}");
+}
+
+#[test]
+fn percentiles_that_come_from_added_histograms_are_marked() {
+    let mut runs = both();
+    for run in &mut runs {
+        run.generators = vec!["gen-1".to_owned(), "gen-2".to_owned()];
+    }
+    let told = titles(runs);
+    assert!(told.len() == 1 && told[0].starts_with("Percentiles of added histograms. The load of 12 runs"), "{told:?}");
+}
+
+#[test]
+fn a_percentile_of_too_few_requests_is_shown_and_not_judged() {
+    let mut runs = repeated(|n| run("gosherve", n));
+    runs.extend(repeated(|n| faster(run("servy", n), 1.25)));
+    for run in &mut runs {
+        run.figures.requests = Some(40);
+    }
+    let comparison = Comparison::new(runs, &Marks::default(), None);
+    let row = &comparison.rows[0];
+    assert_eq!((row.lead(Metric::P99Ms), row.lead(Metric::P50Ms)), (Lead::Missing, Lead::Of(1)));
+    assert!(row.cells[1].stat(Metric::P99Ms).spread.is_some(), "it is still shown");
+    let note = comparison.notes.iter().find(|note| note.title == "Too few requests.").expect("a note");
+    assert!(note.text.starts_with("p99 is judged from 1,000 requests a run on; 12 runs have fewer"), "{}", note.text);
+}
+
+#[test]
+fn a_figure_that_summaries_lack_is_told() {
+    let mut runs = both();
+    for run in &mut runs {
+        run.figures.p99_ms = None;
+    }
+    assert_eq!(titles(runs), ["Not in every summary: p99 (12 runs). Such a run does not count for that figure."]);
+}
