@@ -18,7 +18,10 @@ use std::{
 
 use crate::{
     fleet::{model::Standing, presence::Connected},
-    placement::wait_reason::{At, Needs, hindrance},
+    placement::{
+        feasibility::unfit,
+        wait_reason::{At, Needs},
+    },
 };
 
 /// Which agents can do the whole of an experiment, and where its blocks have begun meanwhile.
@@ -47,7 +50,7 @@ impl Homes {
         // Who can do the only cell of an experiment can do all of it: that need not be said of each of many agents.
         let whole = cells.into_iter().filter(|(_, cells)| cells.len() > 1).map(|(experiment, cells)| {
             let may_begin = |needs: &Needs<'_>, agent: &Connected| {
-                hindrance(needs, agent).is_none() && needs.label.is_none_or(|label| agent.has_label(label))
+                unfit(needs.demand(), agent).is_none() && needs.label.is_none_or(|label| agent.has_label(label))
             };
             let can = |agent: &Connected| cells.iter().all(|needs| may_begin(needs, agent));
             let able = taking.iter().filter(|(_, agent)| can(agent)).map(|(name, _)| name.clone());
@@ -79,7 +82,7 @@ impl Homes {
         let begun = || self.begun.get(&(experiment.to_owned(), needs.block)).map(String::as_str);
         if let Some(home) = home.or_else(begun) {
             let agent = connected.iter().find(|(name, _)| name == home);
-            let is_unable = agent.is_some_and(|(_, agent)| hindrance(needs, agent).is_some());
+            let is_unable = agent.is_some_and(|(_, agent)| unfit(needs.demand(), agent).is_some());
             return if is_unable { anybody } else { At::Home(home.to_owned()) };
         }
         match self.whole.get(experiment) {

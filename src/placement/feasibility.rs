@@ -30,6 +30,49 @@ pub enum Source {
     User,
 }
 
+/// What one run demands of the agent that runs its target.
+#[derive(Clone, Copy, Debug)]
+pub struct Demand<'a> {
+    /// The target's name.
+    pub target: &'a str,
+    /// Cores.
+    pub vcpus: f64,
+    /// Memory.
+    pub memory_bytes: u64,
+    /// Where the scenario comes from.
+    pub source: Source,
+    /// Whether other agents make the load.
+    pub has_generators: bool,
+}
+
+/// Why an agent can't meet a demand as long as it is what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// It does not offer the target.
+    NotOffered,
+    /// It can't give the machine size: what it has.
+    TooSmall(String),
+    /// The load comes from others, and it takes none: why.
+    NoLoad(&'static str),
+    /// It runs only scripts that came with it.
+    Script,
+}
+
+/// The rule: what keeps an agent from running the target of a run. The form, the queue and the hand-out all use it.
+pub fn unfit(demand: Demand<'_>, agent: &Connected) -> Option<Unfit> {
+    if !agent.offers(demand.target) {
+        return Some(Unfit::NotOffered);
+    }
+    if let Some(has) = agent.lacks(demand.vcpus, demand.memory_bytes) {
+        return Some(Unfit::TooSmall(has));
+    }
+    if demand.has_generators {
+        // It needs no script: those who make the load do.
+        return takes_no_load(demand.target, agent).map(Unfit::NoLoad);
+    }
+    lacks_script(demand.source, agent).then_some(Unfit::Script)
+}
+
 /// A sentence about the first thing that nobody connected can do; none if everything can be done.
 pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<String> {
     let is_meant = |(name, agent): &&(String, Connected)| {
@@ -50,9 +93,9 @@ pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<S
         return Some("generators: nobody is left to run the target; connect another agent".to_owned());
     }
     let labelled = needs.label.map_or(String::new(), |label| format!(" labelled {label:?}"));
-    let takes_user_scripts = |agent: &Connected| needs.scenario_source == Source::Bundled || agent.hello.any_scenario;
+    let has_generators = !needs.generators.is_empty();
     // Where others make the load, they run the script.
-    let willing = |agent: &Connected| !needs.generators.is_empty() || takes_user_scripts(agent);
+    let willing = |agent: &Connected| has_generators || !lacks_script(needs.scenario_source, agent);
     if !agents.iter().any(|(_, agent)| willing(agent)) {
         let name = needs.scenario;
         return Some(format!(
@@ -67,16 +110,14 @@ pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<S
                 offered(&agents)
             ));
         }
-        if !needs.generators.is_empty()
-            && let Some(why) = nobody_takes_load(target, &agents)
-        {
+        if has_generators && let Some(why) = nobody_takes_load(target, &agents) {
             return Some(why);
         }
         for size in needs.sizes {
-            let able = |agent: &Connected| {
-                willing(agent) && agent.offers(target) && agent.lacks(size.vcpus, size.memory_bytes).is_none()
-            };
-            if !agents.iter().any(|(_, agent)| able(agent)) {
+            let MachineSize { vcpus, memory_bytes, .. } = *size;
+            let source = needs.scenario_source;
+            let demand = Demand { target, vcpus, memory_bytes, source, has_generators };
+            if !agents.iter().any(|(_, agent)| unfit(demand, agent).is_none()) {
                 return Some(format!(
                     "size: no connected agent{labelled} with {target:?} can give {}; {}",
                     size.name,
@@ -129,7 +170,7 @@ fn nobody_takes_load(target: &str, agents: &[&(String, Connected)]) -> Option<St
 }
 
 /// Why load can't come from others to a target of this agent; nothing if it can.
-pub fn takes_no_load(target: &str, agent: &Connected) -> Option<&'static str> {
+fn takes_no_load(target: &str, agent: &Connected) -> Option<&'static str> {
     if agent.hello.load_address.is_none() {
         return Some("lets no load come from other agents: start it with --load-address");
     }

@@ -11,7 +11,7 @@ use crate::{
         model::{Agent, Standing},
         presence::Connected,
     },
-    placement::feasibility::{Source, lacks_script, takes_no_load},
+    placement::feasibility::{Demand, Source, Unfit, lacks_script, unfit},
 };
 
 /// What a run needs of an agent.
@@ -37,6 +37,14 @@ pub struct Needs<'a> {
     pub block: i64,
     /// The agents that make the load; empty where the target's own does.
     pub generators: &'a [String],
+}
+
+impl Needs<'_> {
+    /// What the run demands of the agent that runs its target.
+    pub fn demand(&self) -> Demand<'_> {
+        let Self { target, vcpus, memory_bytes, source, generators, .. } = *self;
+        Demand { target, vcpus, memory_bytes, source, has_generators: !generators.is_empty() }
+    }
 }
 
 /// Where a run may be done.
@@ -71,14 +79,8 @@ impl At {
 pub enum Lack {
     /// It is to be done by another one.
     NotWanted,
-    /// It does not offer the target.
-    NotOffered,
-    /// It can't give the machine size: what it has.
-    TooSmall(String),
-    /// The load comes from others, and it takes none: why.
-    NoLoad(&'static str),
-    /// It runs only scripts that came with it.
-    Script,
+    /// It can't, as long as it is what it is.
+    Unfit(Unfit),
     /// It would not take this run while it is connected.
     Declined,
 }
@@ -90,22 +92,7 @@ pub fn lack(needs: &Needs<'_>, at: &At, name: &str, agent: &Connected) -> Option
         return Some(Lack::NotWanted);
     }
     let declined = || agent.declined.contains(&needs.run).then_some(Lack::Declined);
-    hindrance(needs, agent).or_else(declined)
-}
-
-/// What an agent lacks for a run as long as it is what it is.
-pub fn hindrance(needs: &Needs<'_>, agent: &Connected) -> Option<Lack> {
-    if !agent.offers(needs.target) {
-        return Some(Lack::NotOffered);
-    }
-    if let Some(has) = agent.lacks(needs.vcpus, needs.memory_bytes) {
-        return Some(Lack::TooSmall(has));
-    }
-    if !needs.generators.is_empty() {
-        // It needs no script: those who make the load do.
-        return takes_no_load(needs.target, agent).map(Lack::NoLoad);
-    }
-    (needs.source == Source::User && !agent.hello.any_scenario).then_some(Lack::Script)
+    unfit(needs.demand(), agent).map(Lack::Unfit).or_else(declined)
 }
 
 /// What keeps those who are to make a run's load, if anything does; the worst first.
@@ -261,7 +248,7 @@ fn unable(needs: &Needs<'_>, lacks: &[(&str, &Lack)]) -> Why {
         let sentence = format!("{} would not take it; it is asked again when it connects anew", declined.join(", "));
         return Why::nobody(Reason::Declined, sentence);
     }
-    let script = of(|lack| *lack == Lack::Script);
+    let script = of(|lack| *lack == Lack::Unfit(Unfit::Script));
     if !script.is_empty() {
         let sentence = format!(
             "its scenario did not come with brewbench, and {} only such: start one with --any-scenario",
@@ -270,7 +257,7 @@ fn unable(needs: &Needs<'_>, lacks: &[(&str, &Lack)]) -> Why {
         return Why::nobody(Reason::ScriptNotTaken, sentence);
     }
     let loadless = lacks.iter().find_map(|(name, lack)| match lack {
-        Lack::NoLoad(how) => Some(format!("{name} {how}")),
+        Lack::Unfit(Unfit::NoLoad(how)) => Some(format!("{name} {how}")),
         _ => None,
     });
     if let Some(sentence) = loadless {
@@ -279,7 +266,7 @@ fn unable(needs: &Needs<'_>, lacks: &[(&str, &Lack)]) -> Why {
     let small: Vec<String> = lacks
         .iter()
         .filter_map(|(name, lack)| match lack {
-            Lack::TooSmall(has) => Some(format!("{name} {has}")),
+            Lack::Unfit(Unfit::TooSmall(has)) => Some(format!("{name} {has}")),
             _ => None,
         })
         .collect();

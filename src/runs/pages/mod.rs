@@ -1,7 +1,7 @@
 //! The history and single runs as pages.
 //!
 //! [`history`] and [`show`] load what the pure files here turn into parts of a page: [`headline`], [`row`], [`phases`],
-//! [`metrics`], [`checks`], [`machine`], [`timeseries`], [`work`] and [`charts`].
+//! [`metrics`], [`checks`], [`machine`], [`timeseries`], `work` and [`charts`].
 
 pub mod actions;
 pub mod bulk;
