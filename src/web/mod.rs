@@ -11,7 +11,6 @@ pub mod errors;
 pub mod form;
 pub mod format;
 pub mod headers;
-pub mod highlight;
 pub mod host;
 pub mod live;
 pub mod markdown;

@@ -211,7 +211,7 @@ async fn a_scenario_is_uploaded_changed_and_shown_with_what_differs() {
     let made = upload(&user, &[("name", "mine / 1"), ("script", script), ("defaults", "N=1\r\n")], &files).await;
     assert_eq!((made.status, made.header("location")), (StatusCode::SEE_OTHER, "/scenarios/mine%20%2F%201"));
     let page = user.get("/scenarios/mine%20%2F%201").await.ok().text();
-    assert!(page.contains("<span class=\"hl-comment\">// &lt;b&gt;first&lt;/b&gt;</span>"), "{page}");
+    assert!(page.contains("// &#60;b&#62;first&#60;/b&#62;"), "{page}");
     for text in
         ["a.json", "[1]", "N</dt>", "Nobody has run it yet.", r#"href="/experiments/new?scenario=mine%20/%201""#]
     {

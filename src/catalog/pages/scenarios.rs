@@ -32,7 +32,6 @@ use crate::{
     runs::pages::row::Line,
     web::{
         address,
-        highlight::Script,
         shell::{Section, Shell},
         time_ago::{self, Moment},
     },
@@ -124,7 +123,7 @@ impl Looked {
 pub struct ScenarioPage {
     shell: Shell,
     scenario: Scenario,
-    script: Script,
+    script: String,
     sha256: String,
     is_bundled: bool,
     revisions: Vec<Kept>,
@@ -263,7 +262,7 @@ pub async fn page_of(state: &AppState, caller: &Caller, name: &str, revision: Op
     let ids = dashboard::store::runs_of_scenario(pool, name, LAST_RUNS).await?;
     Ok(ScenarioPage {
         shell: Shell::signed_in(name.to_owned(), Section::Scenarios, &caller.name),
-        script: Script(scenario.script.clone()),
+        script: scenario.script.clone(),
         is_bundled: scenarios::is_bundled(&scenario),
         upload: Upload::of(&scenario),
         lines: crate::fleet::pages::lines(state, &ids).await?,
