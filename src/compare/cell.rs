@@ -11,7 +11,7 @@ use super::{
     statistics::{self, Decision, Lead, Noise},
 };
 use crate::{
-    compare::{comparability::Unlike, note::WorkDifference, setting::Setting, stat::Stat},
+    compare::{comparability::Unlike, setting::Setting, stat::Stat, work_difference::WorkDifference},
     metrics,
     runs::{model::Run, verdict::Verdict},
     web::{

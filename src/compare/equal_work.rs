@@ -15,7 +15,7 @@ use super::{
     selection::Subject,
 };
 use crate::{
-    compare::note::{Note, WorkDifference},
+    compare::{note::Note, work_difference::WorkDifference},
     differences::{AcceptedDifference, WorkFact},
     runs::{model::Run, work::mix},
     web::format,

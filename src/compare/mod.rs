@@ -37,6 +37,7 @@ pub mod testing;
 pub mod timeseries;
 pub mod timeseries_charts;
 pub mod view;
+pub mod work_difference;
 
 use axum::{Router, routing::get};
 use utoipa_axum::{router::OpenApiRouter, routes};

@@ -3,8 +3,6 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::differences::{AcceptedDifference, WorkFact};
-
 /// Something to know before believing a figure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Note {
@@ -40,20 +38,4 @@ impl Level {
             Self::Info => "info",
         }
     }
-}
-
-/// A difference in the work of two cells of a row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct WorkDifference {
-    /// In what.
-    pub fact: WorkFact,
-    /// The targets of both, by name.
-    pub targets: [String; 2],
-    /// In a sentence, with both values.
-    pub text: String,
-    /// Ids of a run of each.
-    pub runs: [String; 2],
-    /// Who accepted it and why; null if nobody has.
-    #[serde(default)]
-    pub accepted: Option<AcceptedDifference>,
 }

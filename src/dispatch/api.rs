@@ -40,7 +40,7 @@ pub async fn result(
         return Err(Error::Invalid(format!("run: the body is about {}, the address about {id}", outcome.run)));
     }
     let span = tracing::info_span!("run", id);
-    let settled = ingest::take(&state.db, &caller.name, &outcome).instrument(span).await?;
+    let settled = ingest::accept(&state.db, &caller.name, &outcome).instrument(span).await?;
     if let Some(why) = &settled.why {
         tracing::info!(run = id, agent = caller.name, why, "a result that does not count");
     } else {

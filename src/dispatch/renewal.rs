@@ -8,8 +8,7 @@ use crate::{
     app::{error::Result, state::AppState},
     dispatch::store::leases,
     distributed::{
-        coordinate,
-        coordinate::tell,
+        coordinate::{self, tell},
         store::participants::{self, HeldPart},
     },
     runs::store::retries::HeldRun,

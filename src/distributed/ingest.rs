@@ -1,4 +1,4 @@
-//! Takes an agent's result: all of a run on one machine, or its part of a distributed run.
+//! Accepts an agent's result: all of a run on one machine, or its part of a distributed run.
 
 use brewbench_agent::wire::outcome::Outcome;
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Settles a result by the rule in [`crate::results::ingest`]; committed when this returns.
-pub async fn take(db: &Db, agent: &str, outcome: &Outcome) -> Result<Settled> {
+pub async fn accept(db: &Db, agent: &str, outcome: &Outcome) -> Result<Settled> {
     let asked = verdicts::asked(&db.read, &outcome.run.to_string()).await?;
     if asked.generators.is_empty() {
         ingest::settle(db, agent, outcome, asked).await

@@ -1,4 +1,4 @@
-//! What came of an experiment, in one line. Pure.
+//! The result of an experiment in one line.
 
 use crate::{
     app::{error::Result, state::AppState},

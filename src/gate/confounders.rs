@@ -11,7 +11,7 @@ use crate::{
     compare::{
         comparability::{Circumstance, Environments, is_balanced, unlike_machines},
         equal_work::{self, Side},
-        note::WorkDifference,
+        work_difference::WorkDifference,
     },
     differences::AcceptedDifference,
     runs::model::Run,

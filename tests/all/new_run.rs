@@ -18,6 +18,16 @@ const WHOLE: &str = "target=fast&target=slow&size=1+vCPU+%2F+256+MiB&scenario=ha
                      warm-up=0s&repeat=2&agent=&name=night";
 
 #[tokio::test]
+async fn the_earlier_address_of_the_form_leads_to_it_with_what_it_says() {
+    let app = App::start().await;
+    let user = app.user().await.at_pages();
+    for (query, location) in [("", "/experiments/new"), ("?target=fast&vus=8", "/experiments/new?target=fast&vus=8")] {
+        let answer = user.get(&format!("/runs/new{query}")).await;
+        assert_eq!((answer.status, answer.header("location")), (StatusCode::PERMANENT_REDIRECT, location));
+    }
+}
+
+#[tokio::test]
 async fn the_form_makes_the_same_experiment_as_the_api() {
     let app = App::start().await;
     let user = app.user().await.at_pages();

@@ -325,7 +325,7 @@ impl Site {
         let before = Roster::call(&self.target_group);
         self.start(&load, bench, Round::Measure).await?;
         self.measured(longest).await?;
-        self.measured_target(&before, &serving, record).await;
+        self.record_target(&before, &serving, record).await;
         record.outcome.summary = Some(self.script.summary().map_err(Failure::by(Cause::Generator))?);
         Ok(())
     }

@@ -53,7 +53,7 @@ impl Site {
         self.record(Round::Measure).await;
         let longest = WAIT_FOR_OTHERS + job.load.duration().unwrap_or(LONGEST_SCRIPT);
         self.meet(&mut gates, Gate::End, &base_url, longest, "during the measurement").await?;
-        self.measured_target(&before, &serving, record).await;
+        self.record_target(&before, &serving, record).await;
         Ok(())
     }
 

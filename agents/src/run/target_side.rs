@@ -52,8 +52,8 @@ impl Site {
         conditions.idle_memory_bytes = memory_bytes(&self.target_group.watch());
     }
 
-    /// Notes what became of the target during the measurement, and whether it still answers as before.
-    pub(super) async fn measured_target<F: Fn(Phase)>(
+    /// Records which of the target's processes are gone after the measurement, and whether it still answers as before.
+    pub(super) async fn record_target<F: Fn(Phase)>(
         &mut self,
         before: &Roster,
         serving: &Serving,

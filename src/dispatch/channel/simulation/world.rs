@@ -216,7 +216,7 @@ impl World {
         }
         let sender = &mut self.agents[agent];
         let state = &self.server.state;
-        let settled = ingest::take(&state.db, &sender.name, &outcome).await;
+        let settled = ingest::accept(&state.db, &sender.name, &outcome).await;
         // Its place-holder has left the queue.
         let Ok(settled) = settled else { return };
         if acknowledged {
