@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::wire::job::Scenario;
+use crate::wire::job::{Scenario, ScenarioKind};
 
 /// All bundled scenarios, in the order in which people should see them.
 ///
@@ -34,7 +34,13 @@ pub fn comes_along(sha256: &str) -> bool {
 }
 
 fn scenario(name: &str, script: &str, files: &[(&str, &str)], defaults: &[(&str, &str)]) -> Scenario {
-    Scenario { name: name.to_owned(), script: script.to_owned(), files: map(files), defaults: map(defaults) }
+    Scenario {
+        name: name.to_owned(),
+        kind: ScenarioKind::K6,
+        script: script.to_owned(),
+        files: map(files),
+        defaults: map(defaults),
+    }
 }
 
 fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -123,7 +129,7 @@ mod tests {
 
     #[test]
     fn k6_understands_each_of_them() {
-        for Scenario { name, script, files, defaults } in bundled() {
+        for Scenario { name, kind: _, script, files, defaults } in bundled() {
             let folder = tempfile::tempdir().expect("a temporary folder");
             for (file, text) in files.iter().chain([(&"script.js".to_owned(), &script)]) {
                 std::fs::write(folder.path().join(file), text).expect("a file in the temporary folder");

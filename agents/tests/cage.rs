@@ -197,8 +197,18 @@ async fn a_script_writes_only_into_its_own_folder() {
              export const handleSummary = () => ({{ {path:?}: 'evil', 'fine.txt': 'fine' }});"
         );
         let outcome = run(&bench, &script).await;
-        assert!(outcome.k6_log.contains("permission denied"), "{path}: {:?} {}", outcome.ended, outcome.k6_log);
-        assert!(outcome.summary.is_some(), "{path}: its figures are there: {:?} {}", outcome.ended, outcome.k6_log);
+        assert!(
+            outcome.generator_log.contains("permission denied"),
+            "{path}: {:?} {}",
+            outcome.ended,
+            outcome.generator_log
+        );
+        assert!(
+            outcome.summary.is_some(),
+            "{path}: its figures are there: {:?} {}",
+            outcome.ended,
+            outcome.generator_log
+        );
     }
     assert!(!bench.work.targets.join("evil.toml").exists() && !outside.path().join("evil").exists());
     assert_eq!(std::fs::read_dir(&bench.work.work_folder).expect("a folder").count(), 0);
@@ -237,6 +247,7 @@ async fn a_script_loads_no_public_address_and_follows_no_redirect_there() {
          };";
     let outcome = run(&bench, script).await;
     assert!(matches!(outcome.ended, Ended::Finished), "{:?}", outcome.ended);
-    let answers = outcome.k6_log.lines().filter(|line| line.contains("source=console") && line.contains("blacklisted"));
-    assert_eq!(answers.count(), 3, "{}", outcome.k6_log);
+    let answers =
+        outcome.generator_log.lines().filter(|line| line.contains("source=console") && line.contains("blacklisted"));
+    assert_eq!(answers.count(), 3, "{}", outcome.generator_log);
 }

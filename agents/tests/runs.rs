@@ -35,7 +35,7 @@ async fn failure(bench: &Bench, manner: &str, tables: &str, cause: Cause) -> (St
             assert_eq!(told, cause, "{reason}");
             (reason, outcome)
         }
-        ended => panic!("{manner} ended as {ended:?}: {}", outcome.k6_log),
+        ended => panic!("{manner} ended as {ended:?}: {}", outcome.generator_log),
     }
 }
 
@@ -72,7 +72,7 @@ async fn a_run_goes_through_its_phases_and_brings_everything_home() {
         assert!(outcome.summary.as_deref().is_some_and(|text| text.contains(statistic)), "{statistic}");
     }
     assert!(outcome.target_log.starts_with("unruly is good\n"), "{}", outcome.target_log);
-    assert!(outcome.k6_log.contains("http_req_duration"), "{}", outcome.k6_log);
+    assert!(outcome.generator_log.contains("http_req_duration"), "{}", outcome.generator_log);
     assert_eq!(outcome.target_sha256.as_deref().map(str::len), Some(64));
     assert_eq!(outcome.target_version, "1");
     for name in ["kernel.release", "k6.version", "target.command", "target.env.PATH", "target.sha256"] {
@@ -324,7 +324,7 @@ async fn a_script_s_own_options_thresholds_files_and_parameters_hold() {
     let outcome = run(&bench, &job).await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     assert_eq!(requests(&outcome), 7);
-    assert!(outcome.k6_log.contains("own summary given more undefined"), "{}", outcome.k6_log);
+    assert!(outcome.generator_log.contains("own summary given more undefined"), "{}", outcome.generator_log);
 }
 
 #[tokio::test]
@@ -405,7 +405,7 @@ async fn a_load_replaces_how_hard_and_how_long_and_keeps_the_rest_of_a_script() 
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     assert!(requests(&outcome) > 1, "{outcome:?}");
     for words in ["torn down from setup", "crossed: true"] {
-        assert!(outcome.k6_log.contains(words), "{words}: {}", outcome.k6_log);
+        assert!(outcome.generator_log.contains(words), "{words}: {}", outcome.generator_log);
     }
 }
 

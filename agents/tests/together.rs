@@ -115,7 +115,7 @@ async fn two_generators_load_one_target_together_and_each_makes_its_segment() {
         assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     }
     let [host, generators @ ..] = &outcomes[..] else { panic!("parts") };
-    assert!(host.summary.is_none() && host.k6_log.is_empty() && host.target_log.starts_with("unruly is good"));
+    assert!(host.summary.is_none() && host.generator_log.is_empty() && host.target_log.starts_with("unruly is good"));
     assert_eq!(host.environment["target.command"].matches("{host}").count(), 1);
     let usage = host.series.as_ref().expect("a series").unpack().expect("ours").measured.expect("a stretch").usage;
     assert!(usage.iter().any(|sample| sample.target.memory_bytes > Some(0)), "{usage:?}");

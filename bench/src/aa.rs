@@ -15,16 +15,17 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use brewbench::compare::view::Comparison;
-use brewbench::compare::{
-    metric::Metric,
-    statistics::{Decision, Stratum, rank_test},
+use brewbench::{
+    compare::{
+        metric::Metric,
+        statistics::{Decision, Stratum, rank_test},
+        view::Comparison,
+    },
+    experiments::model::ExperimentWithRuns,
+    gate::model::{Check, Gate},
+    runs::model::Run,
+    web::series_style::Marks,
 };
-use brewbench::experiments::model::ExperimentWithRuns;
-use brewbench::gate::model::Check;
-use brewbench::gate::model::Gate;
-use brewbench::runs::model::Run;
-use brewbench::web::series_style::Marks;
 use brewbench_agent::connection::client::Client;
 
 use crate::{

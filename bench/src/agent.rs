@@ -6,16 +6,20 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use brewbench::auth::people::MadeSecret;
-use brewbench::fleet::model::AgentList;
-use brewbench::fleet::model::NewAgentKey;
-use brewbench_agent::connection::client::Trust;
-use brewbench_agent::connection::daemon;
-use brewbench_agent::connection::daemon::CGROUPS;
-use brewbench_agent::connection::daemon::Options;
-use brewbench_agent::connection::session::Accepts;
-use brewbench_agent::host::idle_wait::Quiet;
-use brewbench_agent::run::address_policy::Reach;
+use brewbench::{
+    auth::people::MadeSecret,
+    fleet::model::{AgentList, NewAgentKey},
+};
+use brewbench_agent::{
+    connection::{
+        client::Trust,
+        daemon,
+        daemon::{CGROUPS, Options},
+        session::Accepts,
+    },
+    host::idle_wait::Quiet,
+    run::address_policy::Reach,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{

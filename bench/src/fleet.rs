@@ -10,25 +10,25 @@ use std::{
 };
 
 use anyhow::Context;
-use brewbench::experiments::model::ExperimentWithRuns;
-use brewbench::experiments::plan::Plan;
 use brewbench::{
     auth::secret::{self, Kind},
+    experiments::{model::ExperimentWithRuns, plan::Plan},
     runs::load::LoadBody,
 };
-use brewbench_agent::connection::client::Client;
-use brewbench_agent::connection::link::Heard;
-use brewbench_agent::connection::link::Link;
-use brewbench_agent::connection::link::Standing;
-use brewbench_agent::connection::spool::Spool;
-use brewbench_agent::connection::uploader::Courier;
-use brewbench_agent::engine::k6::version::SUPPORTED;
 use brewbench_agent::{
+    connection::{
+        client::Client,
+        link::{Heard, Link, Standing},
+        spool::Spool,
+        uploader::Courier,
+    },
+    engine,
     series::live::Live,
     wire::{
         PROTOCOL, Phase, RunId,
+        engine::EngineVersion,
         job::Job,
-        messages::{AgentMessage, EngineSupport, Hello, Machine, ServerMessage, TargetOffer},
+        messages::{AgentMessage, Hello, Machine, ServerMessage, TargetOffer},
         now_ms,
         outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
         work_done::WorkDone,
@@ -188,14 +188,13 @@ fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
             cpu: Mechanism::Cgroup2,
             memory: Mechanism::Cgroup2,
         },
-        k6_version: "1.8.1".to_owned(),
         targets: [TARGET, "go-nethttp", "rust-hyper"].map(offer).to_vec(),
         any_scenario: false,
         running: None,
         holds: Vec::new(),
         life: Some(RunId::now().0),
         load_address: None,
-        engine: Some(EngineSupport { path: "/usr/bin/k6".to_owned(), supported: SUPPORTED.to_string(), fault: None }),
+        engines: vec![engine::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
     };
     let courier = Courier::new(client.clone(), Spool::open(spool)?);
     Ok(Link { client, hello, courier, running: watch::channel(None).1, live: Live::default() })
@@ -245,11 +244,11 @@ fn outcome(job: &Job) -> Outcome {
         summary: None,
         series: None,
         target_log: String::new(),
-        k6_log: String::new(),
+        generator_log: String::new(),
         enforced: Enforced { cpu: none, memory: none },
         observed: None,
         cores: Cores { target: Vec::new(), generator: Vec::new() },
-        k6_version: "1.8.1".to_owned(),
+        engine: Some(EngineVersion { name: "k6".to_owned(), version: "1.8.1".to_owned() }),
         target_sha256: None,
         target_version: "1.0".to_owned(),
         environment: std::collections::BTreeMap::new(),

@@ -7,12 +7,14 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use brewbench::experiments::model::ExperimentWithRuns;
-use brewbench::experiments::plan::Plan;
-use brewbench::experiments::plan::default_retries;
-use brewbench::results::series::model::SeriesBody;
-use brewbench::runs::load::LoadBody;
-use brewbench::runs::model::RunList;
+use brewbench::{
+    experiments::{
+        model::ExperimentWithRuns,
+        plan::{Plan, default_retries},
+    },
+    results::series::model::SeriesBody,
+    runs::{load::LoadBody, model::RunList},
+};
 use brewbench_agent::connection::client::Client;
 use chromiumoxide::{
     Browser, BrowserConfig, Page,

@@ -22,7 +22,6 @@ mod site;
 use std::path::PathBuf;
 
 use anyhow::Context;
-
 use observer::Room;
 
 #[tokio::main]

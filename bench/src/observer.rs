@@ -12,14 +12,16 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
-use brewbench::experiments::model::ExperimentWithRuns;
-use brewbench::experiments::plan::Plan;
-use brewbench::experiments::plan::default_retries;
-use brewbench::runs::load::LoadBody;
-use brewbench::runs::model::RunList;
-use brewbench_agent::connection::client::Client;
-use brewbench_agent::connection::daemon::CGROUPS;
+use brewbench::{
+    experiments::{
+        model::ExperimentWithRuns,
+        plan::{Plan, default_retries},
+    },
+    runs::{load::LoadBody, model::RunList},
+};
 use brewbench_agent::{
+    connection::{client::Client, daemon::CGROUPS},
+    reports::read,
     sandbox::{
         Group, Sandbox, Side,
         cores::{self, Beside},
@@ -40,7 +42,6 @@ use crate::{
     apart::Apart,
     site::{ROOMY, Site},
 };
-use brewbench_agent::reports::read;
 
 /// How many pairs are made.
 pub const PAIRS: usize = 9;

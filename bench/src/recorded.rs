@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use brewbench::results::blob;
-use brewbench::results::evidence::Evidence;
+use brewbench::results::{blob, evidence::Evidence};
 use brewbench_agent::{
     series::histogram::Histogram,
     wire::series::{Consumption, Packed, Second, Series, Stretch, Usage},

@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
-use brewbench::app::config::Config;
-use brewbench::app::local_admin;
-use brewbench::app::server::Server;
-use brewbench::auth::model::Scope;
-use brewbench::auth::people::NewToken;
-use brewbench::catalog::model::MachineSize;
-use brewbench_agent::connection::client::Client;
-use brewbench_agent::wire::RunId;
+use brewbench::{
+    app::{config::Config, local_admin, server::Server},
+    auth::{model::Scope, people::NewToken},
+    catalog::model::MachineSize,
+};
+use brewbench_agent::{connection::client::Client, wire::RunId};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 

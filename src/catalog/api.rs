@@ -5,7 +5,10 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
-use brewbench_agent::wire::{job::Scenario, now_ms};
+use brewbench_agent::wire::{
+    job::{Scenario, ScenarioKind},
+    now_ms,
+};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -139,7 +142,7 @@ pub async fn scenario(
         Some(sha256) => Error::NotFound(format!("revision {sha256:?} of scenario {name:?}")),
         None => Error::NotFound(format!("scenario {name:?}")),
     };
-    let Scenario { name, script, files, defaults } = found.ok_or_else(missing)?;
+    let Scenario { name, kind: _, script, files, defaults } = found.ok_or_else(missing)?;
     Ok(Json(ScenarioText { name, script, files, defaults }))
 }
 
@@ -169,7 +172,7 @@ pub fn checked_scenario(text: ScenarioText) -> Result<Scenario> {
     if let Some(bad) = defaults.keys().find(|key| !is_parameter_name(key)) {
         return Err(Error::Invalid(format!("defaults: {bad:?} is no parameter name: letters, digits and _ only")));
     }
-    Ok(Scenario { name, script, files, defaults })
+    Ok(Scenario { name, kind: ScenarioKind::K6, script, files, defaults })
 }
 
 /// Stores a scenario, or another revision of one, with what k6 said to it.

@@ -1,7 +1,8 @@
 //! Targets, machine sizes, scenarios and their revisions. Pure.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
+use brewbench_agent::wire::engine::EngineVersion;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -65,13 +66,39 @@ pub struct ScenarioInfo {
     pub check: Option<Check>,
 }
 
-/// A look of k6 at a script.
+/// A load generator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Engine {
+    /// Its kind: `k6`, or `wrk` of an imported report.
+    pub name: String,
+    /// Its version, e.g. `1.8.1`; null where a report does not say it.
+    pub version: Option<String>,
+}
+
+impl Engine {
+    /// As an agent reports it; an empty version is not known.
+    pub fn of(EngineVersion { name, version }: &EngineVersion) -> Self {
+        Self { name: name.clone(), version: Some(version.clone()).filter(|version| !version.is_empty()) }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, version } = self;
+        match version {
+            Some(version) => write!(f, "{name} {version}"),
+            None => f.write_str(name),
+        }
+    }
+}
+
+/// A look of a load generator at a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Check {
-    /// The agent whose k6 it was.
+    /// The agent whose load generator it was.
     pub agent: String,
-    /// Its version.
-    pub k6_version: String,
+    /// The load generator.
+    pub engine: Engine,
     /// When, unix ms.
     pub at_ms: i64,
     /// Why k6 can't run it; null if it can.

@@ -4,7 +4,10 @@ pub mod names;
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::wire::{job::Scenario, messages::TargetOffer};
+use brewbench_agent::wire::{
+    job::{Scenario, ScenarioKind},
+    messages::TargetOffer,
+};
 use serde_json::json;
 use sqlx::{SqliteConnection, SqlitePool};
 
@@ -14,7 +17,7 @@ use crate::{
         audit::{self, Act},
         store::taken,
     },
-    catalog::model::{Check, FIRST_SIZES, MachineSize, Revision, ScenarioInfo, Target, size_name},
+    catalog::model::{Check, Engine, FIRST_SIZES, MachineSize, Revision, ScenarioInfo, Target, size_name},
     web::series_style::{Mark, Marks},
 };
 
@@ -215,14 +218,14 @@ pub async fn note_check(
     sha256: &str,
     check: &Check,
 ) -> sqlx::Result<()> {
-    let Check { agent, k6_version, at_ms, fault } = check;
+    let Check { agent, engine, at_ms, fault } = check;
     sqlx::query!(
-        "update scenario_revision set checked_by = ?3, checked_k6 = ?4, checked_at = ?5, check_fault = ?6
+        "update scenario_revision set checked_by = ?3, checked_version = ?4, checked_at = ?5, check_fault = ?6
          where name = ?1 and sha256 = ?2",
         name,
         sha256,
         agent,
-        k6_version,
+        engine.version,
         at_ms,
         fault
     )
@@ -233,7 +236,9 @@ pub async fn note_check(
 
 /// What k6 said, from its columns.
 fn check(agent: Option<String>, version: Option<String>, at: Option<i64>, fault: Option<String>) -> Option<Check> {
-    Some(Check { agent: agent?, k6_version: version?, at_ms: at?, fault })
+    // All scenarios are k6's: see `ScenarioKind`.
+    let engine = Engine { name: "k6".to_owned(), version };
+    Some(Check { agent: agent?, engine, at_ms: at?, fault })
 }
 
 /// Stores a revision; gives its hash. What was stored last is the one that counts, also if it was there before.
@@ -260,7 +265,7 @@ async fn keep_scenario(connection: &mut SqliteConnection, scenario: &Scenario, n
 /// The newest revision of each scenario, by name.
 pub async fn scenarios(pool: &SqlitePool) -> sqlx::Result<Vec<ScenarioInfo>> {
     let rows = sqlx::query!(
-        r#"select name as "name!", sha256 as "sha256!", created_at as "created_at!", checked_by, checked_k6, checked_at,
+        r#"select name as "name!", sha256 as "sha256!", created_at as "created_at!", checked_by, checked_version, checked_at,
                   check_fault,
                   (select count(*) from scenario_revision as other where other.name = newest.name) as "revisions!: i64"
            from scenario_revision as newest
@@ -276,7 +281,7 @@ pub async fn scenarios(pool: &SqlitePool) -> sqlx::Result<Vec<ScenarioInfo>> {
             sha256: row.sha256,
             revisions: row.revisions,
             created_at_ms: row.created_at,
-            check: check(row.checked_by, row.checked_k6, row.checked_at, row.check_fault),
+            check: check(row.checked_by, row.checked_version, row.checked_at, row.check_fault),
         })
         .collect())
 }
@@ -295,7 +300,7 @@ pub async fn scenario(pool: &SqlitePool, name: &str) -> Result<Option<Scenario>>
 /// All revisions of one scenario, the one that counts first.
 pub async fn revisions(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<Revision>> {
     let rows = sqlx::query!(
-        "select sha256, created_at, checked_by, checked_k6, checked_at, check_fault from scenario_revision
+        "select sha256, created_at, checked_by, checked_version, checked_at, check_fault from scenario_revision
          where name = ? order by id desc",
         name
     )
@@ -306,7 +311,7 @@ pub async fn revisions(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<Revisi
         .map(|row| Revision {
             sha256: row.sha256,
             created_at_ms: row.created_at,
-            check: check(row.checked_by, row.checked_k6, row.checked_at, row.check_fault),
+            check: check(row.checked_by, row.checked_version, row.checked_at, row.check_fault),
         })
         .collect())
 }
@@ -325,5 +330,5 @@ pub async fn revision(pool: &SqlitePool, name: &str, sha256: &str) -> Result<Opt
 
 fn whole(name: String, script: String, files: &str, defaults: &str) -> Result<Scenario> {
     let map = |text| serde_json::from_str::<BTreeMap<_, _>>(text).map_err(Error::internal);
-    Ok(Scenario { name, script, files: map(files)?, defaults: map(defaults)? })
+    Ok(Scenario { name, kind: ScenarioKind::K6, script, files: map(files)?, defaults: map(defaults)? })
 }

@@ -95,7 +95,7 @@ pub fn rows(agents: &[Agent]) -> String {
         ("memory GiB", Align::Right),
         ("cpu", Align::Left),
         ("memory", Align::Left),
-        ("k6", Align::Left),
+        ("engine", Align::Left),
     ];
     let row = |agent: &Agent| {
         let about = agent.about.as_ref();
@@ -107,7 +107,7 @@ pub fn rows(agents: &[Agent]) -> String {
             text(about.map(|about| format!("{:.1}", about.memory_bytes as f64 / f64::from(1 << 30)))),
             text(about.map(|about| about.cpu.clone())),
             text(about.map(|about| about.memory.clone())),
-            text(about.map(About::engine)),
+            text(about.map(About::engine_list)),
         ]
     };
     table(&head, &agents.iter().map(row).collect::<Vec<_>>())

@@ -115,9 +115,9 @@ impl Fleet {
 
 /// What stands below an agent's row: its labels, and why it can't work.
 fn below(agent: &Agent) -> String {
-    let fault = agent.about.as_ref().and_then(|about| about.k6_fault.clone());
+    let faults = agent.about.iter().flat_map(|about| &about.engines).filter_map(|engine| engine.fault.clone());
     let labels = Some(agent.labels.join(", ")).filter(|labels| !labels.is_empty());
-    plain(&labels.into_iter().chain(fault).collect::<Vec<_>>().join(" · "))
+    plain(&labels.into_iter().chain(faults).collect::<Vec<_>>().join(" · "))
 }
 
 fn path(name: &str) -> String {

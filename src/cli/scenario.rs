@@ -140,8 +140,8 @@ fn rows(scenarios: &[ScenarioInfo]) -> String {
 fn checked(check: Option<&Check>) -> String {
     match check {
         None => "not checked".to_owned(),
-        Some(Check { agent, k6_version, fault: None, .. }) => {
-            format!("by {} with k6 {}", plain(agent), plain(k6_version))
+        Some(Check { agent, engine, fault: None, .. }) => {
+            format!("by {} with {}", plain(agent), plain(&engine.to_string()))
         }
         Some(Check { fault: Some(fault), .. }) => cut(&plain(fault), 100),
     }

@@ -36,7 +36,7 @@ pub struct Chosen {
     /// given; of failed requests 0.1 points of their share.
     #[serde(alias = "least")]
     pub min_effect: Option<String>,
-    /// Compares runs that differ in more than the target, too: agents or machines, versions of k6, what enforced the size.
+    /// Compares runs that differ in more than the target, too: agents or machines, load generators, what enforced the size.
     #[serde(default, alias = "unlike")]
     pub allow_confounders: bool,
     /// The metric that is tested first: `rps`, `p50_ms`, `p99_ms`, `error_rate`, `cpu_ms` or `memory`. Throughput if not

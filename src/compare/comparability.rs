@@ -19,6 +19,7 @@ use super::{
     selection::By,
 };
 use crate::{
+    catalog::model::Engine,
     metrics,
     results::environment::{
         difference::{EnvironmentDifference, FactDifference, Weight},
@@ -85,7 +86,7 @@ impl Circumstance {
         match self {
             Self::Agents => "agents",
             Self::Generators => "generators",
-            Self::Engine => "k6",
+            Self::Engine => "engines",
             Self::Durations => "durations",
             Self::WarmUps => "warm-ups",
             Self::Limits => "limits",
@@ -100,7 +101,7 @@ impl Circumstance {
         match self {
             Self::Agents => "Agents",
             Self::Generators => "Generators",
-            Self::Engine => "k6 versions",
+            Self::Engine => "Load generators",
             Self::Durations => "Durations",
             Self::WarmUps => "Warm-ups",
             Self::Limits => "Limits",
@@ -117,7 +118,7 @@ impl Circumstance {
         match self {
             Self::Agents => known(run.agent.clone()),
             Self::Generators => Some(load_from(run)),
-            Self::Engine => known(run.k6_version.clone()),
+            Self::Engine => known(run.engine.as_ref().map(Engine::to_string)),
             Self::Durations => known(run.duration_s.map(seconds)),
             Self::WarmUps if run.warm_up_auto => Some("until the target was steady".to_owned()),
             Self::WarmUps => known(run.warm_up_s.map(seconds)),

@@ -27,8 +27,8 @@ pub type History = BTreeMap<String, Vec<PastRun>>;
 /// Which runs have a past in common: all but the version is the same, and the load lasts as long.
 pub fn cell_id(run: &Run) -> String {
     let size = run.size.as_ref().map(|size| (size.vcpus, size.memory_bytes));
-    let Run { target, scenario_sha256, parameters, load, vus, agent, .. } = run;
-    serde_json::json!([target, size, scenario_sha256, parameters, load, vus, agent]).to_string()
+    let Run { target, scenario_sha256, parameters, load, vus, engine, agent, .. } = run;
+    serde_json::json!([target, size, scenario_sha256, parameters, load, vus, engine, agent]).to_string()
 }
 
 /// One run that counts of each cell, by which its past can be asked for.

@@ -19,10 +19,11 @@ use axum::{
     response::Response,
 };
 use brewbench_agent::wire::{
-    PROTOCOL, Phase, RunId, apart,
-    messages::{AgentMessage, Hello, ServerMessage},
+    PROTOCOL, Phase, RunId,
+    messages::{AgentMessage, Hello, ServerMessage, protocol_of},
     now_ms,
     offer::hello_fault,
+    version_mismatch,
 };
 use tokio::{
     sync::{mpsc, watch as signs},
@@ -96,13 +97,21 @@ async fn converse(
     presence: &Presence,
     meetings: &Meetings,
 ) -> Result<()> {
-    let Ok(Some(AgentMessage::Hello(hello))) = timeout(INTRODUCTION, hear(&mut socket)).await else { return Ok(()) };
+    let hello = match timeout(INTRODUCTION, introduction(&mut socket)).await {
+        Ok(Some(Ok(hello))) => hello,
+        Ok(Some(Err(reason))) => {
+            tracing::warn!(agent = name, reason, "refused");
+            say(&mut socket, &ServerMessage::Refused { reason }).await;
+            return Ok(());
+        }
+        Ok(None) | Err(_) => return Ok(()),
+    };
     if let Some(reason) = refusal(name, &hello, state, presence).await? {
         tracing::warn!(agent = name, reason, "refused");
         say(&mut socket, &ServerMessage::Refused { reason }).await;
         return Ok(());
     }
-    if let Some(reason) = crate::fleet::model::k6_fault(&hello) {
+    if let Some(reason) = crate::fleet::model::engine_fault(&hello) {
         tracing::warn!(agent = name, reason, "refused");
         crate::fleet::store::keep_hello(&mut *state.db.write.acquire().await?, name, &hello, now_ms()).await?;
         state.events.agents_changed();
@@ -117,7 +126,7 @@ async fn converse(
 
 /// Why an agent can't stay, whatever it could do: a sentence for its owner.
 async fn refusal(name: &str, hello: &Hello, state: &AppState, presence: &Presence) -> Result<Option<String>> {
-    if let Some(reason) = apart(hello.protocol, PROTOCOL).or_else(|| hello_fault(hello)) {
+    if let Some(reason) = hello_fault(hello) {
         return Ok(Some(reason));
     }
     let offered = hello.targets.iter().map(|offer| offer.name.as_str());
@@ -242,7 +251,7 @@ impl<'a> Visit<'a> {
             outbox,
             close: close.clone(),
         };
-        tracing::info!(agent = name, k6 = agent.hello.k6_version, "agent connected");
+        tracing::info!(agent = name, engine = %agent.hello.engines.iter().map(|engine| engine.version().to_string()).collect::<Vec<_>>().join(", "), "agent connected");
         presence.enter(name, agent);
         Ok((Self { name, connection, state, presence, meetings, heard }, inbox, close))
     }
@@ -393,8 +402,21 @@ impl<'a> Visit<'a> {
 /// So many messages in a row that can't be read are another language, and not a newer one.
 const MOST_UNREADABLE: usize = 20;
 
-/// The next message that can be read; none when the other side is gone or speaks another language. An agent that is one
-/// version ahead says things that are not known here: they are left out.
+/// An agent's introduction, or a sentence that says why it can't work with this server; none when the other side is gone or
+/// says something else.
+async fn introduction(socket: &mut WebSocket) -> Option<Result<Box<Hello>, String>> {
+    let text = text(socket).await?;
+    if let Some(reason) = version_mismatch(protocol_of(&text)?, PROTOCOL) {
+        return Some(Err(reason));
+    }
+    match serde_json::from_str(&text) {
+        Ok(AgentMessage::Hello(hello)) => Some(Ok(hello)),
+        Ok(_) => None,
+        Err(fault) => Some(Err(format!("this agent's introduction can't be read: {fault}"))),
+    }
+}
+
+/// The next message that can be read; none when the other side is gone or speaks another language.
 async fn hear(socket: &mut WebSocket) -> Option<AgentMessage> {
     for _ in 0..MOST_UNREADABLE {
         match serde_json::from_str(&text(socket).await?) {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use brewbench_agent::{
     reports::{read, summary::Summary},
     wire::{
+        engine::EngineVersion,
         job::Segment,
         outcome::{Cores, Ended, Outcome},
         series::{Packed, Series},
@@ -92,19 +93,26 @@ pub(crate) fn of_target(outcome: &Outcome) -> Evidence {
 }
 
 fn outcome(host: &Part, generators: &[Part], summary: String, series: &Series) -> Outcome {
-    let versions: BTreeSet<&str> =
-        generators.iter().map(|part| part.outcome.k6_version.as_str()).filter(|version| !version.is_empty()).collect();
     Outcome {
         ended: Ended::Finished,
         times: Vec::new(),
         summary: Some(summary),
         work: WorkDone::sum(generators.iter().map(|part| &part.outcome.work)),
         series: (*series != Series::default()).then(|| Packed::pack(series)),
-        k6_log: String::new(),
+        generator_log: String::new(),
         cores: Cores { target: host.outcome.cores.target.clone(), generator: Vec::new() },
-        k6_version: versions.into_iter().collect::<Vec<_>>().join(", "),
+        engine: engine(generators),
         ..host.outcome.clone()
     }
+}
+
+/// The load generator of all parts; where they differ, all of them.
+fn engine(generators: &[Part]) -> Option<EngineVersion> {
+    let engines: BTreeSet<&EngineVersion> = generators.iter().filter_map(|part| part.outcome.engine.as_ref()).collect();
+    let names: BTreeSet<&str> = engines.iter().map(|engine| engine.name.as_str()).collect();
+    let versions: BTreeSet<&str> = engines.iter().map(|engine| engine.version.as_str()).collect();
+    let joined = |all: BTreeSet<&str>| all.into_iter().collect::<Vec<_>>().join(", ");
+    (!engines.is_empty()).then(|| EngineVersion { name: joined(names), version: joined(versions) })
 }
 
 fn series(part: &Part) -> Option<Series> {

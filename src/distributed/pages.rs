@@ -34,7 +34,7 @@ pub struct Row {
 impl Generators {
     /// None for a run whose load came from its own agent.
     pub fn of(run: &Run, list: GeneratorList, seen: &[GeneratorSeen]) -> Option<Self> {
-        let logs = run.generators.iter().zip(seen).filter(|(_, seen)| !seen.k6_log.is_empty());
+        let logs = run.generators.iter().zip(seen).filter(|(_, seen)| !seen.generator_log.is_empty());
         (!list.generators.is_empty()).then(|| Self {
             percentiles: percentiles(run, &list),
             thresholds: list
@@ -42,7 +42,7 @@ impl Generators {
                 .into_iter()
                 .map(|threshold| ThresholdRow { threshold, agents: run.generators.clone() })
                 .collect(),
-            logs: logs.map(|(agent, seen)| (agent.clone(), seen.k6_log.clone())).collect(),
+            logs: logs.map(|(agent, seen)| (agent.clone(), seen.generator_log.clone())).collect(),
             rows: list.generators.into_iter().map(|share| Row { share }).collect(),
         })
     }

@@ -128,7 +128,7 @@ fn without_figures<'a>(place: i64, outcome: &'a Outcome, asked: &Asked, end: Fai
     // Only the target's agent knows what held it to its size, and under what it was measured.
     let (enforced, evidence) = match place {
         0 => (Some(outcome.enforced), Evidence::of(outcome)),
-        _ => (None, Evidence { k6_log: outcome.k6_log.clone(), ..Evidence::default() }),
+        _ => (None, Evidence { generator_log: outcome.generator_log.clone(), ..Evidence::default() }),
     };
     Conclusion::failed(outcome, asked.clone(), &evidence, enforced, end)
 }
@@ -145,7 +145,7 @@ async fn keep_last_words(connection: &mut SqliteConnection, id: &str, outcome: &
         Ended::Failed { reason, .. } => Some(reason.clone()),
         Ended::Finished | Ended::Cancelled => None,
     };
-    let evidence = Evidence { k6_log: known.k6_log, said_later, ..merge::of_target(outcome) };
+    let evidence = Evidence { generator_log: known.generator_log, said_later, ..merge::of_target(outcome) };
     let body = blob::pack(&serde_json::to_vec(&evidence).map_err(Error::internal)?);
     endings::keep_evidence(connection, id, &body).await?;
     Ok(())

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
+    catalog::model::Engine,
     distributed::merge::segment,
     results::{
         clock::Clock,
@@ -69,8 +70,8 @@ pub struct GeneratorShare {
     pub clock_offset_ms: Option<f64>,
     /// How far that may be wrong, ms.
     pub clock_error_ms: Option<f64>,
-    /// Its version of k6.
-    pub k6_version: Option<String>,
+    /// Its load generator.
+    pub engine: Option<Engine>,
 }
 
 impl GeneratorList {
@@ -122,7 +123,7 @@ impl GeneratorShare {
             others_cores: known(|used| Some(used.others)),
             start_ms: seen.start_ms,
             after_first_ms: seen.after_first_ms,
-            k6_version: Some(seen.k6_version.clone()).filter(|version| !version.is_empty()),
+            engine: seen.engine.as_ref().map(Engine::of),
             ..Self::default()
         };
         let Some(figures) = seen.figures else { return share.by(seen.clock) };

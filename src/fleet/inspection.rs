@@ -110,7 +110,7 @@ async fn inspect(work: &Arc<Notify>, presence: &Presence, scenario: &Scenario) -
         let willing = |name: &str, any: bool| (any || source_is_bundled) && !asked.iter().any(|other| other == name);
         let question = presence.ask(id, scenario, willing)?;
         // Whoever is asked gets no run meanwhile, also if nobody waits for the answer any more.
-        let Question { agent, connection, k6_version, answer } = question;
+        let Question { agent, connection, engine, answer } = question;
         let _free = Free { work, presence, agent: &agent, connection };
         let fault = match timeout(PATIENCE, answer).await {
             Ok(Ok(Finding::Valid)) => None,
@@ -126,7 +126,7 @@ async fn inspect(work: &Arc<Notify>, presence: &Presence, scenario: &Scenario) -
                 continue;
             }
         };
-        return Some(Check { agent: agent.clone(), k6_version, at_ms: now_ms(), fault });
+        return Some(Check { agent: agent.clone(), engine, at_ms: now_ms(), fault });
     }
 }
 

@@ -1,11 +1,8 @@
 //! Agents as stored and as the API describes them. Pure.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, fmt, net::IpAddr};
 
-use brewbench_agent::{
-    engine::{SUPPORTED_BEFORE_PROTOCOL_6, Version},
-    wire::messages::Hello,
-};
+use brewbench_agent::wire::{engine::EngineOffer, messages::Hello};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -150,8 +147,8 @@ pub struct About {
     pub cpu: String,
     /// What it limits memory with.
     pub memory: String,
-    /// Of its k6.
-    pub k6_version: String,
+    /// Its load generators.
+    pub engines: Vec<AgentEngine>,
     /// Of its program.
     pub version: String,
     /// Names of its targets.
@@ -164,15 +161,21 @@ pub struct About {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub load_address: Option<IpAddr>,
-    /// Where its k6 is; null where the agent is too old to report it.
-    #[serde(default)]
-    pub k6_path: Option<String>,
-    /// Versions of k6 that it supports, e.g. `1.x … 2.x`; null where nobody knew when it connected last.
-    #[serde(default)]
-    pub k6_supported: Option<String>,
-    /// Why it can't use its k6, and so is not let in: a sentence; null where it can.
-    #[serde(default)]
-    pub k6_fault: Option<String>,
+}
+
+/// A load generator on an agent's machine.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct AgentEngine {
+    /// Its kind: `k6`.
+    pub name: String,
+    /// Its version, e.g. `1.8.1`.
+    pub version: String,
+    /// Where it is; null where that is not known.
+    pub path: Option<String>,
+    /// The versions that the agent supports, e.g. `1.x … 2.x`; null where that is not known.
+    pub supported: Option<String>,
+    /// Why the agent can't use it, and so is refused: a sentence; null where it can.
+    pub fault: Option<String>,
 }
 
 impl About {
@@ -181,26 +184,32 @@ impl About {
         self.physical_cores.filter(|physical| *physical < self.cores)
     }
 
-    /// The version of its k6, and whether it is one that the agent does not support.
-    pub fn engine(&self) -> String {
-        let Self { k6_version, k6_fault, .. } = self;
-        if k6_fault.is_some() { format!("{k6_version} (not supported)") } else { k6_version.clone() }
+    /// Its load generators, e.g. `k6 1.8.1`.
+    pub fn engine_list(&self) -> String {
+        self.engines.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Why an agent can't use its k6: a sentence. Agents before protocol 6 do not know it themselves.
-pub fn k6_fault(hello: &Hello) -> Option<String> {
-    if let Some(support) = &hello.engine {
-        return support.fault.clone();
+impl AgentEngine {
+    /// From an agent's introduction.
+    pub fn of(offer: &EngineOffer) -> Self {
+        let EngineOffer { name, version, path, supported, fault, capabilities: _ } = offer.clone();
+        Self { name, version, path: Some(path), supported: Some(supported), fault }
     }
-    let version = Version::parse(&hello.k6_version)?;
-    let Hello { version: program, .. } = hello;
-    (!SUPPORTED_BEFORE_PROTOCOL_6.covers(&version)).then(|| {
-        format!(
-            "this agent's k6 is {version}, and brewbench {program}, which the agent runs, supports \
-             {SUPPORTED_BEFORE_PROTOCOL_6} only: upgrade the agent"
-        )
-    })
+}
+
+impl fmt::Display for AgentEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, version, fault, .. } = self;
+        write!(f, "{name} {version}{}", if fault.is_some() { " (not supported)" } else { "" })
+    }
+}
+
+/// Why an agent can't use its load generators: a sentence; none where it can use one.
+pub fn engine_fault(hello: &Hello) -> Option<String> {
+    let mut faults = hello.engines.iter().map(|engine| engine.fault.clone());
+    let first = faults.next().unwrap_or_else(|| Some("this agent has no load generator".to_owned()))?;
+    faults.all(|fault| fault.is_some()).then_some(first)
 }
 
 /// All agents.
@@ -215,26 +224,4 @@ pub struct AgentList {
 pub struct NewAgentKey {
     /// What the agent is to be called.
     pub name: String,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn agents_before_protocol_6_are_told_of_a_k6_that_they_do_not_support() {
-        let hello = |k6: &str| -> Hello {
-            serde_json::from_value(serde_json::json!({
-                "protocol": 5, "version": "0.1.0", "now_ms": 0, "k6_version": k6, "targets": [], "any_scenario": false,
-                "running": null, "holds": [],
-                "machine": {"hostname": "rack", "cores": 2, "memory_bytes": 1, "kernel": "Linux", "cpu_model": "a CPU",
-                    "cpu": "none", "memory": "none"},
-            }))
-            .expect("an introduction")
-        };
-        assert_eq!(k6_fault(&hello("1.8.1")), None);
-        assert_eq!(k6_fault(&hello("unknown")), None);
-        let fault = k6_fault(&hello("2.2.0")).expect("a fault");
-        assert!(fault.contains("k6 is 2.2.0") && fault.contains("supports 1.x only: upgrade the agent"), "{fault}");
-    }
 }

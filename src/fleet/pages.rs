@@ -217,8 +217,12 @@ impl View {
     /// What is to be known before its figures are trusted.
     fn doubts(&self) -> Vec<String> {
         let Some(about) = self.about() else { return Vec::new() };
-        let mut doubts: Vec<String> =
-            about.k6_fault.iter().map(|fault| format!("It is not let in: {fault}.")).collect();
+        let mut doubts: Vec<String> = about
+            .engines
+            .iter()
+            .filter_map(|engine| engine.fault.as_ref())
+            .map(|fault| format!("It is not let in: {fault}."))
+            .collect();
         if about.cpu == "none" || about.memory == "none" {
             doubts.push(
                 "It can't hold targets to a machine size: it needs root or a delegated control group.".to_owned(),

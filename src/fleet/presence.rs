@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::fleet::model::Standing;
+use crate::{catalog::model::Engine, fleet::model::Standing};
 
 /// A connected agent.
 #[derive(Clone, Debug)]
@@ -88,8 +88,8 @@ pub struct Question {
     pub agent: String,
     /// In which connection.
     pub connection: Uuid,
-    /// Of its k6.
-    pub k6_version: String,
+    /// Its load generator.
+    pub engine: Engine,
     /// Fails when the connection ends.
     pub answer: oneshot::Receiver<Finding>,
 }
@@ -116,13 +116,13 @@ impl Presence {
         let free =
             |(name, agent): &(&String, &mut Connected)| agent.is_free() && willing(name, agent.hello.any_scenario);
         let (name, agent) = all.iter_mut().find(free)?;
+        let engine = Engine::of(&agent.hello.engines.first()?.version());
         agent.inspecting = Some(id);
         let (sender, answer) = oneshot::channel();
         self.waiting().push((id, agent.connection, sender));
         // If the socket has just closed, leaving ends the wait.
         let _ = agent.outbox.send(ServerMessage::Inspect { id, scenario: Box::new(scenario.clone()) });
-        let (agent_name, k6_version) = (name.clone(), agent.hello.k6_version.clone());
-        Some(Question { agent: agent_name, connection: agent.connection, k6_version, answer })
+        Some(Question { agent: name.clone(), connection: agent.connection, engine, answer })
     }
 
     /// Hands an answer to who waits for it.

@@ -9,10 +9,7 @@ use crate::{
         audit::{self, Act},
         store::taken,
     },
-    fleet::{
-        self,
-        model::{About, Agent, Standing},
-    },
+    fleet::model::{About, Agent, AgentEngine, Standing},
 };
 
 /// Stores an agent with its one-time key, which can be exchanged until a time, unix ms. `made_by` is the id of the user
@@ -252,15 +249,12 @@ pub async fn keep_hello(connection: &mut SqliteConnection, name: &str, hello: &H
         kernel: hello.machine.kernel.clone(),
         cpu: hello.machine.cpu.as_str().to_owned(),
         memory: hello.machine.memory.as_str().to_owned(),
-        k6_version: hello.k6_version.clone(),
+        engines: hello.engines.iter().map(AgentEngine::of).collect(),
         version: hello.version.clone(),
         targets: hello.targets.iter().map(|offer| offer.name.clone()).collect(),
         any_scenario: hello.any_scenario,
         clock_offset_ms: hello.now_ms - now,
         load_address: hello.load_address,
-        k6_path: hello.engine.as_ref().map(|engine| engine.path.clone()),
-        k6_supported: hello.engine.as_ref().map(|engine| engine.supported.clone()),
-        k6_fault: fleet::model::k6_fault(hello),
     };
     let about = serde_json::to_string(&about).map_err(Error::internal)?;
     sqlx::query!("update agent set hello = ?, last_seen_at = ? where name = ?", about, now, name)

@@ -54,7 +54,7 @@ pub struct Wish {
     pub baseline_target: Option<String>,
     /// The target of the candidate that is meant.
     pub candidate_target: Option<String>,
-    /// Confounders to accept, one `accept` each: `agents`, `generators`, `k6`, `durations`, `warm-ups`, `limits`,
+    /// Confounders to accept, one `accept` each: `agents`, `generators`, `engines`, `durations`, `warm-ups`, `limits`,
     /// `origins`, `environments`, `work`.
     #[serde(default)]
     pub accept: Vec<String>,

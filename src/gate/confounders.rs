@@ -103,7 +103,7 @@ mod tests {
         let other = |run: Run| Run {
             agent: Some("laptop".to_owned()),
             generators: vec!["bench-02".to_owned()],
-            k6_version: None,
+            engine: None,
             duration_s: Some(60.0),
             warm_up_s: Some(60.0),
             enforced: None,
@@ -113,7 +113,7 @@ mod tests {
         let told = unlike(&cell(other), &Environments::new());
         let kinds: Vec<_> = told.iter().map(|(kind, _)| *kind).collect();
         assert_eq!(kinds, Circumstance::ALL[..7]);
-        assert_eq!(told[2].1, "k6 differ: baseline 1.8.1, candidate not known");
+        assert_eq!(told[2].1, "engines differ: baseline k6 1.8.1, candidate not known");
     }
 
     #[test]

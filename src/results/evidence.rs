@@ -16,8 +16,9 @@ use crate::results::{
 pub struct Evidence {
     /// The target's last output.
     pub target_log: String,
-    /// k6's last output; where others made the load, each of them has its own.
-    pub k6_log: String,
+    /// The load generator's last output; where others generated the load, each of them has its own.
+    #[serde(alias = "k6_log")]
+    pub generator_log: String,
     /// What the sandbox counted.
     pub observed: Option<Observed>,
     /// Where both sides ran.
@@ -43,7 +44,7 @@ impl Evidence {
     pub(crate) fn of(outcome: &Outcome) -> Self {
         Self {
             target_log: outcome.target_log.clone(),
-            k6_log: outcome.k6_log.clone(),
+            generator_log: outcome.generator_log.clone(),
             observed: outcome.observed,
             cores: outcome.cores.clone(),
             environment: outcome.environment.clone(),

@@ -88,7 +88,7 @@ impl<'a> Conclusion<'a> {
             figures: end.figures(),
             enforced_cpu: enforced.map(|enforced| enforced.cpu.as_str()),
             enforced_memory: enforced.map(|enforced| enforced.memory.as_str()),
-            k6_version: Some(&outcome.k6_version).filter(|version| !version.is_empty()).map(String::as_str),
+            engine: outcome.engine.as_ref(),
             target_sha256: outcome.target_sha256.as_deref(),
             version: Some(&outcome.target_version).filter(|version| !version.is_empty()).map(String::as_str),
             summary: summary.as_deref(),

@@ -6,6 +6,7 @@ use brewbench_agent::{
     reports::summary::Figures,
     series::histogram::Histogram,
     wire::{
+        engine::EngineVersion,
         job::Segment,
         outcome::{Conditions, Outcome},
         series::{Lacks, Part, Series},
@@ -31,10 +32,12 @@ pub struct GeneratorSeen {
     pub figures: Option<Share>,
     /// The processors that k6 was given; empty if all.
     pub cores: Vec<usize>,
-    /// Of k6.
-    pub k6_version: String,
-    /// k6's last output.
-    pub k6_log: String,
+    /// Its load generator.
+    #[serde(alias = "k6_version")]
+    pub engine: Option<EngineVersion>,
+    /// The load generator's last output.
+    #[serde(alias = "k6_log")]
+    pub generator_log: String,
     /// Facts about its machine.
     pub environment: BTreeMap<String, String>,
     /// What speaks for or against the circumstances there.
@@ -120,8 +123,8 @@ impl GeneratorSeen {
             segment: segment.segment(),
             figures: Some(Share::of(figures)),
             cores: outcome.cores.generator.clone(),
-            k6_version: outcome.k6_version.clone(),
-            k6_log: outcome.k6_log.clone(),
+            engine: outcome.engine.clone(),
+            generator_log: outcome.generator_log.clone(),
             environment: outcome.environment.clone(),
             conditions: evidence::short(outcome.conditions.clone()),
             clock,

@@ -25,7 +25,7 @@ use crate::{
         state::AppState,
     },
     auth::checks::checked_line,
-    catalog::store::names,
+    catalog::{model::Engine, store::names},
     results::{
         import::folder::Found,
         store::{
@@ -195,7 +195,7 @@ async fn ready(
         verdict,
         reasons,
         limits,
-        k6_version: summary.k6_version.clone(),
+        engine: Engine { name: summary.shape.engine().to_owned(), version: summary.k6_version.clone() },
         summary: blob::pack(bytes),
         now: now_ms(),
     };

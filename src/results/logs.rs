@@ -31,12 +31,12 @@ impl RunLogs {
         let generators = match evidence {
             None => Vec::new(),
             Some(evidence) if run.generators.is_empty() => {
-                vec![GeneratorLog { agent: run.agent.clone(), log: evidence.k6_log.clone() }]
+                vec![GeneratorLog { agent: run.agent.clone(), log: evidence.generator_log.clone() }]
             }
             Some(evidence) => evidence
                 .generators
                 .iter()
-                .map(|seen| GeneratorLog { agent: Some(seen.agent.clone()), log: seen.k6_log.clone() })
+                .map(|seen| GeneratorLog { agent: Some(seen.agent.clone()), log: seen.generator_log.clone() })
                 .collect(),
         };
         Self { run: run.id.clone(), target: evidence.and_then(|evidence| target_log(run, evidence)), generators }

@@ -29,6 +29,9 @@ pub struct Wanted {
     /// Only of this agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Only with this load generator, e.g. `k6 1.8.1`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
     /// Only with this label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
@@ -72,6 +75,8 @@ pub enum Field {
     Scenario,
     /// Name of the agent.
     Agent,
+    /// The load generator.
+    Engine,
     /// Who submitted it.
     Person,
     /// Its phase.
@@ -91,6 +96,7 @@ impl Field {
             Self::Size => "size_name",
             Self::Scenario => "scenario",
             Self::Agent => "agent",
+            Self::Engine => "engine",
             Self::Person => "created_by",
             Self::Phase => "phase",
             Self::Verdict => "verdict",
@@ -133,7 +139,7 @@ pub struct Filter {
 impl Wanted {
     /// Understands it; fails with a sentence that names the part.
     pub fn filter(&self) -> Result<Filter, String> {
-        let Self { q, target, version, size, scenario, agent, label, person, phase, verdict, .. } = self;
+        let Self { q, target, version, size, scenario, agent, engine, label, person, phase, verdict, .. } = self;
         let Self { experiment, from, to, sort, before, .. } = self;
         let fields = [
             (Field::Target, target),
@@ -141,6 +147,7 @@ impl Wanted {
             (Field::Size, size),
             (Field::Scenario, scenario),
             (Field::Agent, agent),
+            (Field::Engine, engine),
             (Field::Person, person),
             (Field::Phase, phase),
             (Field::Verdict, verdict),
@@ -163,7 +170,7 @@ impl Wanted {
 
     /// What it narrows to, as the address says it.
     pub fn narrows(&self) -> Vec<(&'static str, &str)> {
-        let Self { q, target, version, size, scenario, agent, label, person, phase, verdict, .. } = self;
+        let Self { q, target, version, size, scenario, agent, engine, label, person, phase, verdict, .. } = self;
         let Self { experiment, from, to, sort: _, before: _, .. } = self;
         let all = [
             ("q", q),
@@ -172,6 +179,7 @@ impl Wanted {
             ("size", size),
             ("scenario", scenario),
             ("agent", agent),
+            ("engine", engine),
             ("label", label),
             ("person", person),
             ("phase", phase),
@@ -194,6 +202,7 @@ impl Wanted {
             "size" => &mut rest.size,
             "scenario" => &mut rest.scenario,
             "agent" => &mut rest.agent,
+            "engine" => &mut rest.engine,
             "label" => &mut rest.label,
             "person" => &mut rest.person,
             "phase" => &mut rest.phase,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
+    catalog::model::Engine,
     metrics::Figures,
     runs::{
         load,
@@ -107,8 +108,8 @@ pub struct Run {
     /// histograms of all of them.
     #[serde(default)]
     pub generators: Vec<String>,
-    /// k6's version.
-    pub k6_version: Option<String>,
+    /// The load generator; null where it is not known, as of a run that has none yet.
+    pub engine: Option<Engine>,
     /// SHA-256 of the target's executable.
     pub target_sha256: Option<String>,
     /// Who submitted it.

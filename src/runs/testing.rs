@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::load::tests::vus;
 use crate::{
+    catalog::model::Engine,
     metrics::Figures,
     runs::{
         model::{Origin, Run, RunEnforced, RunSize},
@@ -37,7 +38,7 @@ pub fn finished(target: &str, repetition: u32) -> Run {
             ..Figures::default()
         },
         enforced: Some(RunEnforced { cpu: "cgroup2".to_owned(), memory: "cgroup2".to_owned() }),
-        k6_version: Some("1.8.1".to_owned()),
+        engine: Some(Engine { name: "k6".to_owned(), version: Some("1.8.1".to_owned()) }),
         target_sha256: Some("00aa".to_owned()),
         finished_at_ms: Some(BEGAN + 18_000),
         ..begun(target, repetition, "finished")
@@ -106,7 +107,7 @@ fn begun(target: &str, repetition: u32, phase: &str) -> Run {
         enforced: None,
         agent: Some("bench-01".to_owned()),
         generators: Vec::new(),
-        k6_version: None,
+        engine: None,
         target_sha256: None,
         created_by: "ada".to_owned(),
         queued_at_ms: BEGAN - 2_000,

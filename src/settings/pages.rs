@@ -90,7 +90,7 @@ async fn versions(state: &AppState, presence: &Presence) -> Result<Vec<(String, 
     ];
     for agent in fleet::api::all(&state.db, presence).await? {
         if let (None, Some(about)) = (agent.revoked_at_ms, agent.about) {
-            versions.push((format!("k6 on {}", agent.name), about.engine()));
+            versions.push((format!("Load generator on {}", agent.name), about.engine_list()));
         }
     }
     Ok(versions)

@@ -117,7 +117,7 @@ pub(super) async fn say(
     let trend = trend(state, target, cell, metric).await?;
     let change = change_at(&trend, run)?;
     if let Some(before) = &change.judgement {
-        crate::trends::store::withdraw(&state.db.write, cell, metric.key(), &before.run).await?;
+        crate::trends::store::withdraw(&state.db.write, &trend.cell, metric.key(), &before.run).await?;
     }
     let judgement =
         Judgement { run: change.run.clone(), ruling: body.ruling, note, by: caller.name.clone(), at_ms: now_ms() };
@@ -129,7 +129,7 @@ pub(super) async fn take_back(state: &AppState, target: &str, cell: &str, metric
     let trend = trend(state, target, cell, metric).await?;
     let nothing = || Error::NotFound(format!("judgement of a change at run {run:?}"));
     let before = change_at(&trend, run)?.judgement.as_ref().ok_or_else(nothing)?;
-    crate::trends::store::withdraw(&state.db.write, cell, metric.key(), &before.run).await?;
+    crate::trends::store::withdraw(&state.db.write, &trend.cell, metric.key(), &before.run).await?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use brewbench_agent::wire::load::Load;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
@@ -30,8 +31,13 @@ pub struct Cell {
     pub parameters: BTreeMap<String, String>,
     /// How hard, in words; null where nothing is known of it.
     pub load: Option<String>,
+    /// The load generator and its version; null where it is not known.
+    pub engine: Option<String>,
     /// The agent; null for imports.
     pub agent: Option<String>,
+    /// Its id before load generators were part of it.
+    #[serde(skip)]
+    pub(super) earlier_id: String,
 }
 
 /// A cell with what is needed to ask for its runs.
@@ -72,7 +78,7 @@ impl Cell {
         let load = columns.load.as_deref().and_then(|text| load::read(text).ok()).map(|load| exact(&load));
         let vus = columns.vus.map(|count| format!("{count} VUs"));
         // A size is its cores and memory, whatever it is called.
-        let identity = serde_json::json!([
+        let identity = json!([
             target,
             vcpus,
             memory_bytes,
@@ -83,8 +89,9 @@ impl Cell {
             columns.vus,
             columns.agent
         ]);
-        let digest = Sha256::digest(identity.to_string().as_bytes());
-        let id = digest.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        let earlier_id = digest(&identity);
+        let id =
+            columns.engine.as_ref().map_or_else(|| earlier_id.clone(), |engine| digest(&json!([identity, engine])));
         let size = match (size_name, vcpus, memory_bytes) {
             (Some(name), Some(vcpus), Some(memory)) => {
                 let memory_bytes = u64::try_from(*memory).unwrap_or_default();
@@ -100,7 +107,9 @@ impl Cell {
             scenario_sha256: scenario_sha256.clone(),
             parameters: serde_json::from_str(parameters).unwrap_or_default(),
             load: load.or(vus),
+            engine: columns.engine.clone(),
             agent: columns.agent.clone(),
+            earlier_id,
         }
     }
 
@@ -113,10 +122,16 @@ impl Cell {
             Some(self.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")),
             self.load.clone(),
             self.size.as_ref().map(|size| size.name.clone()),
+            self.engine.clone(),
             Some(self.agent.as_ref().map_or_else(|| "imported".to_owned(), |agent| format!("on {agent}"))),
         ];
         parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
     }
+}
+
+fn digest(identity: &Value) -> String {
+    let digest = Sha256::digest(identity.to_string().as_bytes());
+    digest.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 #[cfg(test)]
@@ -134,6 +149,7 @@ mod tests {
             parameters: "{}".to_owned(),
             load: load.map(str::to_owned),
             vus: Some(10),
+            engine: Some("k6 1.8.1".to_owned()),
             agent: Some("rack".to_owned()),
             key: format!("{load:?}"),
         };
@@ -147,8 +163,14 @@ mod tests {
             known(vec![row(Some(&vus(10)), "2 vCPU / 4 GiB"), row(Some(&vus(60)), "medium"), row(None, "medium")]);
         let [both, other] = all.as_slice() else { panic!("two cells: {all:?}") };
         assert_eq!((both.runs, both.keys.len(), other.keys.len()), (6, 2, 1));
-        assert_eq!(both.cell.setting(), "hash · revision 00aa00aa · 10 VUs · 2 vCPU / 4 GiB · on rack");
+        assert_eq!(both.cell.setting(), "hash · revision 00aa00aa · 10 VUs · 2 vCPU / 4 GiB · k6 1.8.1 · on rack");
         assert_ne!(both.cell.id, other.cell.id);
         assert_eq!(both.cell.id.len(), 16);
+        let mut newer = row(None, "medium");
+        newer.columns.engine = Some("k6 2.2.0".to_owned());
+        let upgraded = known(vec![row(None, "medium"), newer]);
+        let [before, after] = upgraded.as_slice() else { panic!("two cells: {upgraded:?}") };
+        assert_ne!(before.cell.id, after.cell.id, "another load generator is another cell");
+        assert_eq!(before.cell.earlier_id, after.cell.earlier_id);
     }
 }

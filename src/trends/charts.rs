@@ -221,7 +221,9 @@ mod tests {
             scenario_sha256: None,
             parameters: std::collections::BTreeMap::default(),
             load: None,
+            engine: None,
             agent: None,
+            earlier_id: "00".to_owned(),
         };
         let (spans, changes) = (history::spans(&points), history::changes(&points, Metric::Rps, &[]));
         Trend { cell, metric: Metric::Rps, url: String::new(), points, spans, changes }

@@ -40,7 +40,7 @@ pub(crate) async fn list(state: &AppState, target: Option<&str>) -> Result<(Vec<
         let runs = runs_of(state, &known).await?;
         let mut open = 0;
         for metric in [Metric::Rps, Metric::P99Ms] {
-            let judged = crate::trends::store::of_cell(&state.db.read, &known.cell.id, metric.key()).await?;
+            let judged = crate::trends::store::of_cell(&state.db.read, &known.cell, metric.key()).await?;
             let runs = runs.clone();
             let work = move || history::changes(&history::points(&runs, metric), metric, &judged);
             let changes = tokio::task::spawn_blocking(work).await.map_err(Error::internal)?;
@@ -63,7 +63,7 @@ pub(crate) async fn list(state: &AppState, target: Option<&str>) -> Result<(Vec<
 pub(crate) async fn trend(state: &AppState, target: &str, cell: &str, metric: Metric) -> Result<Trend> {
     let known = found(state, target, cell).await?;
     let runs = runs_of(state, &known).await?;
-    let judged = crate::trends::store::of_cell(&state.db.read, &known.cell.id, metric.key()).await?;
+    let judged = crate::trends::store::of_cell(&state.db.read, &known.cell, metric.key()).await?;
     let url = format!("{}?metric={}", address(state, &known.cell)?, metric.key());
     let work = move || {
         let points = history::points(&runs, metric);

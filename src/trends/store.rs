@@ -22,13 +22,18 @@ fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::E
     sqlx::Error::Decode(fault.into())
 }
 
-/// All that was said of a metric of a cell, oldest change first.
-pub async fn of_cell(pool: &SqlitePool, cell: &str, metric: &str) -> sqlx::Result<Vec<Judged>> {
+/// All that was said of a metric of a cell, oldest change first. What was said before load generators were part of a cell
+/// counts for the cell of its run.
+pub async fn of_cell(pool: &SqlitePool, cell: &Cell, metric: &str) -> sqlx::Result<Vec<Judged>> {
     let rows = sqlx::query!(
         "select run_id, run_at, rise, ratio, ruling, note, judged_by, judged_at from trend_judgement
-         where cell = ? and metric = ? order by run_at, run_id",
-        cell,
-        metric
+         where metric = ?1
+             and (cell = ?2 or cell = ?3 and exists (select 1 from run where id = run_id and engine is ?4))
+         order by run_at, run_id",
+        metric,
+        cell.id,
+        cell.earlier_id,
+        cell.engine
     )
     .fetch_all(pool)
     .await?;
@@ -68,10 +73,15 @@ pub async fn judge(pool: &SqlitePool, cell: &Cell, metric: &str, judged: &Judged
 }
 
 /// Takes back what was said of a change; false if nothing was.
-pub async fn withdraw(pool: &SqlitePool, cell: &str, metric: &str, run: &str) -> sqlx::Result<bool> {
-    let done =
-        sqlx::query!("delete from trend_judgement where cell = ? and metric = ? and run_id = ?", cell, metric, run)
-            .execute(pool)
-            .await?;
+pub async fn withdraw(pool: &SqlitePool, cell: &Cell, metric: &str, run: &str) -> sqlx::Result<bool> {
+    let done = sqlx::query!(
+        "delete from trend_judgement where cell in (?, ?) and metric = ? and run_id = ?",
+        cell.id,
+        cell.earlier_id,
+        metric,
+        run
+    )
+    .execute(pool)
+    .await?;
     Ok(done.rows_affected() > 0)
 }

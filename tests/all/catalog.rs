@@ -113,7 +113,10 @@ async fn a_free_agent_looks_at_a_scenario_first_and_what_k6_refuses_is_not_kept(
 
     let _rack = Agent::start_with(&app, "rack", |hello| hello.any_scenario = true).await;
     let looked = user.post("/api/v1/scenarios/mine/check", &()).await.ok().json();
-    assert_eq!((&looked["check"]["agent"], &looked["check"]["k6_version"]), (&json!("rack"), &json!("1.8.1")));
+    assert_eq!(
+        (&looked["check"]["agent"], &looked["check"]["engine"]),
+        (&json!("rack"), &json!({"name": "k6", "version": "1.8.1"}))
+    );
     assert_eq!((&looked["sha256"], &looked["check"]["fault"]), (&stored["sha256"], &json!(null)));
     let refused = user.post("/api/v1/scenarios", &scenario("invalid k6 failed: \u{1b}[31mred\n\tat line 1")).await;
     assert_eq!(refused.refused(422), "script: k6 failed: red at line 1");

@@ -50,7 +50,7 @@ async fn a_run_goes_through_its_phases_and_ends_with_its_figures() {
     agent.finish(&job, &good()).await;
     let run = user.run(&id).await;
     let expected = json!({"phase": "finished", "verdict": "valid", "requests": 51_230, "agent": "rack",
-        "k6_version": "1.8.1", "target_sha256": "ab".repeat(32), "version": "1.0", "origin": "agent",
+        "engine": {"name": "k6", "version": "1.8.1"}, "target_sha256": "ab".repeat(32), "version": "1.0", "origin": "agent",
         "enforced": {"cpu": "cgroup2", "memory": "cgroup2"}, "vus": 2, "duration_s": 1.0, "warm_up_s": 0.0});
     for (field, value) in expected.as_object().expect("fields") {
         assert_eq!(&run[field], value, "{field}");
@@ -449,31 +449,41 @@ async fn a_revoked_key_cuts_the_connection_at_once() {
 #[tokio::test]
 async fn another_protocol_is_refused_and_told_what_to_upgrade() {
     let app = App::start().await;
-    for (protocol, which) in [(PROTOCOL - 2, "agent"), (PROTOCOL + 2, "server")] {
+    for (protocol, which) in [(PROTOCOL - 1, "agent"), (PROTOCOL + 1, "server")] {
         let mut agent = Agent::away(&app, &format!("speaks {protocol}")).await;
         agent.hello.protocol = protocol;
         let reason = agent.dial(&app).await.expect_err("refused");
-        assert_eq!(
-            reason,
-            format!("this agent speaks protocol {protocol}, this server {PROTOCOL}: upgrade the {which}")
-        );
+        assert_eq!(reason, format!("this agent uses protocol {protocol}, this server {PROTOCOL}: upgrade the {which}"));
     }
 }
 
 #[tokio::test]
-async fn an_agent_one_version_apart_works_and_what_it_says_beyond_that_is_left_out() {
+async fn an_agent_of_the_previous_protocol_is_told_to_upgrade_though_its_introduction_has_other_fields() {
+    let app = App::start().await;
+    let mut agent = Agent::away(&app, "old").await;
+    let old = json!({"type": "hello", "protocol": 6, "version": "0.1.0", "now_ms": 0, "k6_version": "1.8.1",
+        "targets": [], "any_scenario": false, "running": null, "holds": [],
+        "machine": {"hostname": "rack", "cores": 2, "memory_bytes": 1, "kernel": "Linux", "cpu_model": "a CPU",
+            "cpu": "none", "memory": "none"}});
+    let reason = agent.dial_saying(&app, &old.to_string()).await.expect_err("refused");
+    assert_eq!(reason, format!("this agent uses protocol 6, this server {PROTOCOL}: upgrade the agent"));
+    let mut broken = serde_json::to_value(&agent.hello).expect("written");
+    broken["type"] = json!("hello");
+    broken["machine"] = json!(7);
+    let reason = agent.dial_saying(&app, &broken.to_string()).await.expect_err("refused");
+    assert!(reason.starts_with("this agent's introduction can't be read: "), "{reason}");
+}
+
+#[tokio::test]
+async fn messages_that_the_server_does_not_know_are_left_out() {
     let app = App::start().await;
     let user = app.user().await;
-    for protocol in [PROTOCOL - 1, PROTOCOL + 1] {
-        let mut agent = Agent::start_with(&app, &format!("speaks {protocol}"), |hello| hello.protocol = protocol).await;
-        let plan = json!({"targets": ["fast"], "repetitions": 1, "agent": format!("speaks {protocol}")});
-        let (_, runs) = submit(&user, &plan_with(&plan)).await;
-        let job = agent.job().await;
-        agent.say_raw(r#"{"type": "tea_time", "sugar": 2}"#);
-        agent.finish(&job, &good()).await;
-        let run = user.get(&format!("/api/v1/runs/{}", runs[0])).await.ok().json();
-        assert_eq!(run["runs"][0]["phase"], json!("finished"), "{run}");
-    }
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    agent.say_raw(r#"{"type": "tea_time", "sugar": 2}"#);
+    agent.finish(&job, &good()).await;
+    reaches(&app, &user, &id, "finished").await;
 }
 
 #[tokio::test]
@@ -536,8 +546,8 @@ async fn the_logs_of_a_run_are_there_for_programs() {
     let job = agent.job().await;
     let path = format!("/api/v1/runs/{id}/logs");
     assert_eq!(user.get(&path).await.ok().json(), json!({"run": id, "target": null, "generators": []}));
-    let (target_log, k6_log) = ("listening\n".to_owned(), "running\u{1b}[2J\n".to_owned());
-    agent.end(Outcome { target_log, k6_log, ..outcome(&job, &good()) }).await;
+    let (target_log, generator_log) = ("listening\n".to_owned(), "running\u{1b}[2J\n".to_owned());
+    agent.end(Outcome { target_log, generator_log, ..outcome(&job, &good()) }).await;
     let generators = json!([{"agent": "rack", "log": "running\u{1b}[2J\n"}]);
     let expected = json!({"run": id, "target": "listening\n", "generators": generators});
     assert_eq!(user.get(&path).await.ok().json(), expected);

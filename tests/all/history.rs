@@ -36,7 +36,7 @@ async fn every_filter_finds_its_runs_alone_and_together() {
     user.put(&format!("/api/v1/runs/{a}/note"), &json!({"note": "the *old* kernel"})).await.ok();
     let person = text(&user.run(&a).await["created_by"]);
     let (size, person) = ("size=2+vCPU+%2F+4+GiB", format!("person={}", person.replace(' ', "+")));
-    let cases: [(&str, &[&String]); 18] = [
+    let cases: [(&str, &[&String]); 20] = [
         ("target=servy", &[&b, &a]),
         ("version=1.0", &[&c, &a]),
         (size, &[&a]),
@@ -48,6 +48,8 @@ async fn every_filter_finds_its_runs_alone_and_together() {
         ("verdict=invalid", &[&c]),
         ("phase=finished&verdict=valid&version=2.0", &[&b]),
         ("phase=queued", &[]),
+        ("engine=k6", &[&c, &b, &a]),
+        ("engine=k6+0.1&target=servy", &[]),
         ("q=SERV", &[&b, &a]),
         ("q=kernel", &[&a]),
         ("q=kernel&sort=-rps", &[&a]),

@@ -38,7 +38,7 @@ const FIELDS: [&str; 26] = [
     "measured_s",
     "enforced",
     "agent",
-    "k6_version",
+    "engine",
     "target_sha256",
     "origin",
     "reasons",
@@ -93,7 +93,7 @@ async fn handle_summary_data_come_in_to_the_last_digit() {
         "avg_ms": 0.540_926_085_477_252_8, "min_ms": 0.028_969, "p50_ms": 0.342_664_500_000_000_04,
         "p90_ms": 1.139_911_9, "p95_ms": 1.600_388_649_999_998_9, "p99_ms": null, "max_ms": 34.898_847,
         "data_received_bytes": 9_836_160.0, "iterations": 51_230, "checks_passed": 51_230, "checks_failed": 0,
-        "warm_up_s": null, "enforced": null, "agent": null, "k6_version": null, "target_sha256": null, "error": null,
+        "warm_up_s": null, "enforced": null, "agent": null, "engine": {"name": "k6", "version": null}, "target_sha256": null, "error": null,
     });
     for (field, value) in expected.as_object().expect("fields") {
         assert_eq!(&run[field], value, "{field}");
@@ -127,7 +127,7 @@ async fn a_machine_readable_summary_comes_in_and_knows_its_k6() {
     let expected = json!({
         "requests": 7_362, "failed": 3_681, "error_rate": 0.5, "avg_ms": 0.234_754_644_933_442_78,
         "p90_ms": 0.410_816_600_000_000_25, "p95_ms": 0.565_412_7, "p99_ms": null, "max_ms": 3.69307,
-        "k6_version": "1.8.1",
+        "engine": {"name": "k6", "version": "1.8.1"},
     });
     for (field, value) in expected.as_object().expect("fields") {
         assert_eq!(&run[field], value, "{field}");

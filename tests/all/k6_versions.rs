@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Agent, App,
+    App,
     program::{Done, as_user, brewbench},
     submit::text,
 };
@@ -41,9 +41,13 @@ async fn an_agent_with_an_unsupported_k6_does_not_start_and_its_page_and_the_com
         assert!(said.contains(&sentence), "{said}");
 
         let listed = admin.get("/api/v1/agents").await.ok().json()["agents"][0].clone();
-        assert_eq!((&listed["connected"], &listed["about"]["k6_version"]), (&json!(false), &json!(version)));
-        assert_eq!(listed["about"]["k6_supported"], "1.x … 2.x");
-        assert!(text(&listed["about"]["k6_fault"]).starts_with(&sentence), "{listed}");
+        let engine = &listed["about"]["engines"][0];
+        assert_eq!(
+            (&listed["connected"], &engine["name"], &engine["version"]),
+            (&json!(false), &json!("k6"), &json!(version))
+        );
+        assert_eq!(engine["supported"], "1.x … 2.x");
+        assert!(text(&engine["fault"]).starts_with(&sentence), "{listed}");
         let page = admin.clone().at_pages().get("/agents/rack").await.ok().text();
         assert!(page.contains("not supported") && page.contains(&sentence), "{page}");
         let table = as_user(&app, admin.secret(), &["fleet", "list"]).await.ok();
@@ -67,18 +71,4 @@ async fn a_doctor_reports_the_version_of_k6_its_place_and_the_supported_range() 
             assert!(seen.contains(part), "{part}: {seen}");
         }
     }
-}
-
-#[tokio::test]
-async fn an_agent_of_protocol_5_is_let_in_with_k6_1_and_sent_for_an_upgrade_with_k6_2() {
-    let app = App::start().await;
-    let admin = app.admin().await;
-    let old = |hello: &mut brewbench_agent::wire::messages::Hello| (hello.protocol, hello.engine) = (5, None);
-    let mut agent = Agent::start_with(&app, "old", old).await;
-    agent.hang_up();
-    agent.hello.k6_version = "2.2.0".to_owned();
-    let reason = agent.dial(&app).await.expect_err("refused");
-    assert!(reason.contains("k6 is 2.2.0") && reason.contains("supports 1.x only: upgrade the agent"), "{reason}");
-    let about = admin.get("/api/v1/agents").await.ok().json()["agents"][0]["about"].clone();
-    assert_eq!((&about["k6_supported"], &about["k6_fault"]), (&Value::Null, &json!(reason)));
 }

@@ -106,8 +106,8 @@ async fn parts_become_one_run_in_whatever_order_they_come() {
         assert_eq!((&run["requests"], &run["generators"]), (&json!(76_845), &json!(["bench-02", "bench-03"])));
         assert!(run["p99_ms"].is_number() && run["thresholds"] == 0, "{run}");
         assert_eq!(
-            (&run["agent"], &run["version"], &run["k6_version"]),
-            (&json!("bench-01"), &json!("1.0"), &json!("1.8.1"))
+            (&run["agent"], &run["version"], &run["engine"]),
+            (&json!("bench-01"), &json!("1.0"), &json!({"name": "k6", "version": "1.8.1"}))
         );
         assert_eq!(run["enforced"]["cpu"], "cgroup2", "what held the target, not what held nothing on the others");
         assert!(run["cpu_ms_per_request"].is_number(), "{run}");
@@ -281,7 +281,7 @@ async fn the_targets_last_words_are_kept_where_a_generator_ended_the_run_first()
         } else {
             let ended = Ended::Failed { reason: "k6 broke".to_owned(), cause: Cause::Generator };
             let log = "k6 said something".to_owned();
-            assert!(crew.others[0].settle(&Outcome { ended, summary: None, k6_log: log, ..first }).await.kept);
+            assert!(crew.others[0].settle(&Outcome { ended, summary: None, generator_log: log, ..first }).await.kept);
             assert!(page().await.contains("its agent has not told yet"));
         }
         assert_eq!(facts().await, 0, "those of a generator are not the target's");

@@ -89,5 +89,8 @@ async fn the_k6_of_an_agent_looks_at_a_script_before_it_is_kept() {
         export default function () {}";
     let stored = store(good).await.ok().json();
     assert_eq!((&stored["check"]["agent"], &stored["check"]["fault"]), (&json!("local"), &json!(null)), "{stored}");
-    assert!(stored["check"]["k6_version"].as_str().is_some_and(|version| version.starts_with(['1', '2'])), "{stored}");
+    assert!(
+        stored["check"]["engine"]["version"].as_str().is_some_and(|version| version.starts_with(['1', '2'])),
+        "{stored}"
+    );
 }

@@ -1,13 +1,15 @@
 //! A cell over versions and time: what is seen in it, and what people say of it.
 
 use brewbench::auth::model::Role;
+use brewbench_agent::wire::{engine::EngineVersion, outcome::Outcome};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Actor, Answer, App,
+    Actor, Agent, Answer, App,
+    agent::outcome,
     program::as_user,
-    submit::{repetitions, text},
-    summaries::{scaled, target_down},
+    submit::{repetitions, submit_one, text},
+    summaries::{good, scaled, target_down},
 };
 
 /// Imports so many runs of a version, so many times as fast as the fixture, with some noise.
@@ -47,6 +49,28 @@ async fn say(person: &Actor, path: &str, form: &[(&str, &str)]) -> Answer {
 
 fn open(trend: &Value) -> usize {
     trend["changes"].as_array().expect("changes").iter().filter(|change| change["judgement"].is_null()).count()
+}
+
+#[tokio::test]
+async fn another_load_generator_makes_another_cell() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    for version in ["1.8.1", "2.2.0", "2.2.0"] {
+        submit_one(&user).await;
+        let job = agent.job().await;
+        let engine = Some(EngineVersion { name: "k6".to_owned(), version: version.to_owned() });
+        agent.end(Outcome { engine, ..outcome(&job, &good()) }).await;
+    }
+    let list = user.get("/api/v1/trends?target=fast").await.ok().json();
+    let trends = list["trends"].as_array().expect("cells").iter();
+    let cells: Vec<_> = trends.map(|trend| (text(&trend["cell"]["engine"]), trend["runs"].clone())).collect();
+    assert_eq!(cells, [("k6 2.2.0".to_owned(), json!(2)), ("k6 1.8.1".to_owned(), json!(1))]);
+    let listed = user.get("/api/v1/runs?engine=k6+2.2.0").await.ok().json();
+    assert_eq!(listed["runs"].as_array().map(Vec::len), Some(2));
+    let command = ["run", "list", "--engine", "k6 1.8.1", "--json"];
+    let listed: Value = serde_json::from_str(&as_user(&app, user.secret(), &command).await.ok()).expect("JSON");
+    assert_eq!(listed["runs"][0]["engine"], json!({"name": "k6", "version": "1.8.1"}), "{listed}");
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ use crate::connection::spool::Spool;
 use crate::connection::uploader::Courier;
 use crate::connection::{link, lock, state_folder};
 
-use crate::engine::{Engine, NoEngine, SUPPORTED, inspection};
+use crate::engine::{Engine, NoEngine, inspection};
 use crate::host::cpu_tuning::Steady;
 use crate::host::cpu_tuning::guard::Guard;
 use crate::host::idle_wait::Quiet;
@@ -39,8 +39,9 @@ use crate::run::execute::Workbench;
 use crate::sandbox::Sandbox;
 use crate::target;
 use crate::target::Fingerprints;
+use crate::wire::engine::EngineOffer;
 use crate::wire::job::{Job, Role, Scenario, hex};
-use crate::wire::messages::{AgentMessage, EngineSupport, Finding, Gate, Hello, Machine};
+use crate::wire::messages::{AgentMessage, Finding, Gate, Hello, Machine};
 use crate::wire::outcome::Outcome;
 use crate::wire::{PROTOCOL, RunId, now_ms};
 
@@ -189,9 +190,7 @@ fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Resul
     }
     let machine = machine::facts(&sandbox);
     warn_of_missing_limits(&machine);
-    let support =
-        EngineSupport { path: engine.path().display().to_string(), supported: SUPPORTED.to_string(), fault: None };
-    let hello = Hello { targets, ..hello(options, machine, engine.version(), support) };
+    let hello = Hello { targets, ..hello(options, machine, engine.offer()) };
     let steady = options.steady.as_ref().map(|steady| Steady::new(&steady.sysfs, &options.state)).transpose();
     let steady = steady.map_err(anyhow::Error::msg)?;
     let bench = Workbench::new(sandbox, engine, options.targets.clone(), work_folder);
@@ -200,37 +199,31 @@ fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Resul
 }
 
 /// An introduction without targets.
-fn hello(options: &Options, machine: Machine, k6_version: &str, support: EngineSupport) -> Hello {
+fn hello(options: &Options, machine: Machine, engine: EngineOffer) -> Hello {
     Hello {
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now_ms: 0,
         machine,
-        k6_version: k6_version.to_owned(),
         targets: Vec::new(),
         any_scenario: options.accepts == Accepts::AnyScenario,
         running: None,
         holds: Vec::new(),
         life: Some(Uuid::new_v4()),
         load_address: options.load_address,
-        engine: Some(support),
+        engines: vec![engine],
     }
 }
 
 /// Tells the server why an agent that can't use its k6 does not start, so that the agent's page shows it. Only an
 /// unsupported version is reported: without a k6 there is nothing to show.
 async fn announce(options: &Options, sandbox: &Sandbox, fault: &NoEngine) -> anyhow::Result<()> {
-    let NoEngine::Unsupported { path, version } = fault else { return Ok(()) };
-    let support = EngineSupport {
-        path: path.display().to_string(),
-        supported: SUPPORTED.to_string(),
-        fault: Some(fault.to_string()),
-    };
+    let Some(engine) = fault.offer() else { return Ok(()) };
     let keys = Keys::open(&options.state, options.key.as_deref())?;
     let client = Client::trusting(&options.server, Some(keys.current().await), &options.trust)?;
     keys.settle(&client).await?;
     let holds = Spool::open(options.state.join("spool"))?.waiting()?;
-    let hello = Hello { holds, ..hello(options, machine::facts(sandbox), version.as_str(), support) };
+    let hello = Hello { holds, ..hello(options, machine::facts(sandbox), engine) };
     link::announce(&client, hello).await.map_err(anyhow::Error::msg)
 }
 

@@ -218,25 +218,11 @@ fn inspected(id: Uuid, finding: Finding) -> Effect {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::wire::job::{Role, Size};
-    use crate::wire::load::Load;
+    use crate::wire::job::tests::a_job;
 
     fn job() -> Box<Job> {
-        let scenario = scenarios::bundled().remove(0);
-        Box::new(Job {
-            run: RunId::now(),
-            target: "t".to_owned(),
-            size: Size { name: "s".to_owned(), vcpus: 1.0, memory_bytes: 1 },
-            scenario,
-            parameters: BTreeMap::new(),
-            load: Load::Script,
-            warm_up_ms: 0,
-            warm_up_max_ms: None,
-            role: Role::Alone,
-        })
+        Box::new(a_job())
     }
 
     fn start(session: &mut Session, job: &Job) -> Vec<Effect> {

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::Sign;
 use crate::connection::daemon::Options;
-use crate::engine::{Engine, SUPPORTED};
+use crate::engine::Engine;
+use crate::wire::engine::EngineOffer;
 
 use crate::host::environment::{Facts, settings};
 use crate::sandbox::cage::support;
@@ -21,10 +22,10 @@ const FEW_FILES: u64 = 4_096;
 
 pub(super) async fn engine(options: &Options) -> Sign {
     match Engine::find(options.engine.as_deref()).await {
-        Ok(engine) => Sign::good(
-            "k6",
-            format!("version {} at {}, supported is {SUPPORTED}", engine.version(), engine.path().display()),
-        ),
+        Ok(engine) => {
+            let EngineOffer { version, path, supported, .. } = engine.offer();
+            Sign::good("k6", format!("version {version} at {path}, supported is {supported}"))
+        }
         Err(fault) => Sign::bad("k6", fault.to_string(), "install a supported version, or name it with --k6"),
     }
 }

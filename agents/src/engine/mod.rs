@@ -2,8 +2,6 @@
 
 pub mod k6;
 
-pub use k6::inspection;
 pub use k6::receiver::{Arrivals, Receiver};
 pub use k6::remote_write::Push;
-pub use k6::version::{SUPPORTED, SUPPORTED_BEFORE_PROTOCOL_6, Version};
-pub use k6::{K6 as Engine, LoadOn, NoK6 as NoEngine, Paused, Round, Script, judge};
+pub use k6::{K6 as Engine, LoadOn, NoK6 as NoEngine, Paused, Round, Script, inspection, judge, offer};

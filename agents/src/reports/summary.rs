@@ -51,6 +51,14 @@ pub enum Shape {
 }
 
 impl Shape {
+    /// The load generator that makes such reports.
+    pub fn engine(self) -> &'static str {
+        match self {
+            Self::HandleSummary | Self::SummaryExport | Self::MachineReadable | Self::TextReport => "k6",
+            Self::Wrk => "wrk",
+        }
+    }
+
     /// What people call it.
     pub fn name(self) -> &'static str {
         match self {

@@ -16,7 +16,7 @@ use crate::host::idle_wait::Quiet;
 use crate::host::process_snapshot::Roster;
 use crate::host::{clocks, environment, machine};
 use crate::run::address_policy::Reach;
-use crate::run::admission::{check_size, find_target};
+use crate::run::admission::{check_engine, check_size, find_target};
 use crate::run::barrier::Gates;
 use crate::run::failure::Failure;
 use crate::run::target_side::Start;
@@ -159,7 +159,8 @@ async fn run_with(
 
 fn blank(job: &Job, bench: &Workbench) -> Outcome {
     let mut environment = bench.environment.facts();
-    environment.insert("k6.version".to_owned(), bench.engine.version().to_owned());
+    let engine = bench.engine.offer().version();
+    environment.insert(format!("{}.version", engine.name), engine.version.clone());
     Outcome {
         run: job.run,
         ended: Ended::Cancelled,
@@ -170,11 +171,11 @@ fn blank(job: &Job, bench: &Workbench) -> Outcome {
         warm_up: None,
         work: WorkDone::default(),
         target_log: String::new(),
-        k6_log: String::new(),
+        generator_log: String::new(),
         enforced: Enforced { cpu: Mechanism::None, memory: Mechanism::None },
         observed: None,
         cores: Cores::default(),
-        k6_version: bench.engine.version().to_owned(),
+        engine: (!matches!(job.role, Role::Host)).then_some(engine),
         target_sha256: None,
         target_version: String::new(),
         environment,
@@ -221,6 +222,7 @@ impl Site {
     /// Makes the places for a run, or says in a sentence why it can't be done here.
     fn open(job: &Job, bench: &Workbench, outcome: &mut Outcome) -> Result<Self, String> {
         (outcome.cores, outcome.conditions.placement) = deal(job);
+        check_engine(job, &bench.engine.offer())?;
         let manifest = match job.role {
             Role::Alone | Role::Host => {
                 check_size(job)?;
@@ -389,7 +391,7 @@ impl Site {
     async fn clear(mut self, grace: Duration, outcome: &mut Outcome) {
         if let Some(mut generator) = self.generator.take() {
             report(generator.stop(Duration::ZERO, &self.generator_group).await);
-            outcome.k6_log = generator.log().await;
+            outcome.generator_log = generator.log().await;
         }
         self.stop_recording().await;
         outcome.work = std::mem::take(&mut self.work);

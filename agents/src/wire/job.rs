@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::RunId;
+use super::engine::Capability;
 use super::load::Load;
 
 /// One run as the agent gets it. It names a target of the agent's own; it can't bring one along.
@@ -17,7 +18,7 @@ pub struct Job {
     pub target: String,
     /// The machine size that the target gets.
     pub size: Size,
-    /// The k6 script and its data files.
+    /// The script and its data files.
     pub scenario: Scenario,
     /// Given to the script as environment (`__ENV`), over the scenario's own defaults.
     pub parameters: BTreeMap<String, String>,
@@ -31,6 +32,23 @@ pub struct Job {
     /// What this agent does of it.
     #[serde(default)]
     pub role: Role,
+}
+
+impl Job {
+    /// What the load generator must be able to do for it.
+    pub fn needs(&self) -> Vec<Capability> {
+        use Capability::{Pausing, Percentiles, Scripts, Segments, Series};
+        let role: &[Capability] = match self.role {
+            Role::Host => return Vec::new(),
+            Role::Alone => &[],
+            // The results of the segments are added up from their histograms.
+            Role::Generator(_) => &[Segments, Pausing, Series, Percentiles],
+        };
+        let script = (self.load == Load::Script).then_some(Scripts);
+        // Whether the target is steady shows in the figures of the seconds.
+        let warm_up = self.warm_up_max_ms.map(|_| Series);
+        role.iter().copied().chain(script).chain(warm_up).collect()
+    }
 }
 
 /// What one agent does of a run.
@@ -87,11 +105,23 @@ pub struct Size {
     pub memory_bytes: u64,
 }
 
-/// A k6 script with everything it opens.
+/// Which load generator a scenario is written for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScenarioKind {
+    /// A k6 script.
+    #[default]
+    K6,
+}
+
+/// A script with everything it opens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scenario {
     /// As people call it.
     pub name: String,
+    /// Which load generator runs it.
+    #[serde(default)]
+    pub kind: ScenarioKind,
     /// The script's text.
     pub script: String,
     /// Files that the script opens, by plain name, next to the script.
@@ -130,8 +160,23 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// All of a run, with the load of a bundled script.
+    pub(crate) fn a_job() -> Job {
+        Job {
+            run: RunId::now(),
+            target: "t".to_owned(),
+            size: Size { name: "s".to_owned(), vcpus: 1.0, memory_bytes: 1 },
+            scenario: crate::scenarios::bundled().remove(0),
+            parameters: BTreeMap::new(),
+            load: Load::Script,
+            warm_up_ms: 0,
+            warm_up_max_ms: None,
+            role: Role::Alone,
+        }
+    }
 
     #[test]
     fn segments_are_told_in_k6_s_words() {

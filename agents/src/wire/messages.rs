@@ -14,6 +14,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::engine::EngineOffer;
 use super::job::{Job, Scenario};
 use super::outcome::Mechanism;
 use super::series::Portion;
@@ -71,7 +72,7 @@ pub enum AgentMessage {
     Inspected {
         /// As it was asked.
         id: Uuid,
-        /// What k6 says.
+        /// What the load generator says.
         finding: Finding,
     },
 }
@@ -80,11 +81,11 @@ pub enum AgentMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
-    /// Before the first load: the target serves, each k6 could run.
+    /// Before the first load: the target serves, each load generator could run.
     Load,
-    /// Before the measured load; all k6 have made their virtual users.
+    /// Before the measured load; all load generators have started their virtual users.
     Measure,
-    /// After it: no k6 runs any more.
+    /// After it: no load generator runs any more.
     End,
 }
 
@@ -92,11 +93,11 @@ pub enum Gate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Finding {
-    /// k6 can run it.
+    /// The load generator can run it.
     Valid,
-    /// It can't: a sentence with k6's own message.
+    /// It can't: a sentence with the load generator's own message.
     Invalid {
-        /// As k6 wrote it, which is what the script wanted it to be.
+        /// As the load generator wrote it, which is what the script wanted it to be.
         message: String,
     },
     /// I did not look at it: somebody else may.
@@ -128,7 +129,7 @@ pub enum ServerMessage {
     Heartbeat,
     /// Do this.
     Start(Box<Job>),
-    /// Let k6 look at this script, without running its load.
+    /// Check this script, without running its load.
     Inspect {
         /// Names the question.
         id: Uuid,
@@ -171,8 +172,8 @@ pub struct Hello {
     pub now_ms: i64,
     /// The machine.
     pub machine: Machine,
-    /// k6's version, e.g. `1.8.1`.
-    pub k6_version: String,
+    /// Its load generators.
+    pub engines: Vec<EngineOffer>,
     /// What it can start.
     pub targets: Vec<TargetOffer>,
     /// Whether it runs scripts that did not come with it.
@@ -181,27 +182,22 @@ pub struct Hello {
     pub running: Option<RunId>,
     /// Runs that it still holds: the one in work, and those whose outcome waits to be sent.
     pub holds: Vec<RunId>,
-    /// Names this process: another one with the same key is somebody else. Older agents do not say it.
-    #[serde(default)]
+    /// Names this process: another one with the same key is somebody else.
     pub life: Option<Uuid>,
     /// Where targets listen for load from other machines; absent where its owner allows none.
     #[serde(default)]
     pub load_address: Option<IpAddr>,
-    /// Its k6 beyond the version. Agents before protocol 6 do not report it.
-    #[serde(default)]
-    #[serde(rename = "k6")]
-    pub engine: Option<EngineSupport>,
 }
 
-/// Where an agent's k6 is, and which versions the agent supports.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EngineSupport {
-    /// The program's file.
-    pub path: String,
-    /// The supported range, e.g. `1.x … 2.x`.
-    pub supported: String,
-    /// Why the agent can't use its k6: a sentence; absent where it can.
-    pub fault: Option<String>,
+/// The protocol of an introduction, also of one that is too old or too new to be read as [`AgentMessage::Hello`].
+pub fn protocol_of(introduction: &str) -> Option<u32> {
+    #[derive(Deserialize)]
+    #[serde(tag = "type", rename_all = "snake_case")]
+    enum Introduction {
+        Hello { protocol: u32 },
+    }
+    let Introduction::Hello { protocol } = serde_json::from_str(introduction).ok()?;
+    Some(protocol)
 }
 
 /// What the agent's machine is.
@@ -211,8 +207,7 @@ pub struct Machine {
     pub hostname: String,
     /// Processors that the agent may use.
     pub cores: u32,
-    /// Physical cores that these are on. Agents before protocol 6 do not report them.
-    #[serde(default)]
+    /// Physical cores that these are on, where that is known.
     pub physical_cores: Option<u32>,
     /// Memory in all.
     pub memory_bytes: u64,
@@ -247,7 +242,8 @@ pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::wire::job::{Role, Scenario, Segment, Size};
+    use crate::wire::engine::Capability;
+    use crate::wire::job::{Role, Scenario, ScenarioKind, Segment, Size};
     use crate::wire::load::{Closed, Form, Load, Open, Stage};
     use crate::wire::series::{Packed, Series, Stretch};
 
@@ -271,7 +267,6 @@ pub(crate) mod tests {
                 cpu: Mechanism::Cgroup2,
                 memory: Mechanism::None,
             },
-            k6_version: "1.8.1".to_owned(),
             targets: vec![TargetOffer {
                 name: "t".to_owned(),
                 version: "1".to_owned(),
@@ -284,11 +279,14 @@ pub(crate) mod tests {
             holds: vec![RunId::now()],
             life: Some(RunId::now().0),
             load_address: Some(IpAddr::from([10, 0, 0, 5])),
-            engine: Some(EngineSupport {
+            engines: vec![EngineOffer {
+                name: "k6".to_owned(),
+                version: "1.8.1".to_owned(),
                 path: "/usr/bin/k6".to_owned(),
                 supported: "1.x … 2.x".to_owned(),
                 fault: Some("it is too new".to_owned()),
-            }),
+                capabilities: vec![Capability::Scripts, Capability::Percentiles],
+            }],
         }
     }
 
@@ -314,21 +312,24 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_introduction_of_protocol_5_is_read() {
-        let mut old = serde_json::to_value(hello()).expect("written");
-        old["protocol"] = 5.into();
-        old.as_object_mut().expect("an object").remove("k6");
-        old["machine"].as_object_mut().expect("an object").remove("physical_cores");
-        let read: Hello = serde_json::from_value(old).expect("read");
-        assert_eq!(read.machine.physical_cores, None);
-        assert_eq!((read.engine, super::super::apart(read.protocol, super::super::PROTOCOL)), (None, None));
+    fn the_protocol_of_any_introduction_is_read() {
+        let message = serde_json::to_string(&AgentMessage::Hello(Box::new(hello()))).expect("written");
+        assert_eq!(protocol_of(&message), Some(super::super::PROTOCOL));
+        assert_eq!(protocol_of(r#"{"type": "hello", "protocol": 6, "k6_version": "1.8.1"}"#), Some(6));
+        assert_eq!(protocol_of(r#"{"type": "heartbeat", "running": null}"#), None);
     }
 
     #[test]
     fn every_message_of_a_server_survives_the_wire() {
         let run = RunId::now();
         let (files, defaults) = (BTreeMap::new(), BTreeMap::from([("PAYLOAD".to_owned(), "1k".to_owned())]));
-        let scenario = Scenario { name: "hash".to_owned(), script: "export default 1".to_owned(), files, defaults };
+        let scenario = Scenario {
+            name: "hash".to_owned(),
+            kind: ScenarioKind::K6,
+            script: "export default 1".to_owned(),
+            files,
+            defaults,
+        };
         let constant = Form::Constant { level: 10, duration_ms: 1_000 };
         let stages = Form::Stages(vec![Stage { duration_ms: 1_000, target: 10 }, Stage { duration_ms: 0, target: 0 }]);
         let closed = |form| Load::Closed(Closed::new(form).expect("a load"));

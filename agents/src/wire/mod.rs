@@ -2,6 +2,7 @@
 //!
 //! Units: times are unix milliseconds in UTC, durations are milliseconds, memory is bytes, CPU is cores.
 
+pub mod engine;
 pub mod job;
 pub mod load;
 pub mod messages;
@@ -11,17 +12,22 @@ pub mod outcome;
 pub mod series;
 pub mod work_done;
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
 /// The version of the conversation in [`messages`], sent in the first message of both sides.
-pub const PROTOCOL: u32 = 6;
+pub const PROTOCOL: u32 = 7;
 
-/// Why an agent and a server of these protocols can't talk: a sentence that says which side to upgrade. None where they are
-/// the same or one apart: what the older one does not know is left out, and what it does not say has a meaning.
-pub fn apart(agent: u32, server: u32) -> Option<String> {
-    let which = if agent < server { "agent" } else { "server" };
-    (agent.abs_diff(server) > 1)
-        .then(|| format!("this agent speaks protocol {agent}, this server {server}: upgrade the {which}"))
+/// Why an agent and a server of these protocols can't work together: a sentence that says which side to upgrade. None where
+/// both use the same protocol.
+pub fn version_mismatch(agent: u32, server: u32) -> Option<String> {
+    let older = match agent.cmp(&server) {
+        Ordering::Equal => return None,
+        Ordering::Less => "agent",
+        Ordering::Greater => "server",
+    };
+    Some(format!("this agent uses protocol {agent}, this server {server}: upgrade the {older}"))
 }
 
 /// Names one run for ever; version 7 UUIDs, so ids sort by the time of submission.
@@ -60,9 +66,9 @@ pub enum Phase {
     Leased,
     /// The agent sets up the sandbox and starts the target.
     Preparing,
-    /// k6 runs, its figures are thrown away.
+    /// The load generator runs; its figures are discarded.
     WarmingUp,
-    /// k6 runs, its figures count.
+    /// The load generator runs; its figures count.
     Measuring,
     /// The target is stopped and the results are gathered.
     Collecting,
@@ -148,11 +154,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_in_version_talk_and_others_are_told_which_side_is_old() {
-        for (agent, server) in [(3, 3), (3, 4), (4, 3), (0, 1)] {
-            assert_eq!(apart(agent, server), None);
-        }
-        assert_eq!(apart(2, 4).as_deref(), Some("this agent speaks protocol 2, this server 4: upgrade the agent"));
-        assert!(apart(u32::MAX, 4).is_some_and(|told| told.ends_with("upgrade the server")));
+    fn a_version_mismatch_says_which_side_to_upgrade() {
+        assert_eq!(version_mismatch(3, 3), None);
+        let older = version_mismatch(3, 4);
+        assert_eq!(older.as_deref(), Some("this agent uses protocol 3, this server 4: upgrade the agent"));
+        assert!(version_mismatch(u32::MAX, 4).is_some_and(|sentence| sentence.ends_with("upgrade the server")));
     }
 }

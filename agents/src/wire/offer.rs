@@ -1,11 +1,14 @@
 //! What an agent may say of itself: names are names, and everything has an end. Both sides ask: the agent to say so where
 //! its owner can see it, the server because an agent's key may be in other hands.
 
+use super::engine::EngineOffer;
 use super::messages::{Hello, TargetOffer};
 use super::name::Name;
 
 /// More targets one agent can't offer.
 pub const MOST_TARGETS: usize = 200;
+/// More load generators one agent can't have.
+pub const MOST_ENGINES: usize = 20;
 /// More characters a version can't have.
 pub const LONGEST_VERSION: usize = 100;
 /// More characters a description can't have.
@@ -45,13 +48,18 @@ pub fn hello_fault(hello: &Hello) -> Option<String> {
         }
     }
     let machine = &hello.machine;
-    let engine = hello
-        .engine
-        .iter()
-        .flat_map(|engine| [Some(&engine.path), Some(&engine.supported), engine.fault.as_ref()])
-        .flatten();
-    let about = [&hello.version, &hello.k6_version, &machine.hostname, &machine.kernel, &machine.cpu_model];
-    let is_long = about.into_iter().chain(engine).any(|text| text.len() > LONGEST_TEXT);
+    if hello.engines.len() > MOST_ENGINES {
+        return Some(format!(
+            "this agent has {} load generators; at most {MOST_ENGINES} go on one agent",
+            hello.engines.len()
+        ));
+    }
+    let engines = hello.engines.iter().flat_map(|engine| {
+        let EngineOffer { name, version, path, supported, fault, capabilities: _ } = engine;
+        [Some(name), Some(version), Some(path), Some(supported), fault.as_ref()].into_iter().flatten()
+    });
+    let about = [&hello.version, &machine.hostname, &machine.kernel, &machine.cpu_model];
+    let is_long = about.into_iter().chain(engines).any(|text| text.len() > LONGEST_TEXT);
     is_long.then(|| format!("this agent describes its machine in more than {LONGEST_TEXT} bytes"))
 }
 

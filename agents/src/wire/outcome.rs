@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::engine::EngineVersion;
 use super::series::Packed;
 use super::work_done::WorkDone;
 use super::{Phase, RunId};
@@ -19,7 +20,7 @@ pub struct Outcome {
     pub times: Vec<PhaseTime>,
     /// The agent's clock when this was sent: lets the server translate `times` into its own.
     pub sent_at_ms: i64,
-    /// k6's end-of-test JSON, verbatim.
+    /// The load generator's report, verbatim.
     pub summary: Option<String>,
     /// What happened second by second in warm-up and measurement, as far as they came; nothing from agents that did not
     /// record it.
@@ -33,16 +34,18 @@ pub struct Outcome {
     pub work: WorkDone,
     /// What the target wrote to stdout and stderr; the last part if it was long.
     pub target_log: String,
-    /// What k6 wrote while measuring; the last part if it was long.
-    pub k6_log: String,
+    /// What the load generator wrote while measuring; the last part if it was long.
+    #[serde(alias = "k6_log")]
+    pub generator_log: String,
     /// What held the target to its size.
     pub enforced: Enforced,
     /// What the sandbox saw, where there was one.
     pub observed: Option<Observed>,
     /// The processor numbers that each side was pinned to; empty when it was not.
     pub cores: Cores,
-    /// Of k6, e.g. `1.8.1`.
-    pub k6_version: String,
+    /// The load generator; none where this agent generated no load.
+    #[serde(alias = "k6_version")]
+    pub engine: Option<EngineVersion>,
     /// SHA-256 of the target's executable, in hex.
     pub target_sha256: Option<String>,
     /// The target's version from its manifest.
@@ -109,7 +112,7 @@ pub struct WarmUp {
 /// CPU time on the processors of a run, microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreUse {
-    /// How many processors target and k6 had.
+    /// How many processors target and load generator had.
     pub cores: u32,
     /// How long it was watched.
     pub elapsed_us: u64,
@@ -117,7 +120,7 @@ pub struct CoreUse {
     pub busy_us: u64,
     /// By the target's processes.
     pub target_us: u64,
-    /// By k6.
+    /// By the load generator.
     pub generator_us: u64,
 }
 
@@ -141,7 +144,7 @@ pub struct NetworkUse {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Ended {
-    /// k6 ended by itself and its summary is whole. Whether it is worth anything is for the server to judge.
+    /// The load generator ended by itself and its report is complete. Whether it is worth anything is for the server to judge.
     Finished,
     /// There is no result, or none that means anything.
     Failed {
@@ -165,7 +168,7 @@ pub enum Cause {
     TargetDied,
     /// The kernel killed the target for want of memory.
     TargetOutOfMemory,
-    /// k6 could not do it.
+    /// The load generator could not do it.
     Generator,
     /// The agent could not do it, or did not say.
     #[default]
@@ -231,19 +234,19 @@ pub struct Observed {
 pub struct Cores {
     /// Where the target ran.
     pub target: Vec<usize>,
-    /// Where k6 ran.
+    /// Where the load generator ran.
     pub generator: Vec<usize>,
 }
 
-/// How the processors of target and k6 lie on physical cores, from the best to the worst.
+/// How the processors of target and load generator lie on physical cores, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
-    /// Each vCPU of the target has a physical core, and k6 is on others.
+    /// Each vCPU of the target has a physical core, and the load generator is on others.
     WholeCores,
-    /// The target's vCPUs are hyperthreads of the same cores; k6 is on others.
+    /// The target's vCPUs are hyperthreads of the same cores; the load generator is on others.
     SiblingThreads,
-    /// k6 has processors of its own, but they are hyperthreads of the target's cores.
+    /// The load generator has processors of its own, but they are hyperthreads of the target's cores.
     SharedPhysicalCore,
     /// Both use the same processors.
     SharedCores,
@@ -266,11 +269,11 @@ pub(crate) mod tests {
             warm_up: Some(WarmUp { took_ms: 9_000, steady: true }),
             work: WorkDone { new_connections: Some(4), ..WorkDone::default() },
             target_log: "up\n".to_owned(),
-            k6_log: String::new(),
+            generator_log: String::new(),
             enforced: Enforced { cpu: Mechanism::Cgroup1, memory: Mechanism::None },
             observed: Some(Observed { oom_kills: Some(1), ..Observed::default() }),
             cores: Cores { target: vec![0], generator: vec![1] },
-            k6_version: "1.8.1".to_owned(),
+            engine: Some(EngineVersion { name: "k6".to_owned(), version: "1.8.1".to_owned() }),
             target_sha256: None,
             target_version: "1".to_owned(),
             environment: BTreeMap::from([("kernel".to_owned(), "Linux".to_owned())]),
@@ -295,6 +298,18 @@ pub(crate) mod tests {
             ..Conditions::default()
         };
         assert_eq!(serde_json::from_str::<Conditions>(old).expect("read"), expected);
+    }
+
+    #[test]
+    fn an_outcome_of_protocol_6_that_waited_on_disk_is_read() {
+        let outcome = Outcome { generator_log: "up".to_owned(), ..an_outcome() };
+        let mut old = serde_json::to_value(&outcome).expect("written");
+        let fields = old.as_object_mut().expect("an object");
+        fields.remove("engine");
+        fields.remove("generator_log");
+        fields.insert("k6_version".to_owned(), "1.8.1".into());
+        fields.insert("k6_log".to_owned(), "up".into());
+        assert_eq!(serde_json::from_value::<Outcome>(old).expect("read"), outcome);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use brewbench_agent::host::idle_wait::Quiet;
 use brewbench_agent::run::execute::Workbench;
 use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox};
 use brewbench_agent::wire::RunId;
-use brewbench_agent::wire::job::{Job, Role, Scenario, Size};
+use brewbench_agent::wire::job::{Job, Role, Scenario, ScenarioKind, Size};
 use brewbench_agent::wire::load::{Closed, Form, Load};
 use brewbench_testing::skip;
 
@@ -127,7 +127,13 @@ pub fn vus(level: u32, duration_ms: u64) -> Load {
 }
 
 pub fn scenario(script: &str) -> Scenario {
-    Scenario { name: "test".to_owned(), script: script.to_owned(), files: BTreeMap::new(), defaults: BTreeMap::new() }
+    Scenario {
+        name: "test".to_owned(),
+        kind: ScenarioKind::K6,
+        script: script.to_owned(),
+        files: BTreeMap::new(),
+        defaults: BTreeMap::new(),
+    }
 }
 
 /// Living processes whose environment contains a text, other than this one.

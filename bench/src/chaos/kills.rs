@@ -1,10 +1,10 @@
 //! `kill -9` of the agent, the server, k6 and the target at random moments of real runs.
 
-use brewbench_agent::wire::Phase;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use brewbench::runs::model::Run;
+use brewbench_agent::wire::Phase;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,

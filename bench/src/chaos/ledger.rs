@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
-use brewbench::experiments::model::ExperimentWithRuns;
-use brewbench::runs::model::Run;
-use brewbench::runs::model::RunList;
+use brewbench::{
+    experiments::model::ExperimentWithRuns,
+    runs::model::{Run, RunList},
+};
 use serde_json::Value;
 
 use super::world::World;

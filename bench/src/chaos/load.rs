@@ -4,8 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use brewbench::runs::model::Run;
-use brewbench::runs::verdict::Verdict;
+use brewbench::runs::{model::Run, verdict::Verdict};
 use tokio::process::Child;
 
 use super::{

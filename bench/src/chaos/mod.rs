@@ -17,10 +17,9 @@ mod world;
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use anyhow::{Context, ensure};
-use rand::{SeedableRng, rngs::StdRng};
-
 use kills::Victim;
 use ledger::Audit;
+use rand::{SeedableRng, rngs::StdRng};
 use world::{Place, Programs, World};
 
 /// The word that makes this program do so.

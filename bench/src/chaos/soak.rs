@@ -3,7 +3,6 @@
 //!
 //! usage: `brewbench-bench soak FOLDER-OF-MANIFESTS [RUNS]`; the program lies beside that folder.
 
-use brewbench_agent::wire::Phase;
 use std::{
     ffi::OsString,
     fs,
@@ -14,6 +13,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 use brewbench::experiments::model::ExperimentWithRuns;
+use brewbench_agent::wire::Phase;
 
 use super::{
     left::Marked,

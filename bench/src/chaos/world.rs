@@ -9,19 +9,18 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
-use brewbench::app::local_admin;
-use brewbench::auth::model::Scope;
-use brewbench::auth::people::MadeSecret;
-use brewbench::auth::people::NewToken;
-use brewbench::catalog::model::MachineSize;
-use brewbench::experiments::model::ExperimentWithRuns;
-use brewbench::experiments::plan::Plan;
-use brewbench::fleet::model::AgentList;
-use brewbench::fleet::model::NewAgentKey;
-use brewbench::runs::load::LoadBody;
-use brewbench_agent::connection::client::Client;
-use brewbench_agent::connection::client::Plain;
-use brewbench_agent::connection::client::Trust;
+use brewbench::{
+    app::local_admin,
+    auth::{
+        model::Scope,
+        people::{MadeSecret, NewToken},
+    },
+    catalog::model::MachineSize,
+    experiments::{model::ExperimentWithRuns, plan::Plan},
+    fleet::model::{AgentList, NewAgentKey},
+    runs::load::LoadBody,
+};
+use brewbench_agent::connection::client::{Client, Plain, Trust};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};

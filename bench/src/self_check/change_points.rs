@@ -13,9 +13,9 @@
 use std::{fmt::Write, ops::RangeInclusive};
 
 use anyhow::Context;
-use brewbench::runs::model::Run;
 use brewbench::{
     compare::metric::Metric,
+    runs::model::Run,
     trends::history::{changes, points},
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};

@@ -1,15 +1,17 @@
 //! The compare page on simulated runs: false alarms, coverage and power, within one experiment and across experiments.
 
-use brewbench::compare::chosen::Options;
-use brewbench::compare::context::Known;
-use brewbench::compare::stat::Stat;
-use brewbench::compare::view::Comparison;
-use brewbench::compare::{
-    metric::Metric,
-    statistics::{ALPHA, Decision, Stratum, rank_test},
+use brewbench::{
+    compare::{
+        chosen::Options,
+        context::Known,
+        metric::Metric,
+        stat::Stat,
+        statistics::{ALPHA, Decision, Stratum, rank_test},
+        view::Comparison,
+    },
+    runs::model::Run,
+    web::series_style::Marks,
 };
-use brewbench::runs::model::Run;
-use brewbench::web::series_style::Marks;
 use rand::rngs::StdRng;
 
 use super::{

@@ -1,16 +1,16 @@
 //! The gate on simulated runs: how often it passes what it should not, fails what it should not, and cannot say.
 
-use brewbench::compare::context::Known;
-use brewbench::gate::model::Check;
-use brewbench::gate::model::Gate;
-use brewbench::gate::model::Outcome;
-use brewbench::gate::{
-    cells::Cell,
-    decide::{Question, decide},
-    obstacle::Suspect,
-    rule::Rule,
+use brewbench::{
+    compare::context::Known,
+    gate::{
+        cells::Cell,
+        decide::{Question, decide},
+        model::{Check, Gate, Outcome},
+        obstacle::Suspect,
+        rule::Rule,
+    },
+    runs::model::Run,
 };
-use brewbench::runs::model::Run;
 use rand::rngs::StdRng;
 
 use super::{

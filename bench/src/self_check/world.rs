@@ -1,12 +1,11 @@
 //! Simulated runs, as the product stores them: experiments of two programs, in the order in which the product measures
 //! them.
 
-use brewbench::runs::model::Run;
-use brewbench::runs::store::cells::PastRun;
 use brewbench::{
     compare::past,
     experiments::order::{Grid, order},
     metrics,
+    runs::{model::Run, store::cells::PastRun},
 };
 use rand::{Rng, rngs::StdRng};
 use serde_json::json;

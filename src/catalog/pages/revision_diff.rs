@@ -96,11 +96,14 @@ fn line(tag: ChangeTag, text: &str) -> Line {
 mod tests {
     use std::collections::BTreeMap;
 
+    use brewbench_agent::wire::job::ScenarioKind;
+
     use super::*;
 
     fn scenario(script: &str, file: Option<&str>) -> Scenario {
         Scenario {
             name: "mine".to_owned(),
+            kind: ScenarioKind::K6,
             script: script.to_owned(),
             files: file.map(|text| ("a.json".to_owned(), text.to_owned())).into_iter().collect(),
             defaults: BTreeMap::new(),

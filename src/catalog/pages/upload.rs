@@ -28,7 +28,7 @@ pub struct Upload {
 impl Upload {
     /// The form that would store this scenario again.
     pub fn of(scenario: &Scenario) -> Self {
-        let Scenario { name, script, files, defaults } = scenario;
+        let Scenario { name, kind: _, script, files, defaults } = scenario;
         Self {
             name: name.clone(),
             script: script.clone(),
@@ -94,11 +94,19 @@ pub fn lines(parameters: &BTreeMap<String, String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use brewbench_agent::wire::job::ScenarioKind;
+
     use super::*;
 
     fn old() -> Scenario {
         let files = [("a.json", "[]"), ("b.json", "{}")].map(|(name, text)| (name.to_owned(), text.to_owned()));
-        Scenario { name: "x".to_owned(), script: "1".to_owned(), files: files.into(), defaults: BTreeMap::new() }
+        Scenario {
+            name: "x".to_owned(),
+            kind: ScenarioKind::K6,
+            script: "1".to_owned(),
+            files: files.into(),
+            defaults: BTreeMap::new(),
+        }
     }
 
     #[test]

@@ -46,6 +46,9 @@ pub struct List {
     /// Only of this agent
     #[arg(long)]
     agent: Option<String>,
+    /// Only with this load generator: `k6 1.8.1`
+    #[arg(long)]
+    engine: Option<String>,
     /// Only with this label
     #[arg(long)]
     label: Option<String>,
@@ -79,7 +82,7 @@ impl List {
     /// Does what was asked for.
     pub async fn run(self) -> anyhow::Result<()> {
         let Self { common, view, search: q, experiment, target, target_version: version, size, scenario, .. } = self;
-        let Self { agent, label, person, phase, verdict, from, to, sort, before, limit, .. } = self;
+        let Self { agent, engine, label, person, phase, verdict, from, to, sort, before, limit, .. } = self;
         let wanted = Wanted {
             q,
             target,
@@ -87,6 +90,7 @@ impl List {
             size,
             scenario,
             agent,
+            engine,
             label,
             person,
             phase,

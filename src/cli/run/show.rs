@@ -94,7 +94,7 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
     ]);
     lines.extend(generators.iter().map(|one| ("load from", share(one))));
     lines.extend(thresholds.iter().map(|one| ("threshold", threshold(one, &run.generators))));
-    lines.extend([("k6", run.k6_version.clone().unwrap_or_else(|| "–".to_owned()))]);
+    lines.extend([("engine", run.engine.as_ref().map_or_else(|| "–".to_owned(), ToString::to_string))]);
     lines.extend(run.labels.iter().map(|label| ("label", label.clone())));
     lines.extend(run.note.iter().flat_map(|note| note.lines()).map(|line| ("note", line.to_owned())));
     lines.into_iter().fold(String::new(), |mut text, (name, value)| {

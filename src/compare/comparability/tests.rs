@@ -160,7 +160,7 @@ fn another_program_is_looked_at_between_two_cells_and_told_within_one() {
 
 #[test]
 fn runs_whose_circumstances_nobody_knows_are_compared() {
-    let unknown = |run: Run| Run { agent: None, k6_version: None, enforced: None, origin: Origin::Import, ..run };
+    let unknown = |run: Run| Run { agent: None, engine: None, enforced: None, origin: Origin::Import, ..run };
     let comparison = of(both().into_iter().map(unknown).collect(), &Environments::new(), false);
     assert_eq!(comparison.rows[0].cells[1].stat(Metric::Rps).decision, Some(Decision::Better));
 }

@@ -1,6 +1,7 @@
 //! Each note, and when there is none.
 
 use crate::{
+    catalog::model::Engine,
     compare::{
         metric::Metric,
         statistics::Lead,
@@ -49,11 +50,11 @@ fn what_is_left_out_is_counted() {
 fn unlike_surroundings_are_told() {
     let mut runs = both();
     runs[11].agent = Some("laptop".to_owned());
-    runs[11].k6_version = Some("1.0.0".to_owned());
+    runs[11].engine = Some(Engine { name: "k6".to_owned(), version: Some("1.0.0".to_owned()) });
     runs[10].target_sha256 = Some("other".to_owned());
     let told = titles(runs.clone());
     assert_eq!(told[0], "Executables differ. The program differs between runs of servy (2 files): not one version.");
-    assert_eq!(told[1..], ["Agents differ. bench-01 and laptop.", "k6 versions differ. 1.0.0 and 1.8.1."]);
+    assert_eq!(told[1..], ["Agents differ. bench-01 and laptop.", "Load generators differ. k6 1.0.0 and k6 1.8.1."]);
     let notes = Comparison::new(runs, &Marks::default(), None).notes;
     let pair = notes.iter().find_map(|note| note.environments.clone()).expect("two machines");
     assert_eq!(pair, ["gosherve-1", "servy-6"], "one of each");

@@ -125,13 +125,13 @@ pub(crate) fn free_in(
 pub(crate) mod made_up {
     //! Made-up agents and needs.
 
-    use std::{collections::HashSet, sync::Arc};
+    use std::{collections::HashSet, path::Path, sync::Arc};
 
     use brewbench_agent::{
-        engine::k6::version::SUPPORTED,
+        engine,
         wire::{
             PROTOCOL, RunId,
-            messages::{EngineSupport, Hello, Machine, TargetOffer},
+            messages::{Hello, Machine, TargetOffer},
             outcome::Mechanism,
         },
     };
@@ -160,18 +160,13 @@ pub(crate) mod made_up {
             version: version.clone(),
             now_ms: 0,
             machine,
-            k6_version: "1.8.1".to_owned(),
             targets: vec![TargetOffer { name: "fast".to_owned(), version, description, sha256, anywhere: true }],
             any_scenario: false,
             running: None,
             holds: Vec::new(),
             life: None,
             load_address: None,
-            engine: Some(EngineSupport {
-                path: "/usr/bin/k6".to_owned(),
-                supported: SUPPORTED.to_string(),
-                fault: None,
-            }),
+            engines: vec![engine::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
         };
         let mut agent = Connected {
             connection: Uuid::nil(),

@@ -1,6 +1,9 @@
 //! SQL of what ends a run: its result, a cancellation, the loss of its agent.
 
-use brewbench_agent::{reports::summary::Figures, wire::Phase};
+use brewbench_agent::{
+    reports::summary::Figures,
+    wire::{Phase, engine::EngineVersion},
+};
 use sqlx::{SqliteConnection, SqlitePool};
 
 use super::figures::FigureColumns;
@@ -35,7 +38,7 @@ pub struct Ending<'a> {
     /// What limited memory.
     pub enforced_memory: Option<&'a str>,
     /// k6's version.
-    pub k6_version: Option<&'a str>,
+    pub engine: Option<&'a EngineVersion>,
     /// SHA-256 of the target's executable.
     pub target_sha256: Option<&'a str>,
     /// The target's version.
@@ -68,7 +71,7 @@ impl<'a> Ending<'a> {
             figures: None,
             enforced_cpu: None,
             enforced_memory: None,
-            k6_version: None,
+            engine: None,
             target_sha256: None,
             version: None,
             summary: None,
@@ -147,15 +150,16 @@ async fn update(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>
         thresholds,
         thresholds_failed,
     } = ending.figures.map(FigureColumns::from).unwrap_or_default();
+    let (engine_name, engine_version) = ending.engine.map(|EngineVersion { name, version }| (name, version)).unzip();
     sqlx::query!(
         "update run set phase = ?2, phase_at = ?3, finished_at = ?3, lease_expires_at = null, error = ?4, verdict = ?5,
-             reasons = ?6, enforced_cpu = ?7, enforced_memory = ?8, k6_version = coalesce(?9, k6_version),
+             reasons = ?6, enforced_cpu = ?7, enforced_memory = ?8, engine_version = coalesce(?9, engine_version),
              target_sha256 = coalesce(?10, target_sha256), version = coalesce(?11, version), requests = ?12, failed = ?13,
              rps = ?14, measured_ms = ?15, avg_ms = ?16, min_ms = ?17, p50_ms = ?18, p90_ms = ?19, p95_ms = ?20,
              p99_ms = ?21, p999_ms = ?22, max_ms = ?23, data_received_bytes = ?24, data_sent_bytes = ?25,
              iterations = ?26, dropped_iterations = ?27, checks_passed = ?28, checks_failed = ?29, thresholds = ?30,
              thresholds_failed = ?31, least_new_connections = ?32, most_new_connections = ?33,
-             received_per_s = ?34
+             received_per_s = ?34, engine_name = coalesce(?35, engine_name)
          where id = ?1",
         id,
         phase,
@@ -165,7 +169,7 @@ async fn update(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>
         reasons,
         ending.enforced_cpu,
         ending.enforced_memory,
-        ending.k6_version,
+        engine_version,
         ending.target_sha256,
         ending.version,
         requests,
@@ -190,7 +194,8 @@ async fn update(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>
         thresholds_failed,
         least_new_connections,
         most_new_connections,
-        received_per_s
+        received_per_s,
+        engine_name
     )
     .execute(connection)
     .await?;

@@ -5,6 +5,7 @@ use sqlx::{AssertSqlSafe, Sqlite, SqliteConnection, SqlitePool, query::QueryAs, 
 
 use super::figures::FigureColumns;
 use crate::{
+    catalog::model::Engine,
     results::{
         import::About,
         verdict::{limits::Limits, model::RULES},
@@ -33,8 +34,8 @@ pub struct NewImport {
     pub reasons: Vec<Reason>,
     /// By which limits it was judged.
     pub limits: Limits,
-    /// k6's version, where the summary says it.
-    pub k6_version: Option<String>,
+    /// What made the report.
+    pub engine: Engine,
     /// The compressed summary.
     pub summary: Vec<u8>,
     /// Unix ms.
@@ -44,11 +45,11 @@ pub struct NewImport {
 /// What stores one summary as a run that has ended.
 const RUN: &str = "
     insert into run (id, origin, target, version, size_name, vcpus, memory_bytes, scenario, parameters, vus, duration_ms,
-        repetition, note, created_by, phase, queued_at, phase_at, finished_at, verdict, reasons, k6_version, requests,
+        repetition, note, created_by, phase, queued_at, phase_at, finished_at, verdict, reasons, engine_name, engine_version, requests,
         failed, rps, measured_ms, avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms, data_received_bytes,
         data_sent_bytes, received_per_s, iterations, dropped_iterations, checks_passed, checks_failed, thresholds,
         thresholds_failed, in_turn, least_new_connections, most_new_connections)
-    values (?, 'import', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'finished', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    values (?, 'import', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'finished', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
         ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     returning *;
     insert into run_phase (run_id, phase, at) values (?, 'finished', ?);
@@ -102,7 +103,7 @@ async fn transaction(connection: &mut SqliteConnection, imports: &[NewImport]) -
 type Statements<'q> = QueryAs<'q, Sqlite, RunRow, SqliteArguments>;
 
 fn bound<'q>(query: Statements<'q>, import: &'q NewImport) -> sqlx::Result<Statements<'q>> {
-    let NewImport { id, about, created_by, verdict, k6_version, summary, now, .. } = import;
+    let NewImport { id, about, created_by, verdict, engine, summary, now, .. } = import;
     let verdict = verdict.as_str();
     let reasons = serde_json::to_string(&import.reasons).map_err(decode)?;
     let limits = serde_json::to_string(&import.limits).map_err(decode)?;
@@ -133,7 +134,8 @@ fn bound<'q>(query: Statements<'q>, import: &'q NewImport) -> sqlx::Result<State
         .bind(now)
         .bind(verdict)
         .bind(reasons)
-        .bind(k6_version)
+        .bind(&engine.name)
+        .bind(&engine.version)
         .bind(figures.requests)
         .bind(figures.failed)
         .bind(figures.rps)

@@ -55,6 +55,7 @@ impl Finder {
             open("size", "Size", values.size),
             open("scenario", "Scenario", values.scenario),
             open("agent", "Agent", values.agent),
+            open("engine", "Load generator", values.engine),
             open("label", "Label", values.label),
             open("person", "Submitted by", values.person),
             closed("phase", "Phase", words(&PHASES)),

@@ -121,7 +121,7 @@ struct Seen {
     target_log: Option<String>,
     /// Why the target's agent failed after the run had.
     said_later: Option<String>,
-    k6_log: String,
+    generator_log: String,
 }
 
 /// What is stored of a run beside itself.
@@ -212,7 +212,7 @@ impl RunView {
                 sandbox: machine::sandbox(&run, &evidence),
                 target_log: target_log(&run, &evidence),
                 said_later: evidence.said_later,
-                k6_log: evidence.k6_log,
+                generator_log: evidence.generator_log,
             }),
             remarks: Remarks::of(&run, scope),
             line: Line::new(run, &marks),
@@ -229,7 +229,7 @@ impl RunView {
     }
 
     /// What k6 wrote on other machines than the target's.
-    fn k6_logs(&self) -> &[(String, String)] {
+    fn generator_logs(&self) -> &[(String, String)] {
         self.generators.as_ref().map_or(&[], |generators| &generators.logs)
     }
 
@@ -319,7 +319,7 @@ mod tests {
         let name = "<script>alert(1)</script>";
         let mut run = finished(name, 1);
         run.parameters.insert(name.to_owned(), name.to_owned());
-        let evidence = Evidence { target_log: name.to_owned(), k6_log: name.to_owned(), ..Evidence::default() };
+        let evidence = Evidence { target_log: name.to_owned(), generator_log: name.to_owned(), ..Evidence::default() };
         let mut summary = real();
         let odd = summary.metrics.get("http_reqs").expect("there").clone();
         summary.metrics.insert(name.to_owned(), odd);

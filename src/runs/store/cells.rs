@@ -37,6 +37,8 @@ pub struct CellColumns {
     pub load: Option<String>,
     /// Virtual users, where they are constant.
     pub vus: Option<i64>,
+    /// The load generator and its version.
+    pub engine: Option<String>,
     /// The agent.
     pub agent: Option<String>,
     /// All of that but the agent and how long a constant load lasts, as one text.
@@ -59,7 +61,7 @@ pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx
     let rows = sqlx::query!(
         r#"select target as "target!", max(size_name) as "size_name?: String", vcpus as "vcpus?", memory_bytes as "memory_bytes?",
                   scenario as "scenario?", scenario_sha256 as "scenario_sha256?", parameters as "parameters!", load as "load?",
-                  vus as "vus?", agent as "agent?", cell_key as "cell_key!: String", count(*) as "runs!: i64",
+                  vus as "vus?", engine as "engine?: String", agent as "agent?", cell_key as "cell_key!: String", count(*) as "runs!: i64",
                   max(queued_at) as "newest_at!: i64"
            from run
            where phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
@@ -83,6 +85,7 @@ pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx
                 parameters: row.parameters,
                 load: row.load,
                 vus: row.vus,
+                engine: row.engine,
                 agent: row.agent,
                 key: row.cell_key,
             };
@@ -182,14 +185,18 @@ pub struct Planned<'a> {
     pub load: &'a Load,
 }
 
-/// The newest run that counts of a cell, by whatever agent.
+/// The newest run that counts of a cell, by whatever agent and with whatever load generator: a cell key begins with the plan
+/// key and a space.
 pub async fn newest(pool: &SqlitePool, cell: &Planned<'_>) -> sqlx::Result<Option<String>> {
     let parameters = serde_json::to_string(cell.parameters).map_err(decode)?;
     let (memory, load) = (cell.memory_bytes.cast_signed(), load::written(cell.load));
     let vus = load::constant_vus(cell.load);
     sqlx::query_scalar!(
-        "select id from run
-         where cell_key = json_array(?1, ?2, ?3, ?4, ?5, json(?6), json_remove(?7, '$.duration_s'), ?8)
+        "with planned (plan_key) as (
+             values (json_array(?1, ?2, ?3, ?4, ?5, json(?6), json_remove(?7, '$.duration_s'), ?8))
+         )
+         select id from run
+         where cell_key >= (select plan_key || ' ' from planned) and cell_key < (select plan_key || '!' from planned)
              and phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
          order by seq desc limit 1",
         cell.target,

@@ -101,6 +101,7 @@ fn index(field: Field, value: &str) -> Option<&'static str> {
         (Field::Size, _) => "overview_run_size",
         (Field::Scenario, _) => "overview_run_scenario",
         (Field::Agent, _) => "overview_run_agent",
+        (Field::Engine, _) => "run_by_engine",
         (Field::Person, _) => "run_by_person",
         (Field::Experiment, _) => "run_experiment",
         (Field::Phase, "finished") | (Field::Verdict, "valid") => return None,
@@ -325,6 +326,8 @@ pub struct Values {
     pub scenario: Vec<String>,
     /// Names of agents.
     pub agent: Vec<String>,
+    /// Load generators.
+    pub engine: Vec<String>,
     /// Who submitted.
     pub person: Vec<String>,
     /// Labels.
@@ -336,7 +339,7 @@ const OFFERED: usize = 100;
 
 /// Looks each value up by the one before it: as many steps as there are values, not as there are runs.
 pub async fn values(pool: &SqlitePool) -> sqlx::Result<Values> {
-    let columns = ["target", "version", "size_name", "scenario", "agent", "created_by"];
+    let columns = ["target", "version", "size_name", "scenario", "agent", "created_by", "engine"];
     let tables = columns.iter().map(|column| ("run", *column)).chain([("run_label", "label")]);
     let parts = tables.enumerate().map(|(kind, (table, column))| {
         format!(
@@ -355,6 +358,7 @@ pub async fn values(pool: &SqlitePool) -> sqlx::Result<Values> {
         scenario: of(3),
         agent: of(4),
         person: of(5),
-        label: of(6),
+        engine: of(6),
+        label: of(7),
     })
 }

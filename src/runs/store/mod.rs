@@ -58,20 +58,27 @@ pub async fn of_experiment(pool: &SqlitePool, experiment: &str) -> sqlx::Result<
 }
 
 /// All repetitions of a run's cell in its experiment, itself among them, in the order of submission; none of a run without
-/// an experiment. Another version is another program; a run that has not got as far may be of any.
+/// an experiment. Another version is another program, and another load generator another measurement; a run that has not
+/// got as far may have any.
 pub async fn repetitions(pool: &SqlitePool, run: &Run) -> sqlx::Result<Vec<Run>> {
     let Some(experiment) = &run.experiment else { return Ok(Vec::new()) };
     let rows = sqlx::query_as!(
         RunRow,
         "select * from run indexed by run_experiment
-         where experiment_id = ?1 and cell_key is (select cell_key from run where id = ?2) and deleted_at is null
+         where experiment_id = ?1 and plan_key is (select plan_key from run where id = ?2) and deleted_at is null
          order by seq",
         experiment,
         run.id
     )
     .fetch_all(pool)
     .await?;
-    let is_same = |other: &Run| other.version == run.version || other.version.is_none() || run.version.is_none();
+    fn may_be_same<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
+        one.is_none() || other.is_none() || one == other
+    }
+    let is_same = |other: &Run| {
+        may_be_same(other.version.as_ref(), run.version.as_ref())
+            && may_be_same(other.engine.as_ref(), run.engine.as_ref())
+    };
     Ok(runs(rows)?.into_iter().filter(is_same).collect())
 }
 

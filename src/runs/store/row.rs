@@ -1,6 +1,7 @@
 //! A row of the table `run` as a [`Run`].
 
 use crate::{
+    catalog::model::Engine,
     metrics::Figures,
     runs::{
         load,
@@ -68,7 +69,10 @@ pub struct RunRow {
     pub(crate) thresholds_failed: Option<i64>,
     pub(crate) enforced_cpu: Option<String>,
     pub(crate) enforced_memory: Option<String>,
-    pub(crate) k6_version: Option<String>,
+    pub(crate) engine_version: Option<String>,
+    pub(crate) engine_name: Option<String>,
+    #[expect(dead_code, reason = "name and version in one, for queries; here all columns come along")]
+    pub(crate) engine: Option<String>,
     pub(crate) labels: String,
     pub(crate) note: Option<String>,
     #[expect(dead_code, reason = "who asks leaves deleted runs out; here all columns come along")]
@@ -89,6 +93,8 @@ pub struct RunRow {
     #[expect(dead_code, reason = "only the queue asks for it; here all columns come along")]
     pub(crate) block: i64,
     pub(crate) in_turn: Option<i64>,
+    #[expect(dead_code, reason = "queries compare it; here all columns come along")]
+    pub(crate) plan_key: Option<String>,
     #[expect(dead_code, reason = "queries compare it; here all columns come along")]
     pub(crate) cell_key: Option<String>,
     pub(crate) least_new_connections: Option<i64>,
@@ -171,7 +177,9 @@ impl TryFrom<RunRow> for Run {
             thresholds_failed,
             enforced_cpu,
             enforced_memory,
-            k6_version,
+            engine_version,
+            engine_name,
+            engine: _,
             labels,
             note,
             deleted_at: _,
@@ -186,6 +194,7 @@ impl TryFrom<RunRow> for Run {
             agent_label: _,
             block: _,
             in_turn,
+            plan_key: _,
             cell_key: _,
             least_new_connections,
             most_new_connections,
@@ -277,7 +286,7 @@ impl TryFrom<RunRow> for Run {
             enforced: enforced_cpu.zip(enforced_memory).map(|(cpu, memory)| RunEnforced { cpu, memory }),
             agent,
             generators: serde_json::from_str(&generators).map_err(decode)?,
-            k6_version,
+            engine: engine_name.map(|name| Engine { name, version: engine_version }),
             target_sha256,
             created_by,
             queued_at_ms: queued_at,

@@ -1,8 +1,11 @@
 //! An open browser that its owner has left, a session that somebody else knows, and a wrong clock.
 
-use brewbench::auth::{
-    housekeeping,
-    model::{Role, Scope},
+use brewbench::{
+    app::db::{self, Db},
+    auth::{
+        housekeeping,
+        model::{Role, Scope},
+    },
 };
 use brewbench_agent::wire::now_ms;
 use reqwest::Method;
@@ -150,31 +153,34 @@ async fn a_login_ends_the_session_of_before_in_the_same_browser() {
 #[tokio::test]
 async fn a_start_with_a_clock_that_is_far_ahead_deletes_nothing() {
     let app = App::start().await;
-    let write = app.state.db.write.clone();
     app.named("Ada", Role::Admin, now_ms() - DAY_MS).await;
     app.admin().await.post("/api/v1/tokens", &json!({"name": "old", "scope": "read"})).await.ok();
-    // As if all of this had happened long ago, by a clock that was right.
+    // As if all of this had happened long ago, by a clock that was right. A server that runs would delete it.
+    let folder = app.stop().await;
+    let stopped = db::open(folder.path()).await.expect("a database");
     for sql in [
         "update audit set at = at - 400 * 86400000",
         "update session set last_used_at = last_used_at - 400 * 86400000, created_at = created_at - 400 * 86400000",
     ] {
-        sqlx::query(sql).execute(&write).await.expect("rows");
+        sqlx::query(sql).execute(&stopped.write).await.expect("rows");
     }
-    let count = async |app: &App| -> (i64, i64) {
+    let count = async |db: &Db| -> (i64, i64) {
         let sql = "select (select count(*) from audit), (select count(*) from session)";
-        sqlx::query_as(sql).fetch_one(&app.state.db.read).await.expect("counts")
+        sqlx::query_as(sql).fetch_one(&db.read).await.expect("counts")
     };
-    let before = count(&app).await;
+    let before = count(&stopped).await;
     assert!(before.0 > 0 && before.1 == 1, "{before:?}");
-    let again = App::on(app.stop().await, |_| ()).await;
+    stopped.read.close().await;
+    stopped.write.close().await;
+    let again = App::on(folder, |_| ()).await;
     assert!(!again.state.clock.may_delete());
     assert_eq!(housekeeping::prune(&again.state).await.expect("nothing"), (0, 0));
-    assert_eq!(count(&again).await, before);
+    assert_eq!(count(&again.state.db).await, before);
     // Something of today is stored: the next start believes the clock, and what is old goes.
     again.admin().await.post("/api/v1/tokens", &json!({"name": "new", "scope": "read"})).await.ok();
     let believed = App::on(again.stop().await, |_| ()).await;
     assert!(believed.state.clock.may_delete());
-    believed.until("the old to be gone", async || (count(&believed).await.1 == 0).then_some(())).await;
+    believed.until("the old to be gone", async || (count(&believed.state.db).await.1 == 0).then_some(())).await;
     let log = believed.admin().await.get("/api/v1/audit?what=token+made&limit=1000").await.ok().json();
     let objects: Vec<String> =
         log["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["object"])).collect();

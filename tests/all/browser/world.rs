@@ -92,7 +92,7 @@ const PASSED_ON: [(&str, &str); 5] = [
     ("share-revoke", "/shares/1/revoke"),
     (
         "gate-answer",
-        "/gate?baseline=both&candidate=both&baseline_target=servy&candidate_target=gosherve&accept=k6\
+        "/gate?baseline=both&candidate=both&baseline_target=servy&candidate_target=gosherve&accept=engines\
          &fail_on=rps%3C-5%25%2C+p99%3E10%25%2C+error_rate%3E0.1%25",
     ),
     ("gate-fault", "/gate?baseline=nobody&candidate=both&fail_on=rps%3C-5%25"),

@@ -1,14 +1,15 @@
 //! An agent that does what a test says, in the real words of the wire.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use brewbench::results::settlement::Settled;
 use brewbench_agent::{
-    engine::k6::version::SUPPORTED,
+    engine,
     wire::{
         PROTOCOL, Phase, RunId,
+        engine::EngineVersion,
         job::Job,
-        messages::{AgentMessage, EngineSupport, Finding, Hello, Machine, ServerMessage, TargetOffer},
+        messages::{AgentMessage, Finding, Hello, Machine, ServerMessage, TargetOffer},
         now_ms,
         outcome::{Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime},
         work_done::WorkDone,
@@ -153,14 +154,13 @@ pub fn hello() -> Hello {
             cpu: Mechanism::Cgroup2,
             memory: Mechanism::Cgroup2,
         },
-        k6_version: "1.8.1".to_owned(),
         targets: vec![offer("fast"), offer("slow")],
         any_scenario: false,
         running: None,
         holds: Vec::new(),
         life: Some(RunId::now().0),
         load_address: None,
-        engine: Some(EngineSupport { path: "/usr/bin/k6".to_owned(), supported: SUPPORTED.to_string(), fault: None }),
+        engines: vec![engine::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
     }
 }
 
@@ -178,11 +178,11 @@ pub fn outcome(job: &Job, summary: &str) -> Outcome {
         warm_up: None,
         work: WorkDone::default(),
         target_log: "listening\n".to_owned(),
-        k6_log: String::new(),
+        generator_log: String::new(),
         enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },
         observed: None,
         cores: Cores { target: vec![0], generator: vec![1] },
-        k6_version: "1.8.1".to_owned(),
+        engine: Some(EngineVersion { name: "k6".to_owned(), version: "1.8.1".to_owned() }),
         target_sha256: Some("ab".repeat(32)),
         target_version: "1.0".to_owned(),
         environment: environment(job),
@@ -244,6 +244,12 @@ impl Agent {
 
     /// Dials in, also again, and says what it holds; fails with the server's reason.
     pub async fn dial(&mut self, app: &App) -> Result<(), String> {
+        let hello = AgentMessage::Hello(Box::new(self.hello.clone()));
+        self.dial_saying(app, &serde_json::to_string(&hello).expect("written")).await
+    }
+
+    /// The same with any introduction.
+    pub async fn dial_saying(&mut self, app: &App, introduction: &str) -> Result<(), String> {
         let mut url = app.url.join("/api/v1/agent/channel").expect("a path");
         url.set_scheme("ws").expect("a scheme");
         let mut request = url.as_str().into_client_request().expect("a request");
@@ -255,7 +261,7 @@ impl Agent {
         })?;
         self.line = Some(Line::new(socket));
         self.home = self.home.clone().at(&app.url);
-        self.say(&AgentMessage::Hello(Box::new(self.hello.clone())));
+        self.say_raw(introduction);
         match self.hear().await {
             Some(ServerMessage::Welcome { name, .. }) => {
                 assert_eq!(name, self.name);

@@ -23,7 +23,7 @@ pub fn of_host(job: &Job) -> Outcome {
         summary: None,
         series: Some(Packed::pack(&Series { warm_up: None, measured: Some(measured) })),
         cores: Cores { target: vec![0], generator: Vec::new() },
-        k6_version: String::new(),
+        engine: None,
         ..outcome(job, "")
     }
 }
@@ -40,7 +40,7 @@ pub fn of_generator(job: &Job, summary: &str, ahead_ms: i64) -> Outcome {
     Outcome {
         series: Some(Packed::pack(&series)),
         target_log: String::new(),
-        k6_log: "k6 said something\n".to_owned(),
+        generator_log: "k6 said something\n".to_owned(),
         cores: Cores { target: Vec::new(), generator: vec![0, 1] },
         enforced: Enforced { cpu: Mechanism::None, memory: Mechanism::None },
         target_sha256: None,

@@ -28,8 +28,16 @@ use crate::sandbox::Group;
 use crate::sandbox::cage::{Cage, environment};
 use crate::sandbox::process::{Plan, Process, find_program, last_lines};
 use crate::series::recording::Recording;
+use crate::wire::engine::{Capability, EngineOffer};
 use crate::wire::job::Segment;
 use crate::wire::load::Load;
+
+/// What servers call this load generator.
+const NAME: &str = "k6";
+
+/// What it can do.
+const CAPABILITIES: [Capability; 5] =
+    [Capability::Scripts, Capability::Segments, Capability::Pausing, Capability::Series, Capability::Percentiles];
 
 /// How to get k6, for messages.
 const GET_IT: &str = "get it by `go install go.k6.io/k6@v1.8.1`, then put it in PATH or name it with --k6 PATH";
@@ -88,6 +96,26 @@ pub enum NoK6 {
     },
 }
 
+impl NoK6 {
+    /// What there is instead, for the server; none where nothing is there.
+    pub fn offer(&self) -> Option<EngineOffer> {
+        let Self::Unsupported { path, version } = self else { return None };
+        Some(offer(path, version.as_str(), Some(self.to_string())))
+    }
+}
+
+/// What servers hear of a k6.
+pub fn offer(path: &Path, version: &str, fault: Option<String>) -> EngineOffer {
+    EngineOffer {
+        name: NAME.to_owned(),
+        version: version.to_owned(),
+        path: path.display().to_string(),
+        supported: SUPPORTED.to_string(),
+        fault,
+        capabilities: CAPABILITIES.to_vec(),
+    }
+}
+
 /// What k6 is started for.
 #[derive(Clone, Copy, Debug)]
 pub enum Round {
@@ -136,9 +164,9 @@ impl K6 {
         self
     }
 
-    /// Its version, e.g. `1.8.1`.
-    pub fn version(&self) -> &str {
-        self.version.as_str()
+    /// What it is, for the server.
+    pub fn offer(&self) -> EngineOffer {
+        offer(&self.path, self.version.as_str(), None)
     }
 
     /// The program.
@@ -331,7 +359,7 @@ mod tests {
         }
         for version in ["1.0.0", "2.2.0"] {
             let (_folder, path) = program(&format!("echo 'k6 v{version} (go1.27, linux/amd64)'"));
-            assert_eq!(K6::find(Some(&path)).await.expect("supported").version(), version);
+            assert_eq!(K6::find(Some(&path)).await.expect("supported").offer().version, version);
         }
     }
 

@@ -5,9 +5,6 @@ use std::fmt;
 /// The versions of k6 that agents of this version support.
 pub const SUPPORTED: Supported = Supported { first: 1, last: 2 };
 
-/// The versions that agents before protocol 6 supported. They do not report it themselves.
-pub const SUPPORTED_BEFORE_PROTOCOL_6: Supported = Supported { first: 1, last: 1 };
-
 /// A version of k6, e.g. `1.8.1` or `2.0.0-rc1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
@@ -104,11 +101,7 @@ mod tests {
         for text in ["0.57.0", "3.0.0", "10.0.0"] {
             assert!(!covers(SUPPORTED, text), "{text}");
         }
-        assert!(covers(SUPPORTED_BEFORE_PROTOCOL_6, "1.8.1") && !covers(SUPPORTED_BEFORE_PROTOCOL_6, "2.0.0"));
-        assert_eq!(
-            (SUPPORTED.to_string(), SUPPORTED_BEFORE_PROTOCOL_6.to_string()),
-            ("1.x … 2.x".into(), "1.x".into())
-        );
+        assert_eq!(SUPPORTED.to_string(), "1.x … 2.x");
     }
 
     #[test]

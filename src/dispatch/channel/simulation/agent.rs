@@ -1,14 +1,18 @@
 //! An agent without its machine: the real session, its disk, its work, and its ends of the lines.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    path::Path,
+};
 
 use brewbench_agent::{
     connection::session::{Accepts, Effect, Input, Session},
-    engine::SUPPORTED,
+    engine,
     wire::{
         PROTOCOL, Phase, RunId,
+        engine::EngineVersion,
         job::{Job, Role},
-        messages::{AgentMessage, EngineSupport, Gate, Hello, Machine, ServerMessage, TargetOffer},
+        messages::{AgentMessage, Gate, Hello, Machine, ServerMessage, TargetOffer},
         now_ms,
         outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
         work_done::WorkDone,
@@ -126,18 +130,13 @@ impl SimulatedAgent {
                 cpu: Mechanism::Cgroup2,
                 memory: Mechanism::Cgroup2,
             },
-            k6_version: "1.8.1".to_owned(),
             targets: vec![offer],
             any_scenario: true,
             running,
             holds,
             life: Some(self.life),
             load_address: Some([10, 0, 0, 5].into()),
-            engine: Some(EngineSupport {
-                path: "/usr/bin/k6".to_owned(),
-                supported: SUPPORTED.to_string(),
-                fault: None,
-            }),
+            engines: vec![engine::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
         }
     }
 
@@ -272,11 +271,11 @@ fn outcome(job: &Job, ended: Ended) -> Outcome {
         warm_up: None,
         work: WorkDone::default(),
         target_log: String::new(),
-        k6_log: String::new(),
+        generator_log: String::new(),
         enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },
         observed: None,
         cores: Cores::default(),
-        k6_version: "1.8.1".to_owned(),
+        engine: Some(EngineVersion { name: "k6".to_owned(), version: "1.8.1".to_owned() }),
         target_sha256: None,
         target_version: String::new(),
         environment: BTreeMap::new(),
