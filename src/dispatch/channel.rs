@@ -40,12 +40,12 @@ use crate::{
         state::AppState,
     },
     dispatch::{
-        renewal::{heartbeat, lease_end, lose, prolong},
+        renewal::{give_up, heartbeat, lease_end, prolong},
         store::leases::{self, Advance},
     },
     distributed::{
-        coordinate::{Meetings, Together, give_up, tell},
-        store::participants::{self, HeldPart},
+        coordinate::{self, Meetings, Together, tell},
+        store::participants,
     },
     fleet::{
         api::AgentCaller,
@@ -154,16 +154,13 @@ async fn is_alive(other: &Connected, silence: Duration) -> bool {
 
 /// Nobody waits for an agent that was disabled, revoked or forgotten.
 async fn give_up_of_who_was_cut_off(state: &AppState, name: &str) -> Result<()> {
-    let why = match crate::fleet::store::standing(&state.db.read, name).await? {
-        Some(Standing::Disabled) => "its agent was disabled",
-        None => "its agent's key was revoked, or it was forgotten",
+    let fate = match crate::fleet::store::standing(&state.db.read, name).await? {
+        Some(Standing::Disabled) => "was disabled",
+        None => "was revoked or forgotten",
         Some(Standing::Enabled | Standing::Drained) => return Ok(()),
     };
-    for run in &leases::held_by(&state.db.read, name).await? {
-        lose(state, run, why).await?;
-    }
-    for HeldPart { run, agent } in participants::held_by(&state.db.read, name).await? {
-        give_up(state, &run, &format!("{agent}, which made load: {why}")).await?;
+    for lease in &leases::held_by(&state.db.read, name).await? {
+        give_up(state, lease, fate).await?;
     }
     Ok(())
 }
@@ -184,22 +181,14 @@ async fn take_stock(
         }
     }
     let held = leases::held_by(&state.db.read, name).await?;
-    for run in &held {
-        if holds.contains(&run.id) {
-            leases::prolong(&state.db.write, &run.id, name, lease_end(state)).await?;
+    for lease in &held {
+        if holds.contains(&lease.run) {
+            leases::prolong(&state.db.write, &lease.run, name, lease_end(state)).await?;
         } else {
-            lose(state, run, "its agent was started anew and no longer holds it").await?;
+            give_up(state, lease, "was restarted and no longer holds the run").await?;
         }
     }
-    let parts = participants::held_by(&state.db.read, name).await?;
-    for HeldPart { run, agent } in &parts {
-        if holds.contains(run) {
-            participants::prolong(&state.db.write, run, name, lease_end(state)).await?;
-        } else {
-            give_up(state, run, &format!("{agent}, which made load, was started anew")).await?;
-        }
-    }
-    let is_held = |id: &str| held.iter().any(|held| held.id == id) || parts.iter().any(|part| part.run == id);
+    let is_held = |id: &str| held.iter().any(|lease| lease.run == id);
     let given_up = |run: &RunId| !is_held(&run.to_string());
     if let Some(run) = hello.running.filter(given_up) {
         let _ = outbox.send(ServerMessage::Cancel { run });
@@ -382,7 +371,8 @@ impl<'a> Visit<'a> {
         self.presence.decline(self.name, self.connection, run);
         if !participants::of(&self.state.db.read, &run.to_string()).await?.is_empty() {
             // The others have begun: what comes of that under this id would be taken for what comes of the next try.
-            give_up(self.state, &run.to_string(), &format!("{} would not go on: {reason}", self.name)).await?;
+            coordinate::give_up(self.state, &run.to_string(), &format!("{} would not go on: {reason}", self.name))
+                .await?;
         } else if leases::give_back(&self.state.db.write, &run.to_string(), self.name, now_ms()).await? {
             self.tell(&run.to_string()).await?;
         }

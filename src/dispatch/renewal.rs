@@ -6,11 +6,8 @@ use brewbench_agent::wire::{RunId, now_ms};
 
 use crate::{
     app::{error::Result, state::AppState},
-    dispatch::store::leases,
-    distributed::{
-        coordinate::{self, tell},
-        store::participants::{self, HeldPart},
-    },
+    dispatch::store::leases::{self, Lease},
+    distributed::coordinate::{self, tell},
     runs::store::retries::HeldRun,
 };
 
@@ -21,15 +18,12 @@ pub(crate) fn heartbeat(state: &AppState) -> Duration {
 
 /// Nobody can be blamed for silence until now.
 pub(crate) async fn prolong_all(state: &AppState) -> Result<()> {
-    leases::prolong_all(&state.db.write, lease_end(state)).await?;
-    Ok(participants::prolong_all(&state.db.write, lease_end(state)).await?)
+    Ok(leases::prolong_all(&state.db.write, lease_end(state)).await?)
 }
 
 /// An agent works on this: prolongs what it has of it; false if it has nothing of it by our books.
 pub(crate) async fn prolong(state: &AppState, run: &str, agent: &str) -> Result<bool> {
-    let expires = lease_end(state);
-    Ok(leases::prolong(&state.db.write, run, agent, expires).await?
-        || participants::prolong(&state.db.write, run, agent, expires).await?)
+    Ok(leases::prolong(&state.db.write, run, agent, lease_end(state)).await?)
 }
 
 pub(crate) fn lease_end(state: &AppState) -> i64 {
@@ -37,20 +31,25 @@ pub(crate) fn lease_end(state: &AppState) -> i64 {
 }
 
 pub(crate) async fn give_up_expired(state: &AppState) -> Result<()> {
-    for held in leases::expired(&state.db.read, now_ms()).await? {
-        let seconds = state.config.lease.as_secs();
-        lose(state, &held, &format!("its agent was silent for more than {seconds} s")).await?;
-    }
-    for HeldPart { run, agent } in participants::expired(&state.db.read, now_ms()).await? {
-        let seconds = state.config.lease.as_secs();
-        coordinate::give_up(state, &run, &format!("{agent}, which made load, was silent for more than {seconds} s"))
-            .await?;
+    let seconds = state.config.lease.as_secs();
+    for lease in leases::expired(&state.db.read, now_ms()).await? {
+        give_up(state, &lease, &format!("was silent for more than {seconds} s")).await?;
     }
     Ok(())
 }
 
-/// Gives a run up; its repetition is queued anew if it may be tried once more.
-pub(crate) async fn lose(state: &AppState, held: &HeldRun, why: &str) -> Result<()> {
+/// Gives up a run because of what became of an agent that worked on it: the end of a sentence about the agent. Its
+/// repetition is queued again if it may be tried once more.
+pub(crate) async fn give_up(state: &AppState, lease: &Lease, fate: &str) -> Result<()> {
+    let Lease { run, experiment, agent, is_generator } = lease;
+    if *is_generator {
+        return coordinate::give_up(state, run, &format!("{agent}, which generated load, {fate}")).await;
+    }
+    let held = HeldRun { id: run.clone(), experiment_id: experiment.clone() };
+    lose(state, &held, &format!("its agent {fate}")).await
+}
+
+async fn lose(state: &AppState, held: &HeldRun, why: &str) -> Result<()> {
     if leases::lose(&state.db.write, &held.id, &RunId::now().to_string(), why, now_ms()).await? {
         tracing::warn!(run = held.id, why, "run lost");
         tell(state, held);

@@ -197,7 +197,7 @@ async fn a_sign_of_life_keeps_a_run() {
     let id = submit_one(&user).await;
     let job = agent.job().await;
     let lease = async || -> i64 {
-        let query = sqlx::query_scalar("select lease_expires_at from run where id = ?").bind(&id);
+        let query = sqlx::query_scalar("select expires_at from lease where run_id = ?").bind(&id);
         query.fetch_one(&app.state.db.read).await.expect("a lease")
     };
     let first = lease().await;
@@ -308,7 +308,7 @@ async fn an_agent_that_comes_back_without_its_run_has_lost_it_at_once() {
     agent.hang_up();
     agent.dial(&app).await.expect("a welcome");
     let lost = reaches(&app, &user, &id, "lost").await;
-    assert_eq!(lost["error"], "its agent was started anew and no longer holds it");
+    assert_eq!(lost["error"], "its agent was restarted and no longer holds the run");
     let retry = agent.job().await;
     assert_eq!(user.run(&retry.run.to_string()).await["retry_of"], id);
 }

@@ -132,12 +132,12 @@ async fn one_generator_that_dies_ends_the_run_for_all_and_it_is_done_again() {
     let mut three = Three::start(App::start().await).await;
     let id = three.run.to_string();
     // Its silence, without the time that it takes.
-    let silent = sqlx::query("update run_part set lease_expires_at = 0 where run_id = ? and agent = 'two'").bind(&id);
+    let silent = sqlx::query("update lease set expires_at = 0 where run_id = ? and agent = 'two'").bind(&id);
     silent.execute(&three.app.state.db.write).await.expect("a part");
     let failed = reaches(&three.app, &three.user, &id, "failed").await;
     assert_eq!(failed["verdict"], "invalid", "{failed}");
     assert_eq!(failed["reasons"][0]["code"], "generator_lost");
-    assert!(text(&failed["error"]).starts_with("two, which made load, was silent"), "{failed}");
+    assert!(text(&failed["error"]).starts_with("two, which generated load, was silent"), "{failed}");
     for agent in [&mut three.rack, &mut three.one] {
         assert_eq!(stopped(agent).await, three.run);
     }
@@ -163,7 +163,7 @@ async fn who_was_started_anew_or_would_not_go_on_ends_the_run_for_all() {
     three.two.dial(&three.app).await.expect("a welcome");
     let id = three.run.to_string();
     let failed = reaches(&three.app, &three.user, &id, "failed").await;
-    assert!(text(&failed["error"]).contains("two, which made load, was started anew"), "{failed}");
+    assert!(text(&failed["error"]).contains("two, which generated load, was restarted"), "{failed}");
     assert_eq!(stopped(&mut three.rack).await, three.run);
 
     let mut three = Three::start(App::start().await).await;

@@ -303,15 +303,15 @@ async fn metrics_tell_of_runs_agents_requests_and_the_store() {
     reader.get("/api/v1/backup").await.refused(403);
     app.admin().await.get("/api/v1/backup").await.ok();
     let answer = reader.get("/metrics").await.ok();
-    assert_eq!(answer.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    assert_eq!(answer.header("content-type"), "application/openmetrics-text; version=1.0.0; charset=utf-8");
     let text = answer.text();
     for line in [
-        "brewbench_runs{phase=\"finished\"} 2",
-        "brewbench_runs{phase=\"queued\"} 1",
-        "brewbench_queue_length 1",
-        "brewbench_agents_connected 1",
-        "brewbench_agent_connected{agent=\"rack \\\"1\\\"\"} 1",
-        "brewbench_agent_busy{agent=\"rack \\\"1\\\"\"} 1",
+        "brewbench_runs{phase=\"finished\"} 2.0",
+        "brewbench_runs{phase=\"queued\"} 1.0",
+        "brewbench_queue_length 1.0",
+        "brewbench_agents_connected 1.0",
+        "brewbench_agent_connected{agent=\"rack \\\"1\\\"\"} 1.0",
+        "brewbench_agent_busy{agent=\"rack \\\"1\\\"\"} 1.0",
         "brewbench_http_request_duration_seconds_count{kind=\"api\",status=\"4xx\"} 1",
     ] {
         assert!(text.lines().any(|seen| seen == line), "{line}: {text}");

@@ -52,10 +52,12 @@ impl Crew {
         let run = sqlx::query("update run set generators = '[\"bench-02\",\"bench-03\"]' where id = ?");
         run.bind(self.id()).execute(db).await.expect("a run");
         for (place, agent, offset) in [(0, "bench-01", 0), (1, "bench-02", AHEAD_MS), (2, "bench-03", 0)] {
-            let part = "insert into run_part (run_id, place, agent, lease_expires_at, clock_offset_ms, clock_error_ms)
-                        values (?, ?, ?, 9e15, ?, 1.5)";
+            let part = "insert into run_part (run_id, place, agent, clock_offset_ms, clock_error_ms)
+                        values (?, ?, ?, ?, 1.5)";
             let part = sqlx::query(part).bind(self.id()).bind(place).bind(agent).bind(offset);
             part.execute(db).await.expect("a part");
+            let lease = "insert or ignore into lease (run_id, agent, expires_at) values (?, ?, 9e15)";
+            sqlx::query(lease).bind(self.id()).bind(agent).execute(db).await.expect("a lease");
         }
     }
 
@@ -69,7 +71,7 @@ impl Crew {
 
     /// How many still count as at work on a part.
     async fn leased(&self) -> i64 {
-        let count = "select count(*) from run_part where run_id = ? and lease_expires_at is not null";
+        let count = "select count(*) from lease where run_id = ?";
         sqlx::query_scalar(count).bind(self.id()).fetch_one(&self.app.state.db.read).await.expect("a number")
     }
 

@@ -14,7 +14,8 @@ async fn settings_say_how_the_server_is_set_up_and_keep_the_scheme_in_a_cookie()
     let reader = app.reader().await.at_pages();
     let page = reader.get("/settings").await.ok().text();
     let folder = app.data().display().to_string();
-    for text in [app.state.public_url.as_str(), "16\u{a0}MiB", "10,000", "Load generator on rack", "k6 1.8.1", "SQLite"] {
+    for text in [app.state.public_url.as_str(), "16\u{a0}MiB", "10,000", "Load generator on rack", "k6 1.8.1", "SQLite"]
+    {
         assert!(page.contains(text), "{text}: {page}");
     }
     assert!(!page.contains(&folder), "where things lie is for administrators");

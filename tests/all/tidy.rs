@@ -39,7 +39,7 @@ const MODULES: [(&str, &[&str]); 26] = [
     ("placement", &[]),
     ("compare", &[]),
     ("experiments", &["experiment"]),
-    ("dispatch", &["run", "run_phase"]),
+    ("dispatch", &["run", "run_phase", "lease"]),
     ("trends", &["trend_judgement"]),
     ("gate", &[]),
     ("reports", &[]),

@@ -1,7 +1,5 @@
 //! Whether this machine can do a job: it has the size and the target. Whatever can't be done is a sentence.
 
-use std::sync::Arc;
-
 use crate::host::machine;
 use crate::run::execute::Workbench;
 use crate::sandbox::cores;
@@ -41,15 +39,6 @@ pub fn find_target(name: &str, bench: &Workbench) -> Result<Manifest, String> {
         let broken: Vec<String> = errors.iter().map(|error| format!("; {error}")).collect();
         format!("this agent has no target {name:?} in {}{}", bench.targets.display(), broken.concat())
     })
-}
-
-/// SHA-256 in hex of the target's program. Reading a large program takes a moment, which the runtime's threads shall
-/// not be kept for.
-pub async fn fingerprint(manifest: &Manifest, bench: &Workbench) -> Result<String, String> {
-    let (copy, fingerprints) = (manifest.clone(), Arc::clone(&bench.fingerprints));
-    let computed = tokio::task::spawn_blocking(move || copy.fingerprint(&fingerprints)).await;
-    let computed = computed.map_err(|error| format!("the fingerprint was lost: {error}"))?;
-    computed.map_err(|reason| format!("target {}: {reason}", manifest.name))
 }
 
 #[cfg(test)]

@@ -26,6 +26,29 @@ pub struct Opening {
     pub base_url: String,
 }
 
+/// What holds participants back until all are as far.
+#[derive(Debug)]
+pub enum Barrier {
+    /// There is only one.
+    Open,
+    /// The server opens the gates.
+    Shared(Gates),
+}
+
+impl Barrier {
+    /// Whether there is nobody to wait for.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Open)
+    }
+
+    /// Says that this agent is at a gate and has nothing to wait for.
+    pub fn tell(&self, gate: Gate) {
+        if let Self::Shared(gates) = self {
+            gates.tell(gate);
+        }
+    }
+}
+
 /// The gates of one part of a run.
 pub struct Gates {
     say: Box<dyn Fn(Gate, Option<String>) + Send + Sync>,

@@ -1,25 +1,23 @@
 //! One run on this machine, from its job to its outcome; or one agent's part of it.
 
-use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Engine, LoadOn, Round, Script};
+use crate::engine::{Engine, Round, Script};
 use crate::host::cleanup::RUN_FOLDER_PREFIX;
 use crate::host::cpu_tuning::Steady;
 use crate::host::environment::Environment;
 use crate::host::idle_wait::Quiet;
-use crate::host::process_snapshot::Roster;
 use crate::host::{clocks, environment, machine};
 use crate::run::address_policy::Reach;
 use crate::run::admission::{check_engine, check_size, find_target};
-use crate::run::barrier::Gates;
+use crate::run::barrier::{Barrier, Gates};
 use crate::run::failure::Failure;
-use crate::run::target_side::Start;
 use crate::sandbox::cores::{self, Beside};
 use crate::sandbox::process::Process;
 use crate::sandbox::{Group, Sandbox, Side};
@@ -27,7 +25,7 @@ use crate::series::live::Live;
 use crate::series::recording::{Recorded, Recording};
 use crate::series::sampler::Watched;
 use crate::series::shared::{core_use, network_use};
-use crate::target::{self, Fingerprints, Manifest};
+use crate::target::{self, Fingerprints, Running};
 use crate::wire::job::{Job, Role};
 use crate::wire::outcome::{
     Cause, Conditions, CoreUse, Cores, Ended, Enforced, Mechanism, NetworkUse, Outcome, PhaseTime, Placement,
@@ -39,10 +37,6 @@ use crate::wire::{Phase, now_ms};
 /// How long a target may take to end by itself after the measurement. Nothing depends on how it ends, and a run shall
 /// not take longer for it.
 const TARGET_GRACE: Duration = Duration::from_millis(500);
-
-/// How long a part of a run waits for those who do the rest. They may have to wait for a quiet machine, and to make
-/// thousands of virtual users.
-pub(crate) const WAIT_FOR_OTHERS: Duration = Duration::from_mins(10);
 
 /// What an agent works with, the same for all runs.
 #[derive(Debug)]
@@ -97,7 +91,7 @@ impl Workbench {
 ///
 /// It must not be called within `spawn_blocking`: see [`Process::start`].
 pub async fn run(job: &Job, bench: &Workbench, cancel: &CancellationToken, on_phase: impl Fn(Phase)) -> Outcome {
-    run_with(job, bench, None, cancel, on_phase).await
+    run_with(job, bench, Barrier::Open, cancel, on_phase).await
 }
 
 /// The same for a job of which others do a part: see [`Role`]. Of a generator `on_phase` hears nothing, for the run's phase
@@ -110,7 +104,7 @@ pub async fn run_part(
     on_phase: impl Fn(Phase),
 ) -> Outcome {
     let is_generator = matches!(job.role, Role::Generator(_));
-    run_with(job, bench, Some(gates), cancel, |phase| {
+    run_with(job, bench, Barrier::Shared(gates), cancel, |phase| {
         if !is_generator {
             on_phase(phase);
         }
@@ -121,7 +115,7 @@ pub async fn run_part(
 async fn run_with(
     job: &Job,
     bench: &Workbench,
-    gates: Option<Gates>,
+    barrier: Barrier,
     cancel: &CancellationToken,
     on_phase: impl Fn(Phase),
 ) -> Outcome {
@@ -139,7 +133,7 @@ async fn run_with(
             let ended = tokio::select! {
                 biased;
                 () = cancel.cancelled() => Ended::Cancelled,
-                end = site.work(job, bench, &mut record, gates) => end.map_or_else(Ended::from, |()| Ended::Finished),
+                end = Box::pin(site.work(job, bench, &mut record, barrier)) => end.map_or_else(Ended::from, |()| Ended::Finished),
             };
             let grace = if ended == Ended::Finished { TARGET_GRACE } else { Duration::ZERO };
             site.clear(grace, &mut record.outcome).await;
@@ -201,10 +195,8 @@ pub(crate) struct Site {
     folder: TempDir,
     pub(crate) script: Script,
     /// None where another agent runs the target.
-    manifest: Option<Manifest>,
-    pub(crate) target_group: Group,
+    pub(crate) target: Option<Running>,
     pub(crate) generator_group: Group,
-    pub(crate) target: Option<Process>,
     pub(crate) generator: Option<Process>,
     pub(crate) recording: Option<(Part, Recording)>,
     series: Series,
@@ -223,43 +215,25 @@ impl Site {
     fn open(job: &Job, bench: &Workbench, outcome: &mut Outcome) -> Result<Self, String> {
         (outcome.cores, outcome.conditions.placement) = deal(job);
         check_engine(job, &bench.engine.offer())?;
-        let manifest = match job.role {
-            Role::Alone | Role::Host => {
-                check_size(job)?;
-                let manifest = find_target(&job.target, bench)?;
-                outcome.target_version.clone_from(&manifest.version);
-                outcome.environment.extend(environment::target::facts(&manifest));
-                Some(manifest)
-            }
-            Role::Generator(_) => None,
-        };
         let temporary = tempfile::Builder::new().prefix(RUN_FOLDER_PREFIX).tempdir_in(&bench.work_folder);
         let folder =
             temporary.map_err(|error| format!("can't make a folder in {}: {error}", bench.work_folder.display()))?;
         let script = Script::of(job, folder.path())?;
-        let open = |side| {
-            let group = bench.sandbox.open(job.run, side);
-            group.map_err(|error| format!("can't make the control groups of the {}: {error}", side.as_str()))
+        let target = match job.role {
+            Role::Alone | Role::Host => Some(prepare_target(job, bench, folder.path(), outcome)?),
+            Role::Generator(_) => None,
         };
-        let target_group = open(Side::Target)?;
-        let generator_group = open(Side::Generator)?;
+        let generator_group = open_group(job, bench, Side::Generator)?;
         generator_group.bound(machine::memory_bytes());
-        let home = folder.path().join("target");
-        std::fs::create_dir(&home).map_err(|error| format!("can't make {}: {error}", home.display()))?;
-        if manifest.is_some() {
-            outcome.enforced = target_group.limit(&job.size);
-        }
-        if !matches!(job.role, Role::Host) {
+        if job.role != Role::Host {
             outcome.conditions.script_may_wait = Some(script.may_wait());
         }
         bench.live.begin(job.run);
         Ok(Self {
             folder,
             script,
-            manifest,
-            target_group,
+            target,
             generator_group,
-            target: None,
             generator: None,
             recording: None,
             series: Series::default(),
@@ -271,72 +245,11 @@ impl Site {
         })
     }
 
-    /// Does what this agent has to do of the run. Can be given up at any time.
-    async fn work<F: Fn(Phase)>(
-        &mut self,
-        job: &Job,
-        bench: &Workbench,
-        record: &mut Record<F>,
-        gates: Option<Gates>,
-    ) -> Result<(), Failure> {
-        match (job.role, gates) {
-            (Role::Alone, _) => self.drive(job, bench, record).await,
-            (Role::Host, Some(gates)) => self.host(job, bench, record, gates).await,
-            (Role::Generator(segment), Some(gates)) => self.generate(job, segment, bench, record, gates).await,
-            (Role::Host | Role::Generator(_), None) => {
-                Err(Failure::by(Cause::Other)("nobody is there to do the rest of the run".to_owned()))
-            }
-        }
-    }
-
-    /// Where the target keeps temporary files.
-    pub(crate) fn target_home(&self) -> PathBuf {
-        self.folder.path().join("target")
-    }
-
-    /// What the target is.
-    pub(crate) fn manifest(&self) -> Result<Manifest, Failure> {
-        self.manifest.clone().ok_or_else(|| Failure::by(Cause::Other)("this agent has no target to run".to_owned()))
-    }
-
-    /// Prepares, warms up and measures.
-    async fn drive<F: Fn(Phase)>(
-        &mut self,
-        job: &Job,
-        bench: &Workbench,
-        record: &mut Record<F>,
-    ) -> Result<(), Failure> {
-        let manifest = self.manifest()?;
-        let Cores { target: cores, generator: generator_cores } = record.outcome.cores.clone();
-        let (place, home) = ((&self.target_group, cores.as_slice()), self.target_home());
-        let start = Start { manifest: &manifest, address: Ipv4Addr::LOCALHOST.into(), place, home: &home };
-        let (mut serving, longest) =
-            tokio::try_join!(start.run(bench, &mut self.target, &mut record.outcome), async {
-                let asked =
-                    bench.engine.longest(&self.script, &job.load, &self.generator_group, &generator_cores).await;
-                asked.map_err(Failure::by(Cause::Generator))
-            })?;
-        self.wait_until_idle(bench, &mut record.outcome.conditions).await;
-        let load = LoadOn { base_url: &serving.base_url, segment: None, cores: &generator_cores, reach: bench.reach };
-        if job.warm_up_ms > 0 {
-            record.enter(Phase::WarmingUp);
-            record.outcome.warm_up = self.warm_up(job, bench, &load).await?;
-        }
-        serving.known.confirm().await;
-        record.enter(Phase::Measuring);
-        let before = Roster::call(&self.target_group);
-        self.start(&load, bench, Round::Measure).await?;
-        self.measured(longest).await?;
-        self.record_target(&before, &serving, record).await;
-        record.outcome.summary = Some(self.script.summary().map_err(Failure::by(Cause::Generator))?);
-        Ok(())
-    }
-
     /// Begins a recording. Without one a run has still its summary.
     pub(crate) async fn record(&mut self, round: Round) {
         self.stop_recording().await;
         let watched = Watched {
-            target: self.target_group.watch(),
+            target: self.target.as_ref().map(Running::watch),
             generator: self.generator_group.watch(),
             cores: self.cores.clone(),
             interface: self.interface.clone(),
@@ -375,16 +288,12 @@ impl Site {
         }
     }
 
+    /// Why the target ended while it was needed.
     pub(crate) async fn death(&mut self, when: &str) -> Failure {
-        let name = self.manifest.as_ref().map_or("", |manifest| &manifest.name);
-        let (how, cause) = match &mut self.target {
-            Some(target) => {
-                let obituary = target::obituary(target, &self.target_group).await;
-                (format!("died {when}: {obituary}"), target::death(&self.target_group))
-            }
-            None => ("was not started".to_owned(), Cause::Other),
-        };
-        Failure { reason: format!("target {name} {how}"), cause }
+        match &mut self.target {
+            Some(target) => target.exit_report(when).await,
+            None => Failure::by(Cause::Other)("this agent runs no target".to_owned()),
+        }
     }
 
     /// Ends and removes everything, and takes down what can only be known at the end.
@@ -397,16 +306,35 @@ impl Site {
         outcome.work = std::mem::take(&mut self.work);
         (outcome.conditions.core_use, outcome.conditions.network) = self.seen;
         outcome.series = (self.series != Series::default()).then(|| Packed::pack(&self.series));
-        if let Some(mut target) = self.target.take() {
-            report(target.stop(grace, &self.target_group).await);
-            outcome.target_log = target.log().await;
+        if let Some(target) = self.target.take() {
+            let target::Ended { log, observed, faults } = target.stop(grace).await;
+            (outcome.target_log, outcome.observed) = (log, observed);
+            for fault in faults {
+                report(Err(fault));
+            }
         }
-        outcome.observed = self.target_group.observed();
         report(self.generator_group.clear().await);
-        report(self.target_group.clear().await);
         report(self.folder.close());
         self.live.end();
     }
+}
+
+/// Finds the job's target, and the group that holds it to its size.
+fn prepare_target(job: &Job, bench: &Workbench, folder: &Path, outcome: &mut Outcome) -> Result<Running, String> {
+    check_size(job)?;
+    let manifest = find_target(&job.target, bench)?;
+    outcome.target_version.clone_from(&manifest.version);
+    outcome.environment.extend(environment::target::facts(&manifest));
+    let home = folder.join("target");
+    std::fs::create_dir(&home).map_err(|error| format!("can't make {}: {error}", home.display()))?;
+    let group = open_group(job, bench, Side::Target)?;
+    outcome.enforced = group.limit(&job.size);
+    Ok(Running::new(manifest, group, outcome.cores.target.clone(), home))
+}
+
+fn open_group(job: &Job, bench: &Workbench, side: Side) -> Result<Group, String> {
+    let group = bench.sandbox.open(job.run, side);
+    group.map_err(|error| format!("can't make the control groups of the {}: {error}", side.as_str()))
 }
 
 /// Who gets which processors. Who runs the target only, or makes the load only, has them for that.

@@ -1,6 +1,7 @@
 //! One run on this machine, from its job to its outcome; or one agent's part of it.
 //!
-//! [`execute`] does the job; [`host`] runs the target and [`generator`] makes load. [`barrier`] is where participants of a
+//! [`execute`] sets everything up and clears it away; [`participant`] does the job: it runs the target,
+//! generates load, or both. [`barrier`] is where participants of a
 //! distributed run wait for each other, [`admission`] whether this machine can do a job, [`address_policy`] whom it may
 //! load.
 
@@ -9,8 +10,6 @@ pub mod admission;
 pub mod barrier;
 pub mod execute;
 pub mod failure;
-pub mod generator;
-pub mod host;
 pub mod interface;
+mod participant;
 pub mod rounds;
-mod target_side;

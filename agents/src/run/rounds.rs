@@ -9,11 +9,11 @@ use crate::engine;
 use crate::engine::{LoadOn, Round};
 use crate::run::execute::{Site, Workbench, lost};
 use crate::run::failure::Failure;
-use crate::sandbox::process::Process;
 use crate::series::collector::MAX_SECONDS;
 use crate::series::level::is_level;
 use crate::series::live::Live;
 use crate::series::recording::SoFar;
+use crate::target::Running;
 use crate::wire::job::Job;
 use crate::wire::load::{Load, SHORTEST};
 use crate::wire::outcome::{Cause, WarmUp};
@@ -86,7 +86,7 @@ impl Site {
             }
         };
         engine::judge(status, &generator.log().await).map_err(broken)?;
-        if self.target.as_mut().is_some_and(|target| target.ended().is_some()) {
+        if self.target.as_mut().is_some_and(Running::has_ended) {
             return Err(self.death(WHEN).await);
         }
         Ok(())
@@ -126,9 +126,9 @@ fn points(seconds: &[Second], is_open: bool) -> Vec<f64> {
 }
 
 /// Waits for the end of the target; for ever where another agent runs it.
-async fn end_of(target: &mut Option<Process>) {
+async fn end_of(target: &mut Option<Running>) {
     match target {
-        Some(target) => drop(target.wait().await),
+        Some(target) => target.wait().await,
         None => std::future::pending().await,
     }
 }

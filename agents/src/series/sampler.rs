@@ -20,8 +20,8 @@ use crate::wire::series::{Consumption, Host, Usage};
 /// Whom to watch.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// The target's processes.
-    pub target: Watch,
+    /// The target's processes; none where another agent runs the target.
+    pub target: Option<Watch>,
     /// k6.
     pub generator: Watch,
     /// The processors of both.
@@ -168,7 +168,12 @@ impl Totals {
             segments: segments.map(|(all, _)| all),
             retransmitted: segments.map(|(_, again)| again),
         };
-        Self { target: consumption(&watched.target), generator: consumption(&watched.generator), host, shared }
+        Self {
+            target: watched.target.as_ref().map(consumption).unwrap_or_default(),
+            generator: consumption(&watched.generator),
+            host,
+            shared,
+        }
     }
 
     fn since(&self, before: &Self) -> (Usage, Shared) {
@@ -240,7 +245,7 @@ mod tests {
         let sandbox = Sandbox::none("test sampler");
         let watch = |side| sandbox.open(RunId::now(), side).expect("a group").watch();
         let cores = Cores { target: vec![0], generator: Vec::new() };
-        Watched { target: watch(Side::Target), generator: watch(Side::Generator), cores, interface: None }
+        Watched { target: Some(watch(Side::Target)), generator: watch(Side::Generator), cores, interface: None }
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::manifest::{Ready, Verify};
 use crate::host::procfs;
-use crate::sandbox::Group;
+use crate::sandbox::Watch;
 
 /// There is nothing to await but an answer, so the target is asked again and again. The pause limits how exactly the
 /// start-up time is known: 1 ms at first, later 1 %.
@@ -96,7 +96,7 @@ pub async fn ask(at: SocketAddr, verify: &Verify, limit: Duration) -> Result<Res
 }
 
 /// Finds out who listens there.
-pub fn server_of(at: SocketAddr, group: &Group) -> Server {
+pub fn server_of(at: SocketAddr, group: &Watch) -> Server {
     let mut listeners = procfs::listeners(at);
     if listeners.is_empty() {
         return Server::Nobody;

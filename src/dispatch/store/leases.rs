@@ -18,6 +18,7 @@ use crate::{
 pub async fn rename_agent(connection: &mut SqliteConnection, name: &str, new: &str) -> sqlx::Result<()> {
     sqlx::query!("update run set agent = ?2 where agent = ?1", name, new).execute(&mut *connection).await?;
     parts::rename_agent(connection, name, new).await?;
+    sqlx::query!("update lease set agent = ?2 where agent = ?1", name, new).execute(&mut *connection).await?;
     sqlx::query!(
         "update run set wanted_agent = ?2
          where wanted_agent = ?1 and phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost')",
@@ -31,15 +32,8 @@ pub async fn rename_agent(connection: &mut SqliteConnection, name: &str, new: &s
 
 /// Whether an agent holds a run by our books.
 pub async fn holds_any(connection: &mut SqliteConnection, agent: &str) -> sqlx::Result<bool> {
-    let row = sqlx::query!(
-        "select id from run indexed by run_leased where agent = ?1 and lease_expires_at is not null
-         union all
-         select run_id as id from run_part indexed by run_part_leased where agent = ?1 and lease_expires_at is not null
-         limit 1",
-        agent
-    )
-    .fetch_optional(connection)
-    .await?;
+    let row =
+        sqlx::query!("select run_id from lease where agent = ? limit 1", agent).fetch_optional(connection).await?;
     Ok(row.is_some())
 }
 
@@ -54,13 +48,12 @@ pub async fn lease(
 ) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
-        "update run set phase = 'leased', agent = ?2, phase_at = ?3, started_at = ?3, lease_expires_at = ?4
+        "update run set phase = 'leased', agent = ?2, phase_at = ?3, started_at = ?3
          where id = ?1 and phase = 'queued'
              and not exists (select 1 from experiment where id = run.experiment_id and paused_at is not null)",
         id,
         agent,
-        now,
-        expires
+        now
     )
     .execute(&mut *transaction)
     .await?
@@ -69,18 +62,28 @@ pub async fn lease(
     if done {
         enter(&mut transaction, id, "leased", now).await?;
         if !generators.is_empty() {
-            participants::begin(&mut transaction, id, agent, generators, expires).await?;
+            participants::begin(&mut transaction, id, agent, generators).await?;
+        }
+        for agent in [agent].into_iter().chain(generators.iter().map(String::as_str)) {
+            grant(&mut transaction, id, agent, expires).await?;
         }
     }
     transaction.commit().await?;
     Ok(done)
 }
 
+async fn grant(connection: &mut SqliteConnection, run: &str, agent: &str, expires: i64) -> sqlx::Result<()> {
+    sqlx::query!("insert into lease (run_id, agent, expires_at) values (?, ?, ?)", run, agent, expires)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
 /// Gives a leased run back to the queue: its agent can't do it after all. False if it had ended.
 pub async fn give_back(pool: &SqlitePool, id: &str, agent: &str, now: i64) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
-        "update run set phase = 'queued', phase_at = ?3, agent = null, started_at = null, lease_expires_at = null
+        "update run set phase = 'queued', phase_at = ?3, agent = null, started_at = null
          where id = ?1 and agent = ?2 and phase in ('leased', 'preparing', 'warming_up', 'measuring', 'collecting')",
         id,
         agent,
@@ -129,43 +132,54 @@ pub async fn advance(pool: &SqlitePool, id: &str, agent: &str, phase: Phase, now
     Ok(Advance::Moved)
 }
 
-/// Prolongs the lease of what an agent still holds; false if it does not hold it by our books.
-pub async fn prolong(pool: &SqlitePool, id: &str, agent: &str, expires: i64) -> sqlx::Result<bool> {
-    let done = sqlx::query!(
-        "update run set lease_expires_at = ?3 where id = ?1 and agent = ?2 and lease_expires_at is not null",
-        id,
-        agent,
-        expires
-    )
-    .execute(pool)
-    .await?;
+/// What an agent works on.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    /// The run.
+    pub run: String,
+    /// Its experiment.
+    pub experiment: Option<String>,
+    /// The agent.
+    pub agent: String,
+    /// Whether it generates load for a target that another agent runs.
+    pub is_generator: bool,
+}
+
+/// Prolongs the lease of an agent that still works on a run; false if it does not by our books.
+pub async fn prolong(pool: &SqlitePool, run: &str, agent: &str, expires: i64) -> sqlx::Result<bool> {
+    let done = sqlx::query!("update lease set expires_at = ?3 where run_id = ?1 and agent = ?2", run, agent, expires)
+        .execute(pool)
+        .await?;
     Ok(done.rows_affected() > 0)
 }
 
 /// Prolongs every lease: a server that was away itself can't blame its agents for silence.
 pub async fn prolong_all(pool: &SqlitePool, expires: i64) -> sqlx::Result<()> {
-    sqlx::query!("update run set lease_expires_at = ? where lease_expires_at is not null", expires)
-        .execute(pool)
-        .await?;
+    sqlx::query!("update lease set expires_at = ?", expires).execute(pool).await?;
     Ok(())
 }
 
-/// What an agent holds by our books.
-pub async fn held_by(pool: &SqlitePool, agent: &str) -> sqlx::Result<Vec<HeldRun>> {
+/// What an agent works on by our books.
+pub async fn held_by(pool: &SqlitePool, agent: &str) -> sqlx::Result<Vec<Lease>> {
     sqlx::query_as!(
-        HeldRun,
-        "select id, experiment_id from run indexed by run_leased where agent = ? and lease_expires_at is not null order by seq",
+        Lease,
+        r#"select run.id as run, run.experiment_id as experiment, lease.agent,
+                  run.agent is not lease.agent as "is_generator!: bool"
+           from lease join run on run.id = lease.run_id where lease.agent = ? order by run.seq"#,
         agent
     )
     .fetch_all(pool)
     .await
 }
 
-/// Runs whose lease has run out.
-pub async fn expired(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<HeldRun>> {
+/// Leases that have expired; those of agents that run a target first.
+pub async fn expired(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<Lease>> {
     sqlx::query_as!(
-        HeldRun,
-        "select id, experiment_id from run where lease_expires_at is not null and lease_expires_at <= ? order by seq",
+        Lease,
+        r#"select run.id as run, run.experiment_id as experiment, lease.agent,
+                  run.agent is not lease.agent as "is_generator!: bool"
+           from lease join run on run.id = lease.run_id where lease.expires_at <= ?
+           order by run.agent is not lease.agent, run.seq"#,
         now
     )
     .fetch_all(pool)
@@ -176,8 +190,8 @@ pub async fn expired(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<HeldRun>> 
 pub async fn lose(pool: &SqlitePool, id: &str, new_id: &str, error: &str, now: i64) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
-        "update run set phase = 'lost', phase_at = ?2, finished_at = ?2, lease_expires_at = null, error = ?3
-         where id = ?1 and lease_expires_at is not null",
+        "update run set phase = 'lost', phase_at = ?2, finished_at = ?2, error = ?3
+         where id = ?1 and exists (select 1 from lease where run_id = run.id and agent = run.agent)",
         id,
         now,
         error
@@ -187,7 +201,6 @@ pub async fn lose(pool: &SqlitePool, id: &str, new_id: &str, error: &str, now: i
     .rows_affected()
         > 0;
     if done {
-        parts::release(&mut transaction, id).await?;
         enter(&mut transaction, id, "lost", now).await?;
         repeat(&mut transaction, id, new_id, now).await?;
     }
@@ -222,7 +235,7 @@ pub async fn revive(pool: &SqlitePool, id: &str, agent: &str, now: i64, expires:
         None => {}
     }
     let done = sqlx::query!(
-        "update run set finished_at = null, error = null, phase_at = ?3, lease_expires_at = ?4, phase = coalesce(
+        "update run set finished_at = null, error = null, phase_at = ?3, phase = coalesce(
              (select phase from run_phase where run_id = ?1
                   and phase in ('leased', 'preparing', 'warming_up', 'measuring', 'collecting')
               order by case phase when 'leased' then 0 when 'preparing' then 1 when 'warming_up' then 2
@@ -230,14 +243,14 @@ pub async fn revive(pool: &SqlitePool, id: &str, agent: &str, now: i64, expires:
          where id = ?1 and agent = ?2 and phase = 'lost'",
         id,
         agent,
-        now,
-        expires
+        now
     )
     .execute(&mut *transaction)
     .await?
     .rows_affected()
         > 0;
     if done {
+        grant(&mut transaction, id, agent, expires).await?;
         // It was not its end.
         sqlx::query!("delete from run_phase where run_id = ? and phase = 'lost'", id)
             .execute(&mut *transaction)

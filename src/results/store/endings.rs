@@ -9,7 +9,7 @@ use sqlx::{SqliteConnection, SqlitePool};
 use super::figures::FigureColumns;
 use crate::{
     results::{
-        store::{parts, verdicts},
+        store::verdicts,
         verdict::{limits::Limits, model::Judgement},
     },
     runs::{
@@ -86,7 +86,6 @@ impl<'a> Ending<'a> {
 pub async fn end(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>) -> sqlx::Result<()> {
     let phase = ending.phase.as_str();
     update(connection, id, ending).await?;
-    parts::release(connection, id).await?;
     if let Some(body) = ending.summary {
         sqlx::query!("insert or replace into run_summary (run_id, body) values (?, ?)", id, body)
             .execute(&mut *connection)
@@ -152,7 +151,7 @@ async fn update(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>
     } = ending.figures.map(FigureColumns::from).unwrap_or_default();
     let (engine_name, engine_version) = ending.engine.map(|EngineVersion { name, version }| (name, version)).unzip();
     sqlx::query!(
-        "update run set phase = ?2, phase_at = ?3, finished_at = ?3, lease_expires_at = null, error = ?4, verdict = ?5,
+        "update run set phase = ?2, phase_at = ?3, finished_at = ?3, error = ?4, verdict = ?5,
              reasons = ?6, enforced_cpu = ?7, enforced_memory = ?8, engine_version = coalesce(?9, engine_version),
              target_sha256 = coalesce(?10, target_sha256), version = coalesce(?11, version), requests = ?12, failed = ?13,
              rps = ?14, measured_ms = ?15, avg_ms = ?16, min_ms = ?17, p50_ms = ?18, p90_ms = ?19, p95_ms = ?20,
@@ -206,7 +205,7 @@ async fn update(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>
 pub async fn cancel(pool: &SqlitePool, id: &str, error: &str, now: i64) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
-        "update run set phase = 'cancelled', phase_at = ?2, finished_at = ?2, lease_expires_at = null, error = ?3
+        "update run set phase = 'cancelled', phase_at = ?2, finished_at = ?2, error = ?3
          where id = ?1 and phase not in ('finished', 'failed', 'cancelled', 'lost')",
         id,
         now,
@@ -217,7 +216,6 @@ pub async fn cancel(pool: &SqlitePool, id: &str, error: &str, now: i64) -> sqlx:
     .rows_affected()
         > 0;
     if done {
-        parts::release(&mut transaction, id).await?;
         enter(&mut transaction, id, "cancelled", now).await?;
     }
     transaction.commit().await?;

@@ -87,7 +87,7 @@ pub struct Came<'a> {
     pub series: Option<&'a [u8]>,
 }
 
-/// Keeps what came of a part; nobody has to tell any more that its agent is alive. False if there is something already.
+/// Keeps what came of a part, which ends the lease of its agent. False if there is something already.
 pub async fn keep(
     connection: &mut SqliteConnection,
     run: &str,
@@ -95,7 +95,7 @@ pub async fn keep(
     Came { outcome, summary, series }: Came<'_>,
 ) -> sqlx::Result<bool> {
     let kept = sqlx::query!(
-        "update run_part set outcome = ?3, summary = ?4, series = ?5, lease_expires_at = null
+        "update run_part set outcome = ?3, summary = ?4, series = ?5
          where run_id = ?1 and place = ?2 and outcome is null",
         run,
         place,
@@ -107,18 +107,7 @@ pub async fn keep(
     .await?
     .rows_affected()
         > 0;
-    if kept && place == 0 {
-        sqlx::query!("update run set lease_expires_at = null where id = ?", run).execute(connection).await?;
-    }
     Ok(kept)
-}
-
-/// Nobody works on a part of this run any more.
-pub async fn release(connection: &mut SqliteConnection, run: &str) -> sqlx::Result<()> {
-    sqlx::query!("update run_part set lease_expires_at = null where run_id = ? and lease_expires_at is not null", run)
-        .execute(connection)
-        .await?;
-    Ok(())
 }
 
 /// The run waits again: others may do it.

@@ -72,14 +72,16 @@ pub async fn repetitions(pool: &SqlitePool, run: &Run) -> sqlx::Result<Vec<Run>>
     )
     .fetch_all(pool)
     .await?;
-    fn may_be_same<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
-        one.is_none() || other.is_none() || one == other
-    }
     let is_same = |other: &Run| {
         may_be_same(other.version.as_ref(), run.version.as_ref())
             && may_be_same(other.engine.as_ref(), run.engine.as_ref())
     };
     Ok(runs(rows)?.into_iter().filter(is_same).collect())
+}
+
+/// Whether two values are equal, as far as they are known.
+fn may_be_same<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
+    one.is_none() || other.is_none() || one == other
 }
 
 /// The runs with these ids, in the order of submission; unknown ids are left out.

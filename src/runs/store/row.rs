@@ -38,8 +38,6 @@ pub struct RunRow {
     pub(crate) wanted_agent: Option<String>,
     pub(crate) agent: Option<String>,
     pub(crate) phase: String,
-    #[expect(dead_code, reason = "only the dispatch asks for it; here all columns come along")]
-    pub(crate) lease_expires_at: Option<i64>,
     pub(crate) queued_at: i64,
     pub(crate) phase_at: i64,
     pub(crate) started_at: Option<i64>,
@@ -147,7 +145,6 @@ impl TryFrom<RunRow> for Run {
             wanted_agent: _,
             agent,
             phase,
-            lease_expires_at: _,
             queued_at,
             phase_at,
             started_at,

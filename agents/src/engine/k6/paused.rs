@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio::time::{Instant, sleep};
 
-use crate::sandbox::Group;
+use crate::sandbox::Watch;
 use crate::target::{Server, direct_client, server_of};
 
 /// There is nothing to await but an answer, so k6 is asked this often.
@@ -54,7 +54,7 @@ impl Paused {
     }
 
     /// Waits until all virtual users are made and only the word is missing. Fails with a sentence.
-    pub async fn wait(&self, group: &Group) -> Result<(), String> {
+    pub async fn wait(&self, group: &Watch) -> Result<(), String> {
         let deadline = Instant::now() + LONGEST;
         while Instant::now() < deadline {
             if let Ok(Attributes { status: PAUSED_BEFORE_RUN, paused: true }) = self.status().await {

@@ -35,8 +35,7 @@ impl Stored {
 impl World {
     pub async fn stored(&self) -> Vec<Stored> {
         let all = "select id, retry_of, phase, verdict, generators <> '[]' as is_together,
-                       lease_expires_at is not null or exists (select 1 from run_part
-                           where run_id = run.id and lease_expires_at is not null) as leased
+                       exists (select 1 from lease where run_id = run.id) as leased
                    from run order by seq";
         sqlx::query_as(all).fetch_all(&self.server.state.db.read).await.expect("runs")
     }

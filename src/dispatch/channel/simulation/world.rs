@@ -248,11 +248,8 @@ impl World {
 
     pub async fn pass(&mut self, seconds: u8) {
         let state = &self.server.state;
-        for table in ["run", "run_part"] {
-            let moved = format!("update {table} set lease_expires_at = lease_expires_at - ?");
-            let moved = sqlx::query(sqlx::AssertSqlSafe(moved)).bind(i64::from(seconds) * 1_000);
-            moved.execute(&state.db.write).await.expect("moved");
-        }
+        let moved = sqlx::query("update lease set expires_at = expires_at - ?").bind(i64::from(seconds) * 1_000);
+        moved.execute(&state.db.write).await.expect("moved");
         give_up_expired(state).await.expect("given up");
     }
 

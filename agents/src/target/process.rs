@@ -1,0 +1,98 @@
+//! The kind `process`: a program on this machine, started by its command.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use super::fingerprint::Fingerprints;
+use super::manifest::{self, Manifest, Sandbox};
+use crate::sandbox::cage::Cage;
+use crate::sandbox::process::{Plan, find_program};
+
+impl Manifest {
+    /// The program's file. Relative to the manifest's folder, except for a bare name, which comes from `PATH`.
+    pub fn program(&self) -> Result<PathBuf, String> {
+        let name = Path::new(self.command.first().map_or("", String::as_str));
+        let path = if name.components().count() > 1 { self.folder.join(name) } else { name.to_owned() };
+        find_program(&path).ok_or_else(|| format!("command: there is no program {}", path.display()))
+    }
+
+    /// SHA-256 in hex of the program's file.
+    pub fn fingerprint(&self, fingerprints: &Fingerprints) -> Result<String, String> {
+        let program = self.program()?;
+        fingerprints.of(&program).map_err(|error| format!("command: can't read {}: {error}", program.display()))
+    }
+
+    /// Whether it can be told to listen elsewhere than on loopback.
+    pub fn listens_anywhere(&self) -> bool {
+        self.command.iter().chain(self.env.values()).any(|text| text.contains(manifest::HOST))
+    }
+
+    /// The files and folders outside its own that the command names: its owner means it to read them.
+    fn named(&self) -> Vec<PathBuf> {
+        self.command.iter().skip(1).map(PathBuf::from).filter(|path| path.is_absolute() && path.exists()).collect()
+    }
+
+    /// How it is started to listen there.
+    pub(super) fn plan(&self, at: SocketAddr, cores: &[usize], home: &Path) -> Result<Plan, String> {
+        if !at.ip().is_loopback() && !self.listens_anywhere() {
+            let host = manifest::HOST;
+            return Err(format!(
+                "command: neither it nor env says {host}, so it can't be told to listen on {}",
+                at.ip()
+            ));
+        }
+        let host = match at.ip() {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        };
+        let fill = |text: &String| text.replace(manifest::PORT, &at.port().to_string()).replace(manifest::HOST, &host);
+        let environment: BTreeMap<_, _> = self.env.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
+        let program = self.program()?;
+        let Sandbox { read, write } = &self.sandbox;
+        Ok(Plan {
+            cage: Cage::target(&program, &self.folder, home).widened(&self.named(), &[]).widened(read, write),
+            program,
+            arguments: self.command.iter().skip(1).map(fill).collect(),
+            environment,
+            folder: self.folder.clone(),
+            cores: cores.to_vec(),
+        })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A target that runs this shell script.
+    pub(in crate::target) fn manifest(script: &str) -> Manifest {
+        let text = format!(
+            "name = \"x\"\nversion = \"1\"\ncommand = [\"sh\", \"-c\", {script:?}, \"{{port}}\"]\n\
+             [ready]\npath = \"/\"\ntimeout_s = 600"
+        );
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("x.toml"), text).expect("a file");
+        manifest::load(folder.path()).0.remove(0).in_folder("/")
+    }
+
+    impl Manifest {
+        fn in_folder(self, folder: &str) -> Self {
+            Self { folder: folder.into(), ..self }
+        }
+    }
+
+    #[test]
+    fn a_target_listens_elsewhere_only_where_its_manifest_says_how() {
+        let (there, home) = (SocketAddr::from(([10, 0, 0, 5], 81)), Path::new("/nowhere"));
+        let told = manifest("x").plan(there, &[], home).expect_err("it can't");
+        assert!(told.contains("{host}"), "{told}");
+        let able = manifest("serve {host}:{port}");
+        assert!(able.listens_anywhere());
+        assert_eq!(able.plan(there, &[], home).expect("a plan").arguments[1], "serve 10.0.0.5:81");
+        let here = SocketAddr::from(([127, 0, 0, 1], 82));
+        assert_eq!(able.plan(here, &[], home).expect("a plan").arguments[1], "serve 127.0.0.1:82");
+        let six = SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 83));
+        assert_eq!(able.plan(six, &[], home).expect("a plan").arguments[1], "serve [::1]:83");
+    }
+}

@@ -1,0 +1,265 @@
+//! A target on this machine, from its preparation to its removal.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::answer::Known;
+use super::fingerprint::Fingerprints;
+use super::manifest::Manifest;
+use super::ready::{self, Server, server_of};
+use crate::host::process_snapshot::Roster;
+use crate::run::failure::Failure;
+use crate::sandbox::process::{Process, describe, last_lines};
+use crate::sandbox::{Group, Watch};
+use crate::wire::outcome::{Cause, Observed};
+
+/// Between choosing a port and listening on it somebody else may be faster.
+const ATTEMPTS: usize = 2;
+
+/// A target, whether it serves already or has ended.
+#[derive(Debug)]
+pub struct Running {
+    manifest: Manifest,
+    /// What holds it to its size.
+    group: Group,
+    /// The processors that it may use.
+    cores: Vec<usize>,
+    /// Where it keeps temporary files.
+    home: PathBuf,
+    /// None before it is started.
+    process: Option<Process>,
+}
+
+/// A target that serves.
+#[derive(Debug)]
+pub struct Serving {
+    /// Where.
+    pub base_url: String,
+    /// What it answers.
+    pub known: Known,
+    /// From starting its process to its first verified answer.
+    pub startup: Duration,
+}
+
+/// What is left of a target.
+#[derive(Debug, Default)]
+pub struct Ended {
+    /// What it wrote; the last part if it was long.
+    pub log: String,
+    /// What its group counted.
+    pub observed: Option<Observed>,
+    /// What could not be stopped or removed.
+    pub faults: Vec<io::Error>,
+}
+
+/// Why a target does not serve.
+#[derive(Debug)]
+enum Fault {
+    /// Somebody else has the port.
+    PortTaken(String),
+    /// It ended.
+    Died(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl Running {
+    /// One that is to be started in its group.
+    pub fn new(manifest: Manifest, group: Group, cores: Vec<usize>, home: PathBuf) -> Self {
+        Self { manifest, group, cores, home, process: None }
+    }
+
+    /// What its owner says of it.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// What identifies it: SHA-256 of its program, in hex. Reading a large program takes a moment, which the runtime's
+    /// threads shall not be kept for.
+    pub async fn identity(&self, fingerprints: &Arc<Fingerprints>) -> Result<String, Failure> {
+        let (manifest, fingerprints) = (self.manifest.clone(), Arc::clone(fingerprints));
+        let computed = tokio::task::spawn_blocking(move || manifest.fingerprint(&fingerprints)).await;
+        let computed = computed.map_err(|error| format!("the fingerprint was lost: {error}"));
+        let computed =
+            computed.and_then(|done| done.map_err(|reason| format!("target {}: {reason}", self.manifest.name)));
+        computed.map_err(Failure::by(Cause::Other))
+    }
+
+    /// Starts it on an address of this machine and waits until it serves. It can be stopped and its log read also when this
+    /// fails or is given up.
+    pub async fn start(&mut self, address: IpAddr) -> Result<Serving, Failure> {
+        let mut attempts = 1;
+        let attempt = loop {
+            match self.start_on(free_port(address)).await {
+                Err(Fault::PortTaken(_)) if attempts < ATTEMPTS => attempts += 1,
+                attempt => break attempt,
+            }
+            let killed = self.group.kill().await.map_err(|error| format!("target {}: {error}", self.manifest.name));
+            killed.map_err(Failure::by(Cause::Other))?;
+        };
+        attempt.map_err(|fault| {
+            let (reason, cause) = match fault {
+                Fault::PortTaken(reason) | Fault::Other(reason) => (reason, Cause::TargetNotReady),
+                Fault::Died(reason) => (reason, self.cause_of_death()),
+            };
+            Failure { reason: format!("target {}: {reason}", self.manifest.name), cause }
+        })
+    }
+
+    async fn start_on(&mut self, at: io::Result<SocketAddr>) -> Result<Serving, Fault> {
+        let at = at.map_err(|error| Fault::Other(format!("there is no free port: {error}")))?;
+        let plan = self.manifest.plan(at, &self.cores, &self.home).map_err(Fault::Other)?;
+        let spawned = Instant::now();
+        let started = Process::start(&plan, &self.group);
+        let started =
+            started.map_err(|error| Fault::Other(format!("can't start {}: {error}", plan.program.display())))?;
+        let process = self.process.insert(started);
+        let answered = tokio::select! {
+            biased;
+            _ = process.wait() => {
+                Err(Fault::Died(format!("it ended before it was ready: {}", self.obituary().await)))
+            }
+            answered = serves(at, &self.manifest, &self.group) => answered.map_err(Fault::Other),
+        };
+        let known = answered.map_err(|fault| match (server_of(at, &self.group.watch()), fault) {
+            (Server::Stranger, Fault::PortTaken(reason) | Fault::Died(reason) | Fault::Other(reason)) => {
+                Fault::PortTaken(format!("port {} is served by another process; {reason}", at.port()))
+            }
+            (Server::Target | Server::Nobody, fault) => fault,
+        })?;
+        let startup = known.verified_at().duration_since(spawned);
+        Ok(Serving { base_url: format!("http://{at}"), known, startup })
+    }
+
+    /// Waits until it has ended; for ever where it was not started.
+    pub async fn wait(&mut self) {
+        match &mut self.process {
+            Some(process) => drop(process.wait().await),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Whether it was started and has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.process.as_mut().is_some_and(|process| process.ended().is_some())
+    }
+
+    /// Why it ended while it was needed.
+    pub async fn exit_report(&mut self, when: &str) -> Failure {
+        let obituary = self.obituary().await;
+        Failure {
+            reason: format!("target {} died {when}: {obituary}", self.manifest.name),
+            cause: self.cause_of_death(),
+        }
+    }
+
+    /// Its CPU time, its memory and its processes, for whoever samples them.
+    pub fn watch(&self) -> Watch {
+        self.group.watch()
+    }
+
+    /// The processes that it has now.
+    pub fn processes(&self) -> Roster {
+        Roster::call(&self.group)
+    }
+
+    /// Stops it, with so much time to end by itself, and removes its group.
+    pub async fn stop(mut self, grace: Duration) -> Ended {
+        let mut ended = Ended::default();
+        if let Some(mut process) = self.process.take() {
+            ended.faults.extend(process.stop(grace, &self.group).await.err());
+            ended.log = process.log().await;
+        }
+        ended.observed = self.group.observed();
+        ended.faults.extend(self.group.clear().await.err());
+        ended
+    }
+
+    /// What it is about when it has ended.
+    fn cause_of_death(&self) -> Cause {
+        if self.was_killed_for_memory() { Cause::TargetOutOfMemory } else { Cause::TargetDied }
+    }
+
+    fn was_killed_for_memory(&self) -> bool {
+        self.group.observed().and_then(|seen| seen.oom_kills).is_some_and(|kills| kills > 0)
+    }
+
+    /// Why it has ended, for the end of a sentence.
+    async fn obituary(&mut self) -> String {
+        let is_memory = self.was_killed_for_memory();
+        let Some(process) = &mut self.process else { return "it was not started".to_owned() };
+        let status = process.ended().map_or_else(|| "unknown status".to_owned(), describe);
+        let cause = if is_memory { "killed: out of memory".to_owned() } else { status };
+        match last_lines(&process.log().await) {
+            lines if lines.is_empty() => format!("{cause}; it wrote nothing"),
+            lines if DENIED.iter().any(|words| lines.contains(words)) => {
+                format!("{cause}; its last lines: {lines}; what it may read and write is in [sandbox] of its manifest")
+            }
+            lines => format!("{cause}; its last lines: {lines}"),
+        }
+    }
+}
+
+async fn serves(at: SocketAddr, manifest: &Manifest, group: &Group) -> Result<Known, String> {
+    ready::answer(at, &manifest.ready).await?;
+    match server_of(at, &group.watch()) {
+        Server::Target => {}
+        Server::Stranger => return Err("the answer was not the target's".to_owned()),
+        Server::Nobody => return Err(format!("it answered, but nobody listens on port {}", at.port())),
+    }
+    Known::learn(at, manifest).await
+}
+
+/// How programs say that they may not use a file.
+const DENIED: [&str; 3] = ["ermission denied", "EACCES", "PermissionError"];
+
+/// A port that nobody listens on now. Somebody may the next moment: see [`ATTEMPTS`].
+fn free_port(address: IpAddr) -> io::Result<SocketAddr> {
+    TcpListener::bind((address, 0))?.local_addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::Ipv4Addr;
+    use std::sync::mpsc;
+
+    use super::super::process::tests::manifest;
+    use super::*;
+    use crate::sandbox::{self, Side};
+    use crate::wire::RunId;
+
+    /// A server that belongs to nobody's run.
+    fn stranger() -> u16 {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let (ready, started) = mpsc::channel();
+        std::thread::spawn(move || {
+            ready.send(()).expect("a listener");
+            for mut stream in listener.incoming().flatten() {
+                let head = BufReader::new(stream.try_clone().expect("a copy")).lines().map_while(Result::ok);
+                for _line in head.take_while(|line| !line.is_empty()) {}
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            }
+        });
+        started.recv().expect("a start");
+        port
+    }
+
+    #[tokio::test]
+    async fn an_answer_of_another_process_is_not_the_target_s() {
+        for script in ["sleep 600", "echo port taken; exit 1"] {
+            let group = sandbox::Sandbox::none("stranger").open(RunId::now(), Side::Target).expect("a group");
+            let mut target = Running::new(manifest(script), group, Vec::new(), "/nowhere".into());
+            let port = stranger();
+            let fault = target.start_on(Ok((Ipv4Addr::LOCALHOST, port).into())).await.expect_err("a fault");
+            let Fault::PortTaken(reason) = fault else { panic!("{fault:?}") };
+            assert!(reason.starts_with(&format!("port {port} is served by another process; ")), "{reason}");
+            let ended = target.stop(Duration::ZERO).await;
+            assert!(ended.faults.is_empty(), "{ended:?}");
+        }
+    }
+}
