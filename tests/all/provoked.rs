@@ -150,7 +150,7 @@ impl Stage {
             }
             outcome
         };
-        tokio::pin!(doing);
+        let mut doing = Box::pin(doing);
         let outcome = tokio::select! {
             outcome = &mut doing => outcome,
             () = meanwhile => doing.await,

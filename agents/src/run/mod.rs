@@ -11,5 +11,5 @@ pub mod barrier;
 pub mod execute;
 pub mod failure;
 pub mod interface;
-mod participant;
+pub mod participant;
 pub mod rounds;
