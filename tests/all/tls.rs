@@ -289,7 +289,7 @@ async fn a_server_says_when_its_certificate_ends_in_its_metrics_and_soon_before_
         answer.error_for_status().expect("metrics").text().await.ok()
     };
     let line =
-        |end: OffsetDateTime| format!("brewbench_certificate_expiry_timestamp_seconds {}\n", end.unix_timestamp());
+        |end: OffsetDateTime| format!("brewbench_certificate_expiry_timestamp_seconds {}.0\n", end.unix_timestamp());
     assert!(metrics(&ca).await.expect("metrics").contains(&line(end)));
     let later = end + time::Duration::days(90);
     let (_, ca) = files_of(made_with(|it| it.not_after = later), folder.path());
