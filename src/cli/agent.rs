@@ -1,7 +1,6 @@
 //! `brewbench agent` and `brewbench agent doctor`, and what `serve --local-agent` and `demo` share with them.
 
 use std::{
-    ffi::OsString,
     net::IpAddr,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -13,7 +12,7 @@ use brewbench_agent::{
     connection::{
         client::Trust,
         daemon,
-        daemon::{CGROUPS, Options, SteadyOptions},
+        daemon::{CGROUPS, Options},
         session::Accepts,
     },
     doctor::{self, Rank, Sign},
@@ -169,7 +168,7 @@ impl Tools {
         let accepts = scenarios.accepts(&state)?;
         let longest = quiet_wait.map_or(Quiet::default().longest, Duration::from_secs_f64);
         let quiet = Quiet { limit_cores: quiet_limit, longest };
-        let steady = if steady_cpu { Some(SteadyOptions { sysfs, guard: guard(&state)? }) } else { None };
+        let steady = steady_cpu.then_some(sysfs);
         // Of a server within this machine; who dials further says whom to trust.
         let trust = Trust::default();
         let reach = if load_anywhere { Reach::Anywhere } else { Reach::Private };
@@ -196,13 +195,6 @@ impl Tools {
     pub fn hurried(self) -> Self {
         Self { quiet_wait: self.quiet_wait.or(Some(1.0)), ..self }
     }
-}
-
-/// This program once more, to put things back when the agent can't.
-fn guard(state: &Path) -> anyhow::Result<Vec<OsString>> {
-    let program = std::env::current_exe().context("this program's own place is not known")?;
-    let words = ["agent-restore", "--when-orphaned", "--state"].map(OsString::from);
-    Ok([program.into()].into_iter().chain(words).chain([state.as_os_str().to_owned()]).collect())
 }
 
 impl Place {

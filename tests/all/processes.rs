@@ -15,10 +15,7 @@ use brewbench::{
     runs::{filter::Filter, model::Run},
 };
 use brewbench_agent::{sandbox::AGENT_MARK, wire::job::hex};
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::process::Command;
@@ -450,18 +447,6 @@ impl Processors {
     }
 }
 
-/// The guard of the agent with a state folder.
-fn guard_of(state: &Path) -> Option<Pid> {
-    let state = state.display().to_string();
-    let folders = fs::read_dir("/proc").expect("/proc").flatten().map(|entry| entry.path());
-    let is_guard = |folder: &PathBuf| {
-        let words = fs::read_to_string(folder.join("cmdline")).unwrap_or_default();
-        words.split('\0').any(|word| word == "agent-restore") && words.split('\0').any(|word| word == state)
-    };
-    let number = |folder: PathBuf| folder.file_name()?.to_str()?.parse().ok();
-    folders.filter(is_guard).find_map(number).map(Pid::from_raw)
-}
-
 #[tokio::test]
 async fn processors_that_were_made_steady_are_put_back_however_the_agent_ends() {
     let Some(tools) = Tools::find() else { return };
@@ -475,25 +460,34 @@ async fn processors_that_were_made_steady_are_put_back_however_the_agent_ends() 
     let run = submit(&user, &rust_hyper(60.0)).await.1.remove(0);
     reaches(&app, &user, &run, "measuring").await;
     assert_eq!(processors.settings(), Processors::STEADY);
-    first.signal(Signal::SIGKILL);
+    first.signal(Signal::SIGTERM);
     first.ended(GRACE).await;
-    let back = async || Some(()).filter(|()| processors.settings() == Processors::BEFORE);
-    until(&first, "what its guard puts back", &back).await;
-    until(&first, "the end of the guard", async || guard_of(state.path()).is_none().then_some(())).await;
+    assert_eq!(processors.settings(), Processors::BEFORE);
 
-    // The guard is killed, too: then it is for the next agent, even if that is told nothing of it.
+    // An agent that was killed leaves it to a command, as systemd runs it, or to its next start, whatever that is told.
     let mut second = agent_told(&app, &key, state.path(), &tools, &steady).await;
-    let again = app.until("the repetition", async || retry_of(&user, &run).await).await;
-    reaches(&app, &user, &text(&again["id"]), "measuring").await;
+    let at_work = async |run: &str| reaches(&app, &user, run, "measuring").await;
+    at_work(&run).await;
     assert_eq!(processors.settings(), Processors::STEADY);
-    kill(guard_of(state.path()).expect("a guard"), Signal::SIGKILL).expect("a blow");
     second.signal(Signal::SIGKILL);
     second.ended(GRACE).await;
     assert_eq!(processors.settings(), Processors::STEADY);
-    let mut third = agent(&app, &key, state.path(), &tools).await;
-    until(&third, "what the next agent puts back", &back).await;
-    third.signal(Signal::SIGTERM);
-    assert!(third.ended(GRACE).await.success(), "{}", third.said());
+    let mut command = brewbench(&["agent-restore", "--state"]);
+    command.arg(state.path());
+    Done::of(command).await.ok();
+    assert_eq!(processors.settings(), Processors::BEFORE);
+
+    let mut third = agent_told(&app, &key, state.path(), &tools, &steady).await;
+    let again = app.until("the repetition", async || retry_of(&user, &run).await).await;
+    at_work(&text(&again["id"])).await;
+    third.signal(Signal::SIGKILL);
+    third.ended(GRACE).await;
+    assert_eq!(processors.settings(), Processors::STEADY);
+    let mut fourth = agent(&app, &key, state.path(), &tools).await;
+    let back = async || Some(()).filter(|()| processors.settings() == Processors::BEFORE);
+    until(&fourth, "what the next agent puts back", back).await;
+    fourth.signal(Signal::SIGTERM);
+    assert!(fourth.ended(GRACE).await.success(), "{}", fourth.said());
     assert_clean(state.path());
 }
 

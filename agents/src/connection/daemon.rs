@@ -2,7 +2,6 @@
 //!
 //! What to do next is decided in [`crate::connection::session`]; this carries it out.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
@@ -29,7 +28,6 @@ use crate::connection::{link, lock, state_folder};
 
 use crate::engine::{Engine, NoEngine, inspection};
 use crate::host::cpu_tuning::Steady;
-use crate::host::cpu_tuning::guard::Guard;
 use crate::host::idle_wait::Quiet;
 use crate::host::{cleanup, cpu_tuning, machine};
 use crate::run::address_policy::Reach;
@@ -69,21 +67,12 @@ pub struct Options {
     pub cgroups: PathBuf,
     /// When the machine is quiet enough for a measurement.
     pub quiet: Quiet,
-    /// Whether and how its processors are made steady for the time of a run.
-    pub steady: Option<SteadyOptions>,
+    /// The folder that devices are shown in, [`cpu_tuning::SYSFS`], if its processors are made steady for the time of a run.
+    pub steady: Option<PathBuf>,
     /// Where targets listen for load from other machines; none where they don't.
     pub load_address: Option<IpAddr>,
     /// Whom it loads where another agent runs the target.
     pub reach: Reach,
-}
-
-/// How processors are made steady.
-#[derive(Clone, Debug)]
-pub struct SteadyOptions {
-    /// The folder that devices are shown in: [`crate::host::cpu_tuning::SYSFS`].
-    pub sysfs: PathBuf,
-    /// The program, with its arguments, that calls [`crate::host::cpu_tuning::guard::stand_by`] with the same state folder.
-    pub guard: Vec<OsString>,
 }
 
 /// Where control groups are mounted on every usual Linux.
@@ -108,8 +97,6 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         }
     };
     let (bench, hello) = prepare(&options, cleared, engine)?;
-    let guard = options.steady.as_ref().map(|steady| Guard::start(&steady.guard));
-    let _guard = guard.transpose().context("the guard of --steady-cpu can't be started")?;
     let spool = Spool::open(options.state.join("spool")).context("the spool can't be opened")?;
     let keys = Keys::open(&options.state, options.key.as_deref())?;
     let client = Client::trusting(&options.server, Some(keys.current().await), &options.trust)?;
@@ -191,7 +178,7 @@ fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Resul
     let machine = machine::facts(&sandbox);
     warn_of_missing_limits(&machine);
     let hello = Hello { targets, ..hello(options, machine, engine.offer()) };
-    let steady = options.steady.as_ref().map(|steady| Steady::new(&steady.sysfs, &options.state)).transpose();
+    let steady = options.steady.as_ref().map(|steady| Steady::new(steady, &options.state)).transpose();
     let steady = steady.map_err(anyhow::Error::msg)?;
     let bench = Workbench::new(sandbox, engine, options.targets.clone(), work_folder);
     let Options { quiet, load_address, reach, .. } = *options;

@@ -1,11 +1,10 @@
 //! Processors of a steady speed for the time of a run: governor `performance`, turbo off. The owner asks for it.
 //!
 //! What was there is written to a file in the agent's state folder *before* it is changed, and put back after the run. An
-//! agent that was killed can't do that, so two others do: its [`guard`], a process that does nothing but wait for that,
-//! and the agent's next start. Whoever comes first: what is not as it was set is left alone, and after a restart of the
-//! machine nothing is put back at all, for then nothing of it is left.
+//! agent that was killed can't do that: its next start does, or `brewbench agent-restore`, which the systemd unit runs when
+//! the agent has ended. What is not as it was set is left alone, and after a restart of the machine nothing is put back at
+//! all, for then nothing of it is left.
 
-pub mod guard;
 mod record;
 
 use std::fs::{self, File};
