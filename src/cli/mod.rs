@@ -24,6 +24,7 @@ pub mod invite;
 pub mod limits;
 pub mod load;
 pub mod login;
+pub mod program;
 pub mod progress;
 pub mod queue;
 pub mod report;
@@ -163,7 +164,7 @@ impl Cli {
         match self.command {
             Command::Serve(serve) => serve.run().await?,
             Command::Agent(agent) => return agent.run().await,
-            Command::AgentRestore(restore) => restore.run().await?,
+            Command::AgentRestore(restore) => restore.run()?,
             Command::Demo(demo) => return demo.run().await,
             Command::Invite(invite) => invite.run().await?,
             Command::Login(login) => login.run().await?,

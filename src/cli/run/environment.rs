@@ -110,10 +110,11 @@ fn entry(name: &str, value: &str) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use brewbench_agent::wire::outcome::Conditions;
-
     use super::*;
-    use crate::{results::environment::facts::GeneratorEnvironment, runs::testing::finished};
+    use crate::{
+        results::{conditions::Conditions, environment::facts::GeneratorEnvironment},
+        runs::testing::finished,
+    };
 
     fn environment(repetition: u32, facts: &[(&str, &str)]) -> RunEnvironment {
         let facts: BTreeMap<_, _> =
