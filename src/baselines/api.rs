@@ -21,7 +21,7 @@ use crate::{
         model::{Baseline, BaselineList, BaselineRuns, BaselineWithRuns},
         resolve::{is_id, of_experiment},
     },
-    runs::{api::export::ids, model::Run},
+    runs::{lookup::ids, model::Run},
 };
 
 /// As many as a comparison shows.

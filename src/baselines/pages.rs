@@ -18,7 +18,7 @@ use crate::{
         model::Scope,
     },
     baselines::model::{Baseline, BaselineList, BaselineRuns, BaselineWithRuns},
-    runs::{api::export::ids, model::Run, pages::row::Line},
+    runs::{lookup::ids, model::Run, pages::row::Line},
     web::{
         address::segment,
         confirm::Confirm,

@@ -8,7 +8,7 @@ use crate::{
     app::error::{Error, Result},
     compare::{metric::Metric, min_effect::MinEffect, selection::By},
     metrics,
-    runs::api::export,
+    runs::lookup,
 };
 
 /// More runs than this are no comparison that anybody reads.
@@ -89,7 +89,7 @@ impl Options {
 impl Chosen {
     /// The ids, each once, in the order given.
     pub(crate) fn ids(&self) -> Vec<String> {
-        export::ids(&self.runs)
+        lookup::ids(&self.runs)
     }
 
     /// What the address says of the runs.

@@ -20,7 +20,7 @@ use crate::{
         timeseries_charts,
         view::{Comparison, Told},
     },
-    runs::{api::export, model::Run},
+    runs::{lookup, model::Run},
     web::series_style::Marks,
 };
 
@@ -55,19 +55,19 @@ pub(crate) fn nothing_named() -> Error {
 /// The ids of all runs that are meant. Of a baseline also those that were deleted since, so that they are told.
 pub(crate) async fn named(state: &AppState, chosen: &Chosen) -> Result<Vec<String>> {
     let mut all = chosen.ids();
-    for experiment in export::ids(&chosen.experiments) {
+    for experiment in lookup::ids(&chosen.experiments) {
         let runs = resolve::of_experiment(state, &experiment).await?;
         if runs.is_empty() {
             return Err(Error::NotFound(format!("experiment with runs {experiment:?}")));
         }
         all.extend(runs.into_iter().map(|run| run.id));
     }
-    for name in export::ids(&chosen.baselines) {
+    for name in lookup::ids(&chosen.baselines) {
         let Baseline { runs, gone, .. } = baselines::api::found(state, &name).await?;
         all.extend(runs.into_iter().chain(gone));
     }
     // One run may be meant twice.
-    Ok(export::ids(&all))
+    Ok(lookup::ids(&all))
 }
 
 /// Reads the runs with these ids and compares them. Some that are missing are a note, all of them an error.

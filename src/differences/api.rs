@@ -19,7 +19,7 @@ use crate::{
         caller::{Caller, Read, Submit},
         checks::checked_line,
     },
-    runs::api::remarks::checked_note,
+    runs::remarks::checked_note,
 };
 
 /// More than this are no exceptions any more.

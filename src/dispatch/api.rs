@@ -19,7 +19,7 @@ use crate::{
     },
     fleet::{api::AgentCaller, presence::Presence},
     results::settlement::Settled,
-    runs::api::lookup,
+    runs::lookup,
 };
 
 /// An agent sends the result of a run, as often as it takes; the answer comes once it is committed.

@@ -13,10 +13,7 @@ use crate::{
     auth::caller::Read,
     distributed::shares::GeneratorList,
     results::{evidence::Evidence, store::parts},
-    runs::{
-        api::{environment::evidence, lookup::found},
-        model::Run,
-    },
+    runs::{api::environment::evidence, lookup::found, model::Run},
 };
 
 /// Each generator's own share of a run, where others than the target's agent make the load; no generators where not.

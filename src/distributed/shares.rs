@@ -123,7 +123,7 @@ impl GeneratorShare {
             others_cores: known(|used| Some(used.others)),
             start_ms: seen.start_ms,
             after_first_ms: seen.after_first_ms,
-            engine: seen.engine.as_ref().map(Engine::of),
+            engine: seen.engine.clone(),
             ..Self::default()
         };
         let Some(figures) = seen.figures else { return share.by(seen.clock) };

@@ -28,7 +28,7 @@ use crate::{
         plan::Plan,
     },
     results::store::endings,
-    runs::{api::lookup, model::Run},
+    runs::{lookup, model::Run},
     web::{
         confirm::Confirm,
         form, format,

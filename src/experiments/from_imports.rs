@@ -21,7 +21,7 @@ use crate::{
     experiments::{self, model::ExperimentWithRuns, plan::Plan},
     results::import::folder::MOST_FILES,
     runs::{
-        api::lookup,
+        lookup,
         model::{Origin, Run},
     },
 };

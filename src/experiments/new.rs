@@ -47,7 +47,7 @@ use crate::{
         plan::Plan,
     },
     fleet::presence::Presence,
-    runs::{api::lookup, model::Run, store::cells},
+    runs::{lookup, model::Run, store::cells},
     web::shell::{Section, Shell},
 };
 

@@ -9,7 +9,7 @@ use axum::{
 
 use crate::{
     app::{
-        error::{Error, ErrorBody, Input, Result},
+        error::{ErrorBody, Input, Result},
         state::AppState,
     },
     auth::{
@@ -22,9 +22,9 @@ use crate::{
         model::{Experiment, ExperimentWithRuns},
     },
     runs::{
-        api::remarks::{MOST_LABELS, checked_label, checked_note},
         model::Note,
         pages::remarks::{LabelForm, NoteForm, Remarks, answer},
+        remarks::{check_room, checked_label, checked_note},
     },
 };
 
@@ -118,9 +118,7 @@ async fn again(caller: &Caller, state: &AppState, id: &str, headers: &HeaderMap)
 
 async fn add(state: &AppState, id: &str, label: &str) -> Result<()> {
     let (experiment, label) = (found(state, id).await?, checked_label(label)?);
-    if experiment.labels.len() >= MOST_LABELS && !experiment.labels.iter().any(|known| known == label) {
-        return Err(Error::Conflict(format!("the experiment has {MOST_LABELS} labels already")));
-    }
+    check_room("the experiment", &experiment.labels, label)?;
     Ok(experiments::store::add_label(&state.db.write, id, label).await?)
 }
 

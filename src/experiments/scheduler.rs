@@ -10,7 +10,7 @@ use super::submission;
 use crate::{
     app::{error::Result, state::AppState},
     experiments::{self, model::Experiment, next_runs},
-    runs::{api::lookup, model::Run},
+    runs::{lookup, model::Run},
 };
 
 /// Looks after open experiments until the server ends.

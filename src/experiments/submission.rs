@@ -36,7 +36,7 @@ use crate::{
     fleet::presence::Presence,
     placement::feasibility::{Needs, Source, obstacle},
     runs::{
-        api::lookup,
+        lookup,
         model::RunSize,
         store::{NewRun, cells::Planned},
     },

@@ -65,10 +65,12 @@ fn facts(sides: &[Vec<&Run>], environments: &Environments) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::outcome::Conditions;
-
     use super::*;
-    use crate::{compare::testing::run, results::environment::facts::RunEnvironment, runs::model::Origin};
+    use crate::{
+        compare::testing::run,
+        results::{conditions::Conditions, environment::facts::RunEnvironment},
+        runs::model::Origin,
+    };
 
     fn thrice(make: impl Fn(u32) -> Run) -> Vec<Run> {
         (1..=3).map(make).collect()

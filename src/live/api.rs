@@ -34,7 +34,7 @@ use crate::{
     },
     results::{api::series::stored, series::model::SideCores},
     runs::{
-        api::lookup::found,
+        lookup::found,
         model::{Run, RunList},
     },
 };

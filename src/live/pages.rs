@@ -28,7 +28,7 @@ use crate::{
     live::{feed::News, status::written},
     results::series::model::SideCores,
     runs::{
-        api::lookup,
+        lookup,
         model::Run,
         pages::{
             phases::Stage,

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::wire::outcome::{Conditions, Cores, Observed, Outcome};
+use brewbench_agent::wire::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::results::{
-    evidence::{self},
+    conditions::{Conditions, Cores, Observed},
     generator_record::GeneratorSeen,
 };
 
@@ -45,10 +45,10 @@ impl Evidence {
         Self {
             target_log: outcome.target_log.clone(),
             generator_log: outcome.generator_log.clone(),
-            observed: outcome.observed,
-            cores: outcome.cores.clone(),
+            observed: outcome.observed.map(Observed::from),
+            cores: outcome.cores.clone().into(),
             environment: outcome.environment.clone(),
-            conditions: evidence::short(outcome.conditions.clone()),
+            conditions: outcome.conditions.clone().into(),
             generators: Vec::new(),
             thresholds: Vec::new(),
             said_later: None,
@@ -60,13 +60,6 @@ impl Evidence {
 pub fn usable(environment: &BTreeMap<String, String>) -> Option<f64> {
     let said = ["cpu.usable", "cores"].into_iter().find_map(|name| environment.get(name))?;
     said.parse().ok().filter(|cores: &f64| cores.is_finite())
-}
-
-/// What an agent can say in a sentence about its target is cut here: pages and columns are no place for more.
-pub fn short(conditions: Conditions) -> Conditions {
-    const MOST: usize = 500;
-    let cut = |text: String| text.chars().take(MOST).collect();
-    Conditions { response_change: conditions.response_change.map(cut), ..conditions }
 }
 
 /// A threshold of the script in a run whose load several made.

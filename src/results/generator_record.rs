@@ -6,18 +6,21 @@ use brewbench_agent::{
     reports::summary::Figures,
     series::histogram::Histogram,
     wire::{
-        engine::EngineVersion,
         job::Segment,
-        outcome::{Conditions, Outcome},
+        outcome::Outcome,
         series::{Lacks, Part, Series},
     },
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::results::{
-    clock::{Clock, Clocked},
-    evidence::{self, usable},
-    verdict::usage::{Side, Span, spans, thirds},
+use crate::{
+    catalog::model::Engine,
+    results::{
+        clock::{Clock, Clocked},
+        conditions::Conditions,
+        evidence::usable,
+        verdict::usage::{Side, Span, spans, thirds},
+    },
 };
 
 /// A generator of a run, as it was seen. What is not known is absent.
@@ -33,8 +36,8 @@ pub struct GeneratorSeen {
     /// The processors that k6 was given; empty if all.
     pub cores: Vec<usize>,
     /// Its load generator.
-    #[serde(alias = "k6_version")]
-    pub engine: Option<EngineVersion>,
+    #[serde(alias = "k6_version", deserialize_with = "stored_engine")]
+    pub engine: Option<Engine>,
     /// The load generator's last output.
     #[serde(alias = "k6_log")]
     pub generator_log: String,
@@ -52,6 +55,22 @@ pub struct GeneratorSeen {
     pub series: Option<SeriesSeen>,
     /// What was used on its machine.
     pub used: Option<Used>,
+}
+
+/// Until load generators had names, the version of k6 was stored; empty where it was not known.
+fn stored_engine<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Engine>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Stored {
+        Engine(Engine),
+        VersionOfK6(String),
+    }
+    Ok(match Option::deserialize(deserializer)? {
+        Some(Stored::Engine(engine)) => Some(engine),
+        Some(Stored::VersionOfK6(version)) if version.is_empty() => None,
+        Some(Stored::VersionOfK6(version)) => Some(Engine { name: "k6".to_owned(), version: Some(version) }),
+        None => None,
+    })
 }
 
 /// The figures of a generator's own part.
@@ -123,10 +142,10 @@ impl GeneratorSeen {
             segment: segment.segment(),
             figures: Some(Share::of(figures)),
             cores: outcome.cores.generator.clone(),
-            engine: outcome.engine.clone(),
+            engine: outcome.engine.as_ref().map(Engine::of),
             generator_log: outcome.generator_log.clone(),
             environment: outcome.environment.clone(),
-            conditions: evidence::short(outcome.conditions.clone()),
+            conditions: outcome.conditions.clone().into(),
             clock,
             start_ms: series.and_then(|series| series.start_ms(Part::Measured)),
             after_first_ms: None,
@@ -201,5 +220,22 @@ impl Used {
             steal: all.steal(),
             stolen: all.stolen(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_record_of_the_time_when_only_the_version_of_k6_was_stored_is_read() {
+        let read = |text: serde_json::Value| serde_json::from_value::<GeneratorSeen>(text).expect("a record");
+        let old = read(json!({"agent": "rack", "k6_version": "1.8.1", "k6_log": "up"}));
+        let engine = Engine { name: "k6".to_owned(), version: Some("1.8.1".to_owned()) };
+        assert_eq!((old.engine.as_ref(), old.generator_log.as_str()), (Some(&engine), "up"));
+        assert_eq!(read(json!({"k6_version": ""})).engine, None);
+        assert_eq!(read(serde_json::to_value(&old).expect("written")), old);
     }
 }

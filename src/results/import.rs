@@ -35,11 +35,9 @@ use crate::{
         verdict::{input::Material, model::Judgement},
     },
     runs::{
-        api::{
-            lookup,
-            remarks::{checked_label, checked_note},
-        },
+        lookup,
         model::{Run, RunSize},
+        remarks::{checked_label, checked_note},
     },
 };
 

@@ -7,6 +7,7 @@
 pub mod api;
 pub mod blob;
 pub mod clock;
+pub mod conditions;
 pub mod cost;
 pub mod environment;
 pub mod evidence;

@@ -6,9 +6,11 @@ pub mod column;
 pub mod csv;
 pub mod filter;
 pub mod load;
+pub mod lookup;
 pub mod model;
 pub mod pages;
 pub mod progress;
+pub mod remarks;
 pub mod store;
 #[cfg(test)]
 pub mod testing;

@@ -15,7 +15,7 @@ use crate::{
     },
     auth::caller::{Caller, Read, Submit},
     compare::metric::Metric,
-    runs::api::remarks::checked_note,
+    runs::remarks::checked_note,
     trends::{
         load::{self, metric_named, trend},
         model::{Change, Judgement, Ruling, Trend, TrendList},

@@ -16,7 +16,7 @@ use crate::{
     },
     dispatch::queue::{list::look, model::QueueList},
     fleet::presence::Presence,
-    runs::api::lookup,
+    runs::lookup,
 };
 
 /// What waits, in the order in which it will be done: for whom, why, and in how many seconds it begins, where that can be

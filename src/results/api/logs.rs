@@ -12,7 +12,7 @@ use crate::{
     },
     auth::caller::Read,
     results::logs::RunLogs,
-    runs::api::{environment::evidence, lookup::found},
+    runs::{api::environment::evidence, lookup::found},
 };
 
 /// The last output of a run's target and load generators.

@@ -22,7 +22,7 @@ use crate::{
         store::verdicts::{self, Which},
         verdict::{limits::Limits, model::RULES},
     },
-    runs::api::lookup::found,
+    runs::lookup::found,
     web::format::plural,
 };
 

@@ -23,10 +23,7 @@ use crate::{
         },
         store::downsampled,
     },
-    runs::{
-        api::{export::Format, lookup::found},
-        model::Run,
-    },
+    runs::{api::export::Format, lookup::found, model::Run},
     web::time_ago::exact,
 };
 

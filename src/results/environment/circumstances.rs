@@ -1,8 +1,12 @@
 //! What only the agent saw of a run's circumstances, in sentences.
 
-use brewbench_agent::wire::outcome::{Conditions, CoreUse, Ground, NetworkUse, Placement};
-
-use crate::{results::environment::facts::Fact, web::format};
+use crate::{
+    results::{
+        conditions::{Conditions, CoreUse, Ground, NetworkUse, Placement},
+        environment::facts::Fact,
+    },
+    web::format,
+};
 
 /// All of it.
 pub fn all(conditions: &Conditions) -> Vec<Fact> {

@@ -188,10 +188,8 @@ fn weight(name: &str, same_target: bool) -> Weight {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::outcome::Conditions;
-
     use super::*;
-    use crate::results::environment::facts::tests::told;
+    use crate::results::{conditions::Conditions, environment::facts::tests::told};
 
     fn environment(run: &str, target: &str, facts: &[(&str, &str)]) -> RunEnvironment {
         RunEnvironment {

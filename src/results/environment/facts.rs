@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::wire::outcome::Conditions;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
     results::{
+        conditions::Conditions,
         environment::{
             circumstances,
             names::{Kind, kind, label, modern, shown},

@@ -74,10 +74,8 @@ fn difference(here: Option<&GeneratorEnvironment>, there: Option<&GeneratorEnvir
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::outcome::Conditions;
-
     use super::*;
-    use crate::results::environment::facts::tests::told;
+    use crate::results::{conditions::Conditions, environment::facts::tests::told};
 
     fn one(agent: &str, facts: &[(&str, &str)]) -> GeneratorEnvironment {
         GeneratorEnvironment { agent: agent.to_owned(), facts: told(facts), conditions: Conditions::default() }

@@ -1,15 +1,15 @@
 //! Whether the machine was left to the run. Pure.
 
-use brewbench_agent::{
-    reports::summary::Figures,
-    wire::outcome::{Conditions, CoreUse},
-};
+use brewbench_agent::reports::summary::Figures;
 
 use super::usage::{Span, spans};
 use crate::{
-    results::verdict::{
-        limits::{Limit, Limits},
-        model::{Making, Recorded},
+    results::{
+        conditions::{Conditions, CoreUse},
+        verdict::{
+            limits::{Limit, Limits},
+            model::{Making, Recorded},
+        },
     },
     runs::verdict::{Reason, Unit, Verdict},
 };

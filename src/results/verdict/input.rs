@@ -6,12 +6,13 @@ use brewbench_agent::{
     reports::summary::Figures,
     wire::{
         load::Load,
-        outcome::{Cores, Enforced, Mechanism},
+        outcome::{Enforced, Mechanism},
         series::Series,
     },
 };
 
 use crate::results::{
+    conditions::Cores,
     cost::Cost,
     evidence::{Evidence, usable},
     verdict::{

@@ -1,11 +1,14 @@
 //! Whether the run was made as it says.
 
-use brewbench_agent::wire::outcome::{Conditions, Mechanism, Placement};
+use brewbench_agent::wire::outcome::Mechanism;
 
 use crate::{
-    results::verdict::{
-        limits::{Limit, Limits},
-        model::Making,
+    results::{
+        conditions::{Conditions, Placement},
+        verdict::{
+            limits::{Limit, Limits},
+            model::Making,
+        },
     },
     runs::verdict::{Reason, Unit, Verdict},
 };

@@ -1,13 +1,13 @@
 //! What a run is judged from and what comes of it. Pure.
 
-use brewbench_agent::wire::{
-    load::Load,
-    outcome::{Conditions, Cores, Enforced},
-    series::Series,
-};
+use brewbench_agent::wire::{load::Load, outcome::Enforced, series::Series};
 
 use crate::{
-    results::{generator_record::GeneratorSeen, verdict::usage::Side},
+    results::{
+        conditions::{Conditions, Cores},
+        generator_record::GeneratorSeen,
+        verdict::usage::Side,
+    },
     runs::verdict::{Reason, Verdict},
 };
 

@@ -1,9 +1,10 @@
 //! Whether the network carried the load as it came: a full line, or one that loses packets, measures itself.
 
-use brewbench_agent::wire::outcome::{Conditions, NetworkUse};
-
 use crate::{
-    results::verdict::limits::{Limit, Limits},
+    results::{
+        conditions::{Conditions, NetworkUse},
+        verdict::limits::{Limit, Limits},
+    },
     runs::verdict::{Reason, Unit, Verdict},
 };
 

@@ -9,16 +9,19 @@ use brewbench_agent::{
     series::histogram::Histogram,
     wire::{
         load::{Closed, Form, Load, Open, Stage},
-        outcome::{Cause, Conditions, Cores, Enforced, Ground, Mechanism, NetworkUse, Placement},
+        outcome::{Cause, Enforced, Mechanism},
         series::{Consumption, Host, Lacks, Second, Series, Stretch, Usage},
     },
 };
 
 use crate::{
-    results::verdict::{
-        judge::{judge, judge_failure},
-        limits::{Limit, Limits},
-        model::{Judgement, Making, Recorded},
+    results::{
+        conditions::{Conditions, Cores, Ground, NetworkUse, Placement},
+        verdict::{
+            judge::{judge, judge_failure},
+            limits::{Limit, Limits},
+            model::{Judgement, Making, Recorded},
+        },
     },
     runs::verdict::{Reason, Unit, Verdict},
 };

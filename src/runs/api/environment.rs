@@ -18,7 +18,7 @@ use crate::{
         environment::{difference::EnvironmentDifference, facts::RunEnvironment},
         evidence::Evidence,
     },
-    runs::api::lookup::found,
+    runs::lookup::found,
 };
 
 /// Under what a run was measured: machine, settings, target. Without facts where nothing is known.

@@ -20,7 +20,7 @@ use crate::{
     auth::caller::Read,
     metrics::METRICS,
     runs::{
-        csv, load,
+        csv, load, lookup,
         model::{Run, RunList},
         verdict::Verdict,
     },
@@ -52,23 +52,12 @@ pub struct Wish {
     format: Format,
 }
 
-/// The ids that an address names, each once.
-pub fn ids(parts: &[String]) -> Vec<String> {
-    let mut ids: Vec<String> = Vec::new();
-    for id in parts.iter().flat_map(|part| part.split(',')).map(str::trim).filter(|id| !id.is_empty()) {
-        if !ids.iter().any(|known| known == id) {
-            ids.push(id.to_owned());
-        }
-    }
-    ids
-}
-
 /// Runs with their figures, labels and notes as a file.
 #[utoipa::path(get, path = "/api/v1/runs/export", tag = "runs", params(Wish),
     responses((status = 200, body = RunList, description = "or text/csv"), (status = 404, body = ErrorBody),
         (status = 422, body = ErrorBody)))]
 pub async fn export(_: Read, State(state): State<AppState>, Asked(wish): Asked<Wish>) -> Result<Response> {
-    let ids = ids(&wish.runs);
+    let ids = lookup::ids(&wish.runs);
     if ids.is_empty() || ids.len() > MOST_RUNS {
         return Err(Error::Invalid(format!("name the runs to export: ?runs=ID,ID; {MOST_RUNS} at most")));
     }
@@ -107,7 +96,7 @@ const BEFORE: [&str; 14] = [
 ];
 
 /// The columns after the metrics.
-const AFTER: [&str; 20] = [
+const AFTER: [&str; 21] = [
     "warm_up_s",
     "warm_up_auto",
     "warmed_up_s",
@@ -122,6 +111,7 @@ const AFTER: [&str; 20] = [
     "checks_failed",
     "agent",
     "generators",
+    "engine",
     "created_by",
     "queued_at_ms",
     "finished_at_ms",
@@ -177,6 +167,7 @@ fn cells(run: &Run) -> Vec<String> {
         word(run.checks_failed.as_ref()),
         word(run.agent.as_ref()),
         run.generators.join(" · "),
+        word(run.engine.as_ref()),
         run.created_by.clone(),
         run.queued_at_ms.to_string(),
         word(run.finished_at_ms.as_ref()),

@@ -3,7 +3,6 @@
 pub mod environment;
 pub mod export;
 pub mod list;
-pub mod lookup;
 pub mod remarks;
 pub mod show;
 pub mod trash;

@@ -7,45 +7,17 @@ use axum::{
 
 use crate::{
     app::{
-        error::{Error, ErrorBody, Input, Result},
+        error::{ErrorBody, Input, Result},
         state::AppState,
     },
     auth::caller::Submit,
     runs::{
-        api::lookup::{found, tell},
+        lookup::{found, tell},
         model::{Note, Run, RunList},
+        remarks::{check_room, checked_label, checked_note},
         store::remarks,
     },
 };
-
-/// A longer note is a document, and belongs elsewhere.
-const LONGEST_NOTE: usize = 20_000;
-
-const LONGEST_LABEL: usize = 40;
-
-/// More labels than this tell nothing any more.
-pub const MOST_LABELS: usize = 30;
-
-/// A label as it is kept; fails with a sentence.
-pub fn checked_label(text: &str) -> Result<&str> {
-    let label = text.trim();
-    if label.is_empty() || label.chars().count() > LONGEST_LABEL {
-        return Err(Error::Invalid(format!("label: between 1 and {LONGEST_LABEL} characters")));
-    }
-    if label.chars().any(char::is_control) || !label.chars().any(char::is_alphanumeric) {
-        return Err(Error::Invalid("label: letters, digits and signs of one line".to_owned()));
-    }
-    Ok(label)
-}
-
-/// A note as it is kept; none if it is empty.
-pub fn checked_note(text: &str) -> Result<Option<String>> {
-    let note = text.replace("\r\n", "\n").trim_end().to_owned();
-    if note.chars().count() > LONGEST_NOTE {
-        return Err(Error::Invalid(format!("note: at most {LONGEST_NOTE} characters")));
-    }
-    Ok(Some(note).filter(|note| !note.trim().is_empty()))
-}
 
 /// Give a run a label.
 #[utoipa::path(put, path = "/api/v1/runs/{id}/labels/{label}", tag = "runs",
@@ -97,9 +69,8 @@ async fn one(state: &AppState, id: &str) -> Result<Json<RunList>> {
 /// Gives runs a label.
 pub async fn add_label_to(state: &AppState, runs: &[Run], label: &str) -> Result<()> {
     let label = checked_label(label)?;
-    let full = |run: &&Run| run.labels.len() >= MOST_LABELS && !run.labels.iter().any(|known| known == label);
-    if let Some(run) = runs.iter().find(full) {
-        return Err(Error::Conflict(format!("{} has {MOST_LABELS} labels already", run.target)));
+    for run in runs {
+        check_room(&run.target, &run.labels, label)?;
     }
     remarks::add_label(&state.db.write, &ids(runs), label).await?;
     for run in runs {
@@ -127,24 +98,4 @@ pub async fn note_on(state: &AppState, run: &Run, text: &str) -> Result<()> {
 
 fn ids(runs: &[Run]) -> Vec<String> {
     runs.iter().map(|run| run.id.clone()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_label_is_one_short_line() {
-        assert_eq!(checked_label("  before the rewrite ").ok(), Some("before the rewrite"));
-        for bad in ["", "  ", "a\nb", "\u{1b}[31mred", "..", &"x".repeat(41)] {
-            assert!(checked_label(bad).is_err(), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn a_note_that_says_nothing_is_none() {
-        assert_eq!(checked_note(" \r\n ").ok(), Some(None));
-        assert_eq!(checked_note("one\r\n\r\ntwo\n").ok(), Some(Some("one\n\ntwo".to_owned())));
-        assert!(checked_note(&"x".repeat(LONGEST_NOTE + 1)).is_err());
-    }
 }

@@ -15,7 +15,7 @@ use crate::{
     auth::caller::{Read, Submit},
     results::{blob, store::endings},
     runs::{
-        api::lookup::{found, tell},
+        lookup::{found, tell},
         model::RunList,
     },
 };

@@ -21,7 +21,7 @@ use crate::{
         caller::{Caller, Submit},
     },
     runs::{
-        api::lookup::{found, tell},
+        lookup::{found, tell},
         model::{Run, RunList},
         store::trash,
     },

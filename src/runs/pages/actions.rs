@@ -13,7 +13,8 @@ use crate::{
     },
     auth::caller::{Caller, Submit},
     runs::{
-        api::{self, lookup, show},
+        api::{self, show},
+        lookup,
         model::Run,
         progress,
     },

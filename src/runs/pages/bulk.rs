@@ -13,10 +13,11 @@ use crate::{
     auth::caller::{Caller, Submit},
     runs::{
         api::{
-            export, remarks,
+            remarks,
             trash::{self, found_all},
         },
         filter::address,
+        lookup,
         model::Run,
         progress,
     },
@@ -40,7 +41,7 @@ pub struct Ticked {
 
 impl Ticked {
     async fn read(&self, state: &AppState) -> Result<Vec<Run>> {
-        let ids = export::ids(&self.runs);
+        let ids = lookup::ids(&self.runs);
         if ids.is_empty() {
             return Err(Error::Invalid("no run is ticked; tick some in the history first".to_owned()));
         }

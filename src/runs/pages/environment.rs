@@ -159,10 +159,11 @@ fn others(environment: &RunEnvironment, with: Option<&RunEnvironment>, newest: &
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::outcome::Conditions;
-
     use super::*;
-    use crate::{results::environment::facts::GeneratorEnvironment, runs::testing::finished};
+    use crate::{
+        results::{conditions::Conditions, environment::facts::GeneratorEnvironment},
+        runs::testing::finished,
+    };
 
     fn environment(run: &Run, facts: &[(&str, &str)]) -> RunEnvironment {
         let facts = facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

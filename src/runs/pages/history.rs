@@ -16,9 +16,10 @@ use crate::{
     auth::{caller::Read, model::Scope},
     live::feed::Rate,
     runs::{
-        api::{export, trash::regret_since},
+        api::trash::regret_since,
         column::Column,
         filter::{Among, Filter, Wanted, address},
+        lookup,
         model::Run,
         pages::{
             filters::Finder,
@@ -104,7 +105,7 @@ impl History {
         let more = listed.len() > PAGE;
         listed.truncate(PAGE);
         let older = listed.last().filter(|_| more).map(|run| run.id.clone());
-        let ticked = crate::runs::store::by_ids(pool, &export::ids(&place.runs)).await?;
+        let ticked = crate::runs::store::by_ids(pool, &lookup::ids(&place.runs)).await?;
         let marks = marks(state, &[&unfinished, &listed, &ticked]).await?;
         let columns = view::shown(&place.columns);
         let mut doing = doing(unfinished, &listed, &marks);

@@ -86,10 +86,11 @@ pub fn enforced(run: &Run) -> String {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::outcome::{Cores, Observed};
-
     use super::*;
-    use crate::runs::testing::finished;
+    use crate::{
+        results::conditions::{Cores, Observed},
+        runs::testing::finished,
+    };
 
     fn evidence() -> Evidence {
         Evidence {

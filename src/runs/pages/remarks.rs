@@ -15,10 +15,7 @@ use serde::Deserialize;
 use crate::{
     app::{error::Result, state::AppState},
     auth::{caller::Submit, model::Scope},
-    runs::{
-        api::{self, lookup},
-        model::Run,
-    },
+    runs::{api, lookup, model::Run},
     web::{
         live,
         markdown::{self, Markdown},

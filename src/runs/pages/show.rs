@@ -41,7 +41,7 @@ use crate::{
         },
     },
     runs::{
-        api::{self, lookup},
+        api, lookup,
         model::{Origin, Run},
         pages::{
             phases::Stage,

@@ -4,7 +4,7 @@ use brewbench_agent::{
     reports::summary::{Figures, Latency},
     wire::{
         load::Load,
-        outcome::{Conditions, CoreUse, Cores, Enforced, Ground, Mechanism, NetworkUse},
+        outcome::{Enforced, Mechanism},
         series::{Consumption, Host, Lacks, Series, Stretch, Usage},
     },
 };
@@ -12,6 +12,7 @@ use brewbench_agent::{
 use super::*;
 use crate::results::{
     clock::Clock,
+    conditions::{Conditions, CoreUse, Cores, Ground, NetworkUse},
     generator_record::{SeriesSeen, Used, compare_starts},
     verdict::{judge::judge, model::Judgement},
 };

@@ -1,8 +1,7 @@
 //! What few failures, throttled time, the run's own cores and the network say of a run.
 
-use brewbench_agent::wire::outcome::CoreUse;
-
 use super::*;
+use crate::results::conditions::CoreUse;
 
 #[test]
 fn a_failure_in_millions_is_a_note_and_no_figure_is_rounded_to_its_limit() {

@@ -22,3 +22,14 @@ pub fn tell(state: &AppState, run: &Run) {
         state.events.tell(RunChanged { run, experiment });
     }
 }
+
+/// The ids that an address names, each once.
+pub fn ids(parts: &[String]) -> Vec<String> {
+    let mut ids: Vec<String> = Vec::new();
+    for id in parts.iter().flat_map(|part| part.split(',')).map(str::trim).filter(|id| !id.is_empty()) {
+        if !ids.iter().any(|known| known == id) {
+            ids.push(id.to_owned());
+        }
+    }
+    ids
+}
