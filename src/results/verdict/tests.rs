@@ -16,7 +16,7 @@ use brewbench_agent::{
 
 use crate::{
     results::{
-        conditions::{Conditions, Cores, Ground, NetworkUse, Placement},
+        conditions::{Conditions, Cores, NetworkUse, Placement},
         verdict::{
             judge::{judge, judge_failure},
             limits::{Limit, Limits},
@@ -319,17 +319,6 @@ fn a_host_that_is_not_ours_alone() {
     assert!(disturbed.text.contains("of the machine's 2 cores"), "{}", disturbed.text);
     let fast = with(|case| case.figures.rps = 20_000.0).each_usage(|usage| usage.host.system_us += 400_000);
     fine(&fast);
-}
-
-#[test]
-fn a_machine_that_was_not_quiet() {
-    let ground = |quiet, busy_cores| {
-        let ground = Ground { waited_ms: 30_000, busy_cores, limit_cores: 0.2, quiet };
-        with(|case| case.conditions.ground = Some(ground))
-    };
-    fine(&ground(true, 0.1));
-    let loud = suspect(&ground(false, 0.8), "not_quiet_before");
-    assert_eq!((loud.seen, loud.limit, loud.unit), (Some(0.8), Some(0.2), Some(Unit::Cores)));
 }
 
 #[test]

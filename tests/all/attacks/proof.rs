@@ -153,14 +153,15 @@ async fn a_login_ends_the_session_of_before_in_the_same_browser() {
 #[tokio::test]
 async fn a_start_with_a_clock_that_is_far_ahead_deletes_nothing() {
     let app = App::start().await;
-    app.named("Ada", Role::Admin, now_ms() - DAY_MS).await;
+    app.named("Ada", Role::Admin, now_ms() + DAY_MS).await;
     app.admin().await.post("/api/v1/tokens", &json!({"name": "old", "scope": "read"})).await.ok();
     // As if all of this had happened long ago, by a clock that was right. A server that runs would delete it.
     let folder = app.stop().await;
     let stopped = db::open(folder.path()).await.expect("a database");
     for sql in [
         "update audit set at = at - 400 * 86400000",
-        "update session set last_used_at = last_used_at - 400 * 86400000, created_at = created_at - 400 * 86400000",
+        "update session set last_used_at = last_used_at - 400 * 86400000, created_at = created_at - 400 * 86400000,
+             expires_at = expires_at - 400 * 86400000",
     ] {
         sqlx::query(sql).execute(&stopped.write).await.expect("rows");
     }

@@ -1,7 +1,7 @@
 //! What few failures, throttled time, the run's own cores and the network say of a run.
 
 use super::*;
-use crate::results::conditions::CoreUse;
+use crate::results::conditions::{CoreUse, Ground};
 
 #[test]
 fn a_failure_in_millions_is_a_note_and_no_figure_is_rounded_to_its_limit() {
@@ -114,4 +114,15 @@ fn a_network_that_is_full_or_loses_packets() {
     suspect(&network(|seen| (seen.segments, seen.retransmitted) = (Some(500), Some(10))), "retransmits");
     fine(&network(|seen| (seen.segments, seen.retransmitted) = (None, Some(10))));
     fine(&network(|seen| (seen.segments, seen.retransmitted) = (Some(0), Some(10))));
+}
+
+#[test]
+fn a_machine_that_was_not_quiet() {
+    let ground = |quiet, busy_cores| {
+        let ground = Ground { waited_ms: 30_000, busy_cores, limit_cores: 0.2, quiet };
+        with(|case| case.conditions.ground = Some(ground))
+    };
+    fine(&ground(true, 0.1));
+    let loud = suspect(&ground(false, 0.8), "not_quiet_before");
+    assert_eq!((loud.seen, loud.limit, loud.unit), (Some(0.8), Some(0.2), Some(Unit::Cores)));
 }
