@@ -312,5 +312,5 @@ async fn submit(client: Client) -> anyhow::Result<(RunId, Instant)> {
     let at = Instant::now();
     let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
     let run = made.runs.first().context("one run")?;
-    Ok((run.id.parse().map_err(anyhow::Error::msg)?, at))
+    Ok((run.id.to_wire()?, at))
 }

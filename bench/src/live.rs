@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 use brewbench::{
+    app::ids::RunId,
     experiments::{
         model::ExperimentWithRuns,
         plan::{Plan, default_retries},
@@ -84,7 +85,7 @@ pub async fn measure(manifests: &Path) -> anyhow::Result<Watched> {
 }
 
 /// Submits a run; gives its id.
-async fn submit(client: &Client, duration_s: f64) -> anyhow::Result<String> {
+async fn submit(client: &Client, duration_s: f64) -> anyhow::Result<RunId> {
     let plan = Plan {
         name: None,
         targets: vec!["rust-hyper".to_owned()],

@@ -13,6 +13,7 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 use brewbench::{
+    app::ids::RunId,
     experiments::{
         model::ExperimentWithRuns,
         plan::{Plan, default_retries},
@@ -28,7 +29,7 @@ use brewbench_agent::{
     },
     scenarios,
     target::{Fingerprints, Manifest, manifest},
-    wire::{RunId, job::Size},
+    wire::{self, job::Size},
 };
 use reqwest::Method;
 use tokio::{
@@ -173,7 +174,7 @@ async fn brewed(client: &Client, agent: &Apart, size: &Size) -> anyhow::Result<B
 }
 
 /// Reads a run's live stream to its end, as a page does; gives how many seconds came.
-async fn read_live(client: &Client, id: &str) -> anyhow::Result<usize> {
+async fn read_live(client: &Client, id: &RunId) -> anyhow::Result<usize> {
     let request = client.request(Method::GET, &format!("api/v1/runs/{id}/series/live"));
     let text = client.send(request).await?.text().await?;
     Ok(text.matches("\"length_s\"").count())
@@ -201,7 +202,7 @@ impl Bare {
         let (known, _) = manifest::load(&self.manifests);
         let target = known.into_iter().find(|manifest| manifest.name == TARGET).context("the target's manifest")?;
         target.fingerprint(&self.fingerprints).map_err(anyhow::Error::msg)?;
-        let group = self.sandbox.open(RunId::now(), Side::Target)?;
+        let group = self.sandbox.open(wire::RunId::now(), Side::Target)?;
         group.limit(size);
         let (cores, _) = cores::deal(&cores::physical(), size.vcpus, Beside::Generator);
         let (mut process, base_url) = uncaged(&target, &group, &cores.target).await?;

@@ -11,6 +11,7 @@ use crate::{
     alerts::{self, model::Event},
     app::{
         error::Result,
+        ids::ExperimentId,
         state::{AppState, RunChanged},
     },
     experiments::{model::Experiment, progress},
@@ -32,7 +33,7 @@ pub async fn work(state: AppState) {
         tokio::select! {
             () = state.shutdown.cancelled() => return,
             event = events.recv() => match event {
-                Ok(RunChanged { experiment, .. }) => changed.extend(experiment.map(|id| id.to_string())),
+                Ok(RunChanged { experiment, .. }) => changed.extend(experiment),
                 Err(RecvError::Lagged(_)) => missed = true,
                 Err(RecvError::Closed) => return,
             },
@@ -42,12 +43,12 @@ pub async fn work(state: AppState) {
             () = sleep(CALM) => {}
         }
         while let Ok(RunChanged { experiment, .. }) = events.try_recv() {
-            changed.extend(experiment.map(|id| id.to_string()));
+            changed.extend(experiment);
         }
     }
 }
 
-async fn tell(state: &AppState, missed: bool, mut changed: BTreeSet<String>) -> Result<()> {
+async fn tell(state: &AppState, missed: bool, mut changed: BTreeSet<ExperimentId>) -> Result<()> {
     if missed {
         changed.extend(alerts::store::untold(&state.db.read).await?);
     }
@@ -57,7 +58,7 @@ async fn tell(state: &AppState, missed: bool, mut changed: BTreeSet<String>) -> 
     Ok(())
 }
 
-async fn look_at(state: &AppState, id: &str) -> Result<()> {
+async fn look_at(state: &AppState, id: &ExperimentId) -> Result<()> {
     if !alerts::store::is_untold(&state.db.read, id).await? {
         return Ok(());
     }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::app::ids::RunId;
+
 /// The longest time that can be asked for, s.
 pub const MOST_S: u32 = 30 * 24 * 60 * 60;
 
@@ -84,7 +86,7 @@ pub struct Missed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
     /// The run's id.
-    pub run: String,
+    pub run: RunId,
     /// What it waits for, in a sentence.
     pub why: String,
 }
@@ -113,7 +115,7 @@ pub enum Change {
 #[derive(Clone, Debug)]
 pub struct Memory {
     started_ms: i64,
-    stuck_since: BTreeMap<String, i64>,
+    stuck_since: BTreeMap<RunId, i64>,
 }
 
 impl Memory {
@@ -191,7 +193,8 @@ mod tests {
 
     /// So many seconds after the start.
     fn seen(after_s: i64, agents: &[Missed], stuck: &[&str]) -> Seen {
-        let stuck = stuck.iter().map(|run| Stuck { run: (*run).to_owned(), why: format!("nobody can do {run}") });
+        let stuck =
+            stuck.iter().map(|run| Stuck { run: (*run).to_owned().into(), why: format!("nobody can do {run}") });
         Seen { now_ms: START + after_s * 1_000, agents: agents.to_vec(), stuck: stuck.collect() }
     }
 

@@ -1,4 +1,4 @@
-//! The server as a process: configuration, database, listener, errors, rate limits, state, and what starts it.
+//! The server as a process: configuration, database, listener, errors, rate limits, ids, state, and what starts it.
 
 pub mod alert_cache;
 pub mod clock;
@@ -7,6 +7,7 @@ pub mod data_folder;
 pub mod db;
 pub mod error;
 pub mod http_metrics;
+pub mod ids;
 pub mod input;
 pub mod listener;
 pub mod local_admin;

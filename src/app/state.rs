@@ -5,12 +5,19 @@ use std::sync::Arc;
 use tokio::sync::{Notify, broadcast, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
-use uuid::Uuid;
 
 use crate::{
     app::{
-        alert_cache::Notices, clock::Clock, config::Config, db::Db, http_metrics::Meters, listener::Caps,
-        rate_limit::Limits, secrets_key::SecretsKey, tls::InUse,
+        alert_cache::Notices,
+        clock::Clock,
+        config::Config,
+        db::Db,
+        http_metrics::Meters,
+        ids::{ExperimentId, RunId},
+        listener::Caps,
+        rate_limit::Limits,
+        secrets_key::SecretsKey,
+        tls::InUse,
     },
     live::feed::Underway,
 };
@@ -57,12 +64,12 @@ pub struct AppState {
 }
 
 /// A run changed; whoever shows it reads it anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunChanged {
     /// The run.
-    pub run: Uuid,
+    pub run: RunId,
     /// Its experiment, if it has one.
-    pub experiment: Option<Uuid>,
+    pub experiment: Option<ExperimentId>,
 }
 
 /// Tells listeners about changes. One that can't keep up misses some and learns of that.

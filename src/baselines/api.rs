@@ -10,6 +10,7 @@ use brewbench_agent::wire::{name::Name, now_ms};
 use crate::{
     app::{
         error::{Error, ErrorBody, Input, Result},
+        ids::{ExperimentId, RunId},
         state::AppState,
     },
     auth::{
@@ -86,7 +87,7 @@ pub async fn set_as(state: &AppState, caller: &Caller, name: &str, asked: &Basel
     if there.len() >= MOST_BASELINES && !there.iter().any(|known| known.name == name) {
         return Err(Error::Conflict(format!("there are {MOST_BASELINES} baselines already: remove one first")));
     }
-    let ids: Vec<String> = runs.into_iter().map(|run| run.id).collect();
+    let ids: Vec<_> = runs.into_iter().map(|run| run.id).collect();
     crate::baselines::store::set(&state.db.write, name, &ids, now_ms(), caller.does(Deed::BaselineSet, name)).await?;
     found(state, name).await
 }
@@ -101,13 +102,13 @@ fn checked(name: &str) -> Result<Name> {
 }
 
 async fn read(state: &AppState, asked: &BaselineRuns) -> Result<Vec<Run>> {
-    let (named, experiments) = (ids(&asked.runs), ids(&asked.experiments));
+    let (named, experiments) = (ids::<RunId>(&asked.runs), ids::<ExperimentId>(&asked.experiments));
     if named.is_empty() && experiments.is_empty() {
         return Err(Error::Invalid("runs: name at least one run or experiment".to_owned()));
     }
     let mut runs = crate::runs::store::by_ids(&state.db.read, &named).await?;
     if let Some(missing) = named.iter().find(|id| !runs.iter().any(|run| run.id == **id)) {
-        return Err(Error::NotFound(format!("run {missing:?}")));
+        return Err(Error::NotFound(format!("run {:?}", missing.as_str())));
     }
     if let Some(run) = runs.iter().find(|run| !run.counts()) {
         let why = if run.has_ended() { "has no figures that count" } else { "has not ended" };
@@ -116,7 +117,7 @@ async fn read(state: &AppState, asked: &BaselineRuns) -> Result<Vec<Run>> {
     for id in experiments {
         let counting: Vec<Run> = of_experiment(state, &id).await?.into_iter().filter(Run::counts).collect();
         if counting.is_empty() {
-            return Err(Error::Invalid(format!("experiments: {id:?} has no runs whose figures count")));
+            return Err(Error::Invalid(format!("experiments: {:?} has no runs whose figures count", id.as_str())));
         }
         runs.extend(counting.into_iter().filter(|run| !named.contains(&run.id)));
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{runs::model::Run, web::address::segment};
+use crate::{app::ids::RunId, runs::model::Run, web::address::segment};
 
 /// A list of runs under a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -11,9 +11,11 @@ pub struct Baseline {
     /// As people call it.
     pub name: String,
     /// Ids of its runs.
-    pub runs: Vec<String>,
+    #[schema(value_type = Vec<String>)]
+    pub runs: Vec<RunId>,
     /// Ids of runs that it had and that were deleted since.
-    pub gone: Vec<String>,
+    #[schema(value_type = Vec<String>)]
+    pub gone: Vec<RunId>,
     /// Who set it last.
     pub set_by: String,
     /// When, unix ms.

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::api;
 use crate::{
-    app::{error::Result, state::AppState},
+    app::{error::Result, ids::RunId, state::AppState},
     auth::{
         caller::{Read, Submit},
         model::Scope,
@@ -91,9 +91,9 @@ struct Typed {
 
 /// Of the runs of a comparison those whose figures count become a baseline.
 async fn set(Submit(caller): Submit, State(state): State<AppState>, Form(typed): Form<Typed>) -> Result<Redirect> {
-    let named = ids(&[typed.runs]);
+    let named: Vec<RunId> = ids(&[typed.runs]);
     let runs = crate::runs::store::by_ids(&state.db.read, &named).await?;
-    let runs = runs.into_iter().filter(Run::counts).map(|run| run.id).collect();
+    let runs = runs.into_iter().filter(Run::counts).map(|run| run.id.to_string()).collect();
     let asked = BaselineRuns { runs, ..BaselineRuns::default() };
     let baseline = api::set_as(&state, &caller, &typed.name, &asked).await?;
     Ok(Redirect::to(&format!("/baselines/{}", segment(&baseline.name))))

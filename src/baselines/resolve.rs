@@ -6,6 +6,7 @@ use uuid::Uuid;
 use crate::{
     app::{
         error::{Error, Result},
+        ids::ExperimentId,
         state::AppState,
     },
     runs::model::Run,
@@ -72,18 +73,18 @@ pub fn is_id(text: &str) -> bool {
 }
 
 async fn by_id(state: &AppState, id: &str) -> Result<(Kind, Vec<Run>)> {
-    let runs = of_experiment(state, id).await?;
+    let runs = of_experiment(state, &id.to_owned().into()).await?;
     if !runs.is_empty() {
         return Ok((Kind::Experiment, runs));
     }
-    let run = crate::runs::store::one(&state.db.read, id).await?;
+    let run = crate::runs::store::one(&state.db.read, &id.to_owned().into()).await?;
     run.map(|run| (Kind::Run, vec![run])).ok_or_else(|| Error::NotFound(format!("run or experiment with runs {id:?}")))
 }
 
 /// An experiment's runs but for lost ones that were repeated; none where it has none or is not there.
-pub async fn of_experiment(state: &AppState, id: &str) -> Result<Vec<Run>> {
+pub async fn of_experiment(state: &AppState, id: &ExperimentId) -> Result<Vec<Run>> {
     let all = crate::runs::store::of_experiment(&state.db.read, id).await?;
-    let repeated = |run: &Run| all.iter().any(|other| other.retry_of.as_deref() == Some(&run.id));
+    let repeated = |run: &Run| all.iter().any(|other| other.retry_of.as_ref() == Some(&run.id));
     Ok(all.iter().filter(|run| run.phase != Phase::Lost || !repeated(run)).cloned().collect())
 }
 

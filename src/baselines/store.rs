@@ -4,6 +4,7 @@ use serde_json::json;
 use sqlx::SqlitePool;
 
 use crate::{
+    app::ids::RunId,
     auth::audit::{self, Act},
     baselines::model::Baseline,
 };
@@ -22,7 +23,9 @@ impl TryFrom<BaselineRow> for Baseline {
 
     fn try_from(row: BaselineRow) -> sqlx::Result<Self> {
         let BaselineRow { name, set_by, set_at, runs, gone } = row;
-        let ids = |text: &str| serde_json::from_str(text).map_err(|fault| sqlx::Error::Decode(fault.into()));
+        let ids = |text: &str| -> sqlx::Result<Vec<RunId>> {
+            serde_json::from_str(text).map_err(|fault| sqlx::Error::Decode(fault.into()))
+        };
         Ok(Self { name, runs: ids(&runs)?, gone: ids(&gone)?, set_by, set_at_ms: set_at })
     }
 }
@@ -57,7 +60,7 @@ pub async fn one(pool: &SqlitePool, name: &str) -> sqlx::Result<Option<Baseline>
 }
 
 /// Keeps runs under a name, in place of those that it had.
-pub async fn set(pool: &SqlitePool, name: &str, runs: &[String], now: i64, act: Act) -> sqlx::Result<()> {
+pub async fn set(pool: &SqlitePool, name: &str, runs: &[RunId], now: i64, act: Act) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     sqlx::query!(
         "insert into baseline (name, set_by, set_at) values (?1, ?2, ?3)

@@ -91,7 +91,7 @@ fn path(name: &str) -> String {
 async fn full_ids(connection: &Connection, ids: &[String]) -> anyhow::Result<Vec<String>> {
     let mut full = Vec::new();
     for id in ids {
-        full.push(full_id(connection, id).await?);
+        full.push(full_id(connection, id).await?.to_string());
     }
     Ok(full)
 }

@@ -8,9 +8,10 @@ use reqwest::Method;
 
 use super::{
     gate::Gate,
-    table::{Align, cut, figure, plain, table},
+    table::{Align, cut, figure, plain, short_id, table},
 };
 use crate::{
+    app::ids::joined,
     cli::{common::Common, connection::Connection, run::which::full_id},
     compare::{cell::Cell, metric::Metric, selection::By, stat::Stat, view::Comparison},
     metrics,
@@ -103,7 +104,7 @@ impl Which {
             full.push(full_id(connection, id).await?);
         }
         let mut query: Query = Vec::new();
-        query.extend((!full.is_empty()).then(|| ("runs", full.join(","))));
+        query.extend((!full.is_empty()).then(|| ("runs", joined(&full))));
         query.extend(experiment.iter().map(|id| ("experiments", id.clone())));
         query.extend(runs_of.iter().map(|name| ("baselines", name.clone())));
         query.extend(baseline.map(|baseline| ("baseline", baseline)));
@@ -131,8 +132,8 @@ pub fn text(comparison: &Comparison) -> String {
     for note in &comparison.notes {
         let _ = writeln!(text, "{}", wrapped(&format!("! {} {}", plain(&note.title), plain(&note.text))));
         if let Some([run, with]) = &note.environments {
-            let [run, with] = [run, with].map(|id| id.rsplit('-').next().unwrap_or(id));
-            let _ = writeln!(text, "  more: brewbench run environment {} {}", plain(run), plain(with));
+            let [run, with] = [run, with].map(|id| plain(&short_id(id)));
+            let _ = writeln!(text, "  more: brewbench run environment {run} {with}");
         }
     }
     if comparison.with_confounders.is_some() {

@@ -14,7 +14,15 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::{
-    app::{config::Config, db::Db, local_admin, server::Server, signals, state::Events},
+    app::{
+        config::Config,
+        db::Db,
+        ids::{ExperimentId, joined},
+        local_admin,
+        server::Server,
+        signals,
+        state::Events,
+    },
     auth::caller::Caller,
     catalog::{
         self,
@@ -78,7 +86,7 @@ pub struct Demo {
 #[derive(Debug, Serialize)]
 struct Document {
     /// Id of the experiment.
-    experiment: String,
+    experiment: ExperimentId,
     /// Its page.
     url: String,
     /// All its runs.
@@ -161,7 +169,7 @@ impl Demo {
             println!("{}", serde_json::to_string(&document)?);
         } else {
             let ids: Vec<_> = ended.runs.iter().map(|run| run.id.clone()).collect();
-            println!("\n{}", compare::text(&compare::ask(client, &[("runs", ids.join(","))]).await?));
+            println!("\n{}", compare::text(&compare::ask(client, &[("runs", joined(&ids))]).await?));
             println!("this comparison:  {}", ended.url);
         }
         Ok(code)

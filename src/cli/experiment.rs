@@ -161,7 +161,7 @@ fn rows(experiments: &[ExperimentInfo]) -> String {
     let head = [("id", Align::Left), ("name", Align::Left), ("runs", Align::Right)];
     let row = |info: &ExperimentInfo| {
         let ended = format!("{}/{}", info.progress.ended, info.progress.total);
-        vec![info.experiment.id.clone(), cut(&info.experiment.name, 30), ended]
+        vec![info.experiment.id.to_string(), cut(&info.experiment.name, 30), ended]
     };
     let rows = table(&head, &experiments.iter().map(row).collect::<Vec<_>>());
     // Ids are long: a verdict beside them would not fit 80 columns.
@@ -226,8 +226,8 @@ async fn note(common: &Common, id: &str, text: Option<String>) -> anyhow::Result
 async fn watch(common: &Common, id: &str) -> anyhow::Result<ExitCode> {
     let client = common.connect()?.client;
     // One that is not there is no reason for patience.
-    let _: ExperimentWithRuns = client.get(&format!("api/v1/experiments/{id}")).await?;
-    let whole = progress::wait(&client, id).await?;
+    let found: ExperimentWithRuns = client.get(&format!("api/v1/experiments/{id}")).await?;
+    let whole = progress::wait(&client, &found.experiment.id).await?;
     if common.json {
         common.print(&RunList { runs: whole.runs.clone() }, |_| String::new())?;
     } else {

@@ -165,7 +165,7 @@ async fn whole(connection: &Connection, side: &str) -> anyhow::Result<String> {
             whole.push(part.to_owned());
         } else {
             match full_id(connection, part).await {
-                Ok(id) => whole.push(id),
+                Ok(id) => whole.push(id.to_string()),
                 Err(fault) if fault.downcast_ref::<Fault>().is_some() => return Err(fault),
                 Err(fault) => return Err(Unknown(part.to_owned(), fault.to_string()).into()),
             }

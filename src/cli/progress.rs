@@ -8,9 +8,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use reqwest::Method;
 
 use super::{duration, events::Events};
-use crate::experiments::{
-    model::ExperimentWithRuns,
-    progress::{Progress, Standing},
+use crate::{
+    app::ids::ExperimentId,
+    experiments::{
+        model::ExperimentWithRuns,
+        progress::{Progress, Standing},
+    },
 };
 
 const STEPS: u64 = 1_000;
@@ -18,7 +21,7 @@ const STEPS: u64 = 1_000;
 const PATIENCE: u32 = 60;
 
 /// Shows how far an experiment is until it is over; gives it with its runs.
-pub async fn wait(client: &Client, experiment: &str) -> anyhow::Result<ExperimentWithRuns> {
+pub async fn wait(client: &Client, experiment: &ExperimentId) -> anyhow::Result<ExperimentWithRuns> {
     let bar = ProgressBar::new(STEPS);
     let style = ProgressStyle::with_template("{bar:40} {prefix}\n{wide_msg}")?.progress_chars("━╸─");
     bar.set_style(style);
@@ -42,7 +45,7 @@ pub async fn wait(client: &Client, experiment: &str) -> anyhow::Result<Experimen
 }
 
 /// Follows the events of one connection; true when it is over.
-async fn follow(client: &Client, experiment: &str, bar: &ProgressBar) -> anyhow::Result<bool> {
+async fn follow(client: &Client, experiment: &ExperimentId, bar: &ProgressBar) -> anyhow::Result<bool> {
     let request = client.request(Method::GET, &format!("api/v1/experiments/{experiment}/events"));
     let mut events = Events::of(client.send(request).await?);
     while let Some(event) = events.next().await? {

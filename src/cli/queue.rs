@@ -48,7 +48,7 @@ impl Queue {
         let client = &connection.client;
         let mut list = None;
         for id in ids.iter().rev() {
-            let id = encoded(&full_id(&connection, id).await?);
+            let id = encoded(full_id(&connection, id).await?.as_str());
             let run = client.request(Method::POST, &format!("api/v1/runs/{id}/next"));
             list = Some(match client.json::<QueueList>(run).await {
                 Err(Fault::Refused { status, .. }) if status.as_u16() == 404 => {

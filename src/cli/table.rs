@@ -5,6 +5,7 @@ use std::fmt::Write;
 use brewbench_agent::{sanitize::is_obeyed, wire::Phase};
 
 use crate::{
+    app::ids::RunId,
     live::status::RunNow,
     runs::{load, model::Run},
     web::format,
@@ -142,13 +143,14 @@ pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
 }
 
 /// The last part of a version 7 UUID is random: enough to be found by.
-pub fn short_id(id: &str) -> String {
+pub fn short_id(id: &RunId) -> String {
+    let id = id.as_str();
     id.rsplit('-').next().unwrap_or(id).to_owned()
 }
 
 /// Runs with their labels.
 pub fn labels(runs: &[Run]) -> String {
-    let id = |run: &Run| run.id.rsplit('-').next().unwrap_or(&run.id).to_owned();
+    let id = |run: &Run| short_id(&run.id);
     let row = |run: &Run| vec![id(run), cut(&run.target, 20), run.labels.join(" · ")];
     let head = [("id", Align::Left), ("target", Align::Left), ("labels", Align::Left)];
     table(&head, &runs.iter().map(row).collect::<Vec<_>>())

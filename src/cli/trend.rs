@@ -5,7 +5,7 @@ use std::fmt::Write;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 
-use super::table::{Align, cut, figure, plain, table};
+use super::table::{Align, cut, figure, plain, short_id, table};
 use crate::{
     cli::{common::Common, connection::encoded},
     trends::{
@@ -114,7 +114,7 @@ impl Known {
         let Self { which, run } = self;
         let connection = which.common.connect()?;
         let run = crate::cli::run::which::full_id(&connection, &run).await?;
-        let path = format!("{}/changes/{}", which.path(), encoded(&run));
+        let path = format!("{}/changes/{}", which.path(), encoded(run.as_str()));
         let mut request = connection.client.request(method, &path).query(&[("metric", &which.metric)]);
         if let Some(body) = &body {
             request = request.json(body);
@@ -185,7 +185,7 @@ fn text(trend: &model::Trend) -> String {
 
 /// One line: when, by how much, what was said of it.
 fn told(change: &Change) -> String {
-    let id = change.run.rsplit('-').next().unwrap_or(&change.run);
+    let id = short_id(&change.run);
     let percent = (change.ratio - 1.0) * 100.0;
     let said = change.judgement.as_ref().map_or_else(
         || "open".to_owned(),

@@ -299,7 +299,11 @@ mod tests {
     #[test]
     fn versions_of_one_target_have_one_colour_and_differ_in_hatch_and_shape() {
         let mut runs = repeated(|n| run("servy", n));
-        runs.extend(repeated(|n| Run { version: Some("2.0".to_owned()), id: format!("new-{n}"), ..run("servy", n) }));
+        runs.extend(repeated(|n| Run {
+            version: Some("2.0".to_owned()),
+            id: format!("new-{n}").into(),
+            ..run("servy", n)
+        }));
         let charts = charts_of(runs);
         let data = &charts[0].figure.0["data"];
         let (old, new) = (&data[0]["marker"], &data[2]["marker"]);

@@ -5,7 +5,10 @@ use url::form_urlencoded;
 use utoipa::IntoParams;
 
 use crate::{
-    app::error::{Error, Result},
+    app::{
+        error::{Error, Result},
+        ids::{RunId, joined},
+    },
     compare::{metric::Metric, min_effect::MinEffect, selection::By},
     metrics,
     runs::lookup,
@@ -73,9 +76,9 @@ pub struct Options {
 
 impl Options {
     /// The address of a comparison of these runs in spite of confounders.
-    pub(crate) fn with_confounders(&self, ids: &[String]) -> String {
+    pub(crate) fn with_confounders(&self, ids: &[RunId]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("runs", &ids.join(","));
+        query.append_pair("runs", &joined(ids));
         query.extend_pairs(self.baseline.iter().map(|key| ("baseline", key)));
         let min_effect = self.min_effect.text();
         query.extend_pairs(Some(&min_effect).filter(|text| !text.is_empty()).map(|text| ("min_effect", text)));
@@ -88,13 +91,13 @@ impl Options {
 
 impl Chosen {
     /// The ids, each once, in the order given.
-    pub(crate) fn ids(&self) -> Vec<String> {
+    pub(crate) fn ids(&self) -> Vec<RunId> {
         lookup::ids(&self.runs)
     }
 
     /// What the address says of the runs.
-    pub(crate) fn kept(&self, ids: &[String]) -> Vec<(String, String)> {
-        let mut kept = vec![("runs".to_owned(), ids.join(","))];
+    pub(crate) fn kept(&self, ids: &[RunId]) -> Vec<(String, String)> {
+        let mut kept = vec![("runs".to_owned(), joined(ids))];
         kept.extend(self.allow_confounders.then(|| ("allow_confounders".to_owned(), "true".to_owned())));
         kept
     }
@@ -124,7 +127,7 @@ mod tests {
             baseline: Some(String::new()),
             ..Chosen::default()
         };
-        assert_eq!(chosen.ids(), ["a", "b", "c"]);
+        assert_eq!(chosen.ids(), ["a", "b", "c"].map(|id| RunId::from(id.to_owned())));
         assert_eq!(chosen.options().expect("options").baseline, None);
     }
 }

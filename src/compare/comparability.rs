@@ -19,6 +19,7 @@ use super::{
     selection::By,
 };
 use crate::{
+    app::ids::{ExperimentId, RunId},
     catalog::model::Engine,
     metrics,
     results::environment::{
@@ -30,7 +31,7 @@ use crate::{
 };
 
 /// Facts about the machines of runs, by the runs' ids, as far as they were looked up.
-pub type Environments = BTreeMap<String, RunEnvironment>;
+pub type Environments = BTreeMap<RunId, RunEnvironment>;
 
 /// Something that should have been alike within a row and was not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -40,7 +41,8 @@ pub struct Unlike {
     /// What there is of it, in words.
     pub values: Vec<String>,
     /// Ids of two runs that differ in it.
-    pub runs: [String; 2],
+    #[schema(value_type = [String; 2])]
+    pub runs: [RunId; 2],
 }
 
 /// What should be alike.
@@ -187,10 +189,10 @@ pub fn is_balanced(cells: &[Vec<&Run>]) -> bool {
 }
 
 /// How many runs of a cell have a figure, by experiment and agent; none where somebody's are not known.
-fn shares<'a>(cell: &[&'a Run], metric: Metric) -> Option<BTreeMap<(&'a str, &'a str), usize>> {
+fn shares<'a>(cell: &[&'a Run], metric: Metric) -> Option<BTreeMap<(&'a ExperimentId, &'a str), usize>> {
     let mut shares = BTreeMap::new();
     for run in cell.iter().filter(|run| metric.of(run).is_some()) {
-        *shares.entry((run.experiment.as_deref()?, run.agent.as_deref()?)).or_default() += 1;
+        *shares.entry((run.experiment.as_ref()?, run.agent.as_deref()?)).or_default() += 1;
     }
     Some(shares)
 }
@@ -225,7 +227,7 @@ pub struct Machines {
     /// In what: each fact once, by name.
     pub facts: Vec<FactDifference>,
     /// Ids of two runs that differ.
-    pub runs: [String; 2],
+    pub runs: [RunId; 2],
 }
 
 /// Runs whose machines differ in what matters, though their agents may be the same: every run of a cell is held against

@@ -41,7 +41,7 @@ pub async fn known(state: &AppState, runs: &[Run]) -> Result<Known> {
 
 async fn environments(state: &AppState, runs: &[Run]) -> Result<Environments> {
     let counting: Vec<&Run> = runs.iter().filter(|run| run.counts()).collect();
-    let ids: Vec<String> = counting.iter().map(|run| run.id.clone()).collect();
+    let ids: Vec<_> = counting.iter().map(|run| run.id.clone()).collect();
     let mut packed = crate::runs::store::evidence_of(&state.db.read, &ids).await?;
     let runs: Vec<(Run, Option<Vec<u8>>)> =
         counting.into_iter().map(|run| (run.clone(), packed.remove(&run.id))).collect();
@@ -62,7 +62,7 @@ async fn accepted(state: &AppState, runs: &[Run]) -> Result<Vec<AcceptedDifferen
 }
 
 async fn history(state: &AppState, runs: &[Run]) -> Result<History> {
-    let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
+    let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
     let mut history = History::new();
     for (cell, run) in past::representatives(runs).into_iter().take(MOST_PASTS) {
         history.insert(cell, cells::past(&state.db.read, &run, &ids, past::MOST_RUNS).await?);
@@ -71,7 +71,7 @@ async fn history(state: &AppState, runs: &[Run]) -> Result<History> {
 }
 
 async fn looks(state: &AppState, runs: &[Run]) -> Result<usize> {
-    let experiments: BTreeSet<&String> = runs.iter().filter_map(|run| run.experiment.as_ref()).collect();
-    let experiments: Vec<String> = experiments.into_iter().cloned().collect();
+    let experiments: BTreeSet<_> = runs.iter().filter_map(|run| run.experiment.as_ref()).collect();
+    let experiments: Vec<_> = experiments.into_iter().cloned().collect();
     Ok(cells::looks(&state.db.read, &experiments).await?)
 }

@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use super::{cell::Row, selection::Subject};
 use crate::{
+    app::ids::RunId,
     runs::{model::Run, verdict::Verdict},
     web::{
         card::{Card, Tone},
@@ -16,7 +17,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LeftOut {
     /// Its id.
-    pub run: String,
+    #[schema(value_type = String)]
+    pub run: RunId,
     /// Who.
     pub subject: String,
     /// Where.

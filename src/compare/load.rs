@@ -1,5 +1,7 @@
 //! Loads the runs of a comparison and compares them.
 
+use std::collections::HashSet;
+
 use axum::http::Uri;
 use axum_extra::extract::Query;
 use brewbench_agent::wire::series::Packed;
@@ -8,6 +10,7 @@ use tokio::task::spawn_blocking;
 use crate::{
     app::{
         error::{Error, Result},
+        ids::{ExperimentId, RunId},
         state::AppState,
     },
     baselines,
@@ -53,33 +56,36 @@ pub(crate) fn nothing_named() -> Error {
 }
 
 /// The ids of all runs that are meant. Of a baseline also those that were deleted since, so that they are told.
-pub(crate) async fn named(state: &AppState, chosen: &Chosen) -> Result<Vec<String>> {
+pub(crate) async fn named(state: &AppState, chosen: &Chosen) -> Result<Vec<RunId>> {
     let mut all = chosen.ids();
-    for experiment in lookup::ids(&chosen.experiments) {
+    for experiment in lookup::ids::<ExperimentId>(&chosen.experiments) {
         let runs = resolve::of_experiment(state, &experiment).await?;
         if runs.is_empty() {
-            return Err(Error::NotFound(format!("experiment with runs {experiment:?}")));
+            return Err(Error::NotFound(format!("experiment with runs {:?}", experiment.as_str())));
         }
         all.extend(runs.into_iter().map(|run| run.id));
     }
-    for name in lookup::ids(&chosen.baselines) {
+    for name in lookup::ids::<String>(&chosen.baselines) {
         let Baseline { runs, gone, .. } = baselines::api::found(state, &name).await?;
         all.extend(runs.into_iter().chain(gone));
     }
     // One run may be meant twice.
-    Ok(lookup::ids(&all))
+    let mut known = HashSet::new();
+    all.retain(|id| known.insert(id.clone()));
+    Ok(all)
 }
 
 /// Reads the runs with these ids and compares them. Some that are missing are a note, all of them an error.
-pub(crate) async fn load(state: &AppState, chosen: &Chosen, ids: &[String]) -> Result<Comparison> {
+pub(crate) async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId]) -> Result<Comparison> {
     if ids.len() > MOST_RUNS {
         return Err(Error::Invalid(format!("{} runs were chosen; compare at most {MOST_RUNS} at once", ids.len())));
     }
     let runs = crate::runs::store::by_ids(&state.db.read, ids).await?;
     if runs.is_empty() {
+        let ids: Vec<_> = ids.iter().map(RunId::as_str).collect();
         return Err(Error::NotFound(format!("run {}", ids.join(", "))));
     }
-    let missing: Vec<String> = ids.iter().filter(|id| !runs.iter().any(|run| run.id == **id)).cloned().collect();
+    let missing: Vec<_> = ids.iter().filter(|id| !runs.iter().any(|run| run.id == **id)).cloned().collect();
     let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
     let mut comparison = of_runs(state, runs, marks, chosen.options()?).await?;
@@ -98,7 +104,7 @@ pub(crate) const MOST_RECORDED: usize = 60;
 
 /// Tells the story of one setting of a comparison: the one that was asked for, or the first that was recorded.
 pub(crate) async fn tell(state: &AppState, comparison: &mut Comparison, setting: Option<usize>) -> Result<()> {
-    let counting = |row: &Row| -> Vec<String> {
+    let counting = |row: &Row| -> Vec<RunId> {
         let each = (MOST_RECORDED / row.rivals().count().max(1)).max(1);
         row.rivals().flat_map(|cell| cell.counting().take(each)).map(|run| run.id.clone()).collect()
     };

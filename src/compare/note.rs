@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::app::ids::RunId;
+
 /// Something to know before believing a figure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Note {
@@ -14,7 +16,8 @@ pub struct Note {
     pub text: String,
     /// Ids of two runs whose environments, held against each other, tell more.
     #[serde(default)]
-    pub environments: Option<[String; 2]>,
+    #[schema(value_type = Option<[String; 2]>)]
+    pub environments: Option<[RunId; 2]>,
 }
 
 /// How much a note weighs.

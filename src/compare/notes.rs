@@ -9,6 +9,7 @@ use super::{
     sweep::Sweep,
 };
 use crate::{
+    app::ids::RunId,
     compare::{
         comparability::Circumstance,
         excluded::{LeftOut, counts},
@@ -46,8 +47,8 @@ pub fn notes(subjects: &[Subject], rows: &[Row], asked: Asked, left_out: &[LeftO
 }
 
 /// Ids that were asked for and are not here.
-pub fn missing(ids: &[String]) -> Option<Note> {
-    let text = || format!("Deleted, or mistyped in the address: {}.", listed(ids.iter().cloned()));
+pub fn missing(ids: &[RunId]) -> Option<Note> {
+    let text = || format!("Deleted, or mistyped in the address: {}.", listed(ids.iter().map(RunId::to_string)));
     (!ids.is_empty()).then(|| doubt(format!("{} not found.", plural(ids.len(), "run")), text()))
 }
 
@@ -158,12 +159,12 @@ fn executables(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
 
 /// What should have been alike within a row and was not.
 fn surroundings(rows: &[Row]) -> Vec<Note> {
-    let mut all: BTreeMap<&str, (BTreeSet<String>, &[String; 2])> = BTreeMap::new();
+    let mut all: BTreeMap<&str, (BTreeSet<String>, &[RunId; 2])> = BTreeMap::new();
     for unlike in rows.iter().flat_map(|row| &row.unlike) {
         let (values, _) = all.entry(&unlike.what).or_insert_with(|| (BTreeSet::new(), &unlike.runs));
         values.extend(unlike.values.iter().cloned());
     }
-    let note = |(what, (values, runs)): (&str, (BTreeSet<String>, &[String; 2]))| {
+    let note = |(what, (values, runs)): (&str, (BTreeSet<String>, &[RunId; 2]))| {
         let note = doubt(format!("{what} differ."), format!("{}.", listed(values.into_iter())));
         Note { environments: Some(runs.clone()), ..note }
     };

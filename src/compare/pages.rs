@@ -8,6 +8,7 @@ use super::equal_work::{OpenDifference, open_differences};
 use crate::{
     app::{
         error::{Asked, Result},
+        ids::joined,
         state::AppState,
     },
     auth::{caller::Read, model::Scope},
@@ -47,7 +48,7 @@ impl Acts {
     pub fn new(query: String, comparison: Option<&Comparison>, scope: Scope) -> Self {
         Self {
             query,
-            runs: comparison.map_or_else(String::new, |comparison| comparison.run_ids().join(",")),
+            runs: comparison.map_or_else(String::new, |comparison| joined(&comparison.run_ids())),
             open: comparison.map_or_else(Vec::new, |comparison| open_differences(&comparison.rows)),
             scope,
         }

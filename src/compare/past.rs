@@ -10,9 +10,12 @@ use super::{
         between::{gap_ms, level},
     },
 };
-use crate::runs::{
-    model::{Origin, Run},
-    store::cells::PastRun,
+use crate::{
+    app::ids::{ExperimentId, RunId},
+    runs::{
+        model::{Origin, Run},
+        store::cells::PastRun,
+    },
 };
 
 /// More past runs than this say no more of a cell.
@@ -32,15 +35,15 @@ pub fn cell_id(run: &Run) -> String {
 }
 
 /// One run that counts of each cell, by which its past can be asked for.
-pub fn representatives(runs: &[Run]) -> BTreeMap<String, String> {
+pub fn representatives(runs: &[Run]) -> BTreeMap<String, RunId> {
     let counting = runs.iter().filter(|run| run.counts() && run.experiment.is_some());
     counting.map(|run| (cell_id(run), run.id.clone())).collect()
 }
 
 /// The past without the experiments that are compared: each experiment is on one side only.
 pub fn without_experiments_of(runs: &[Run], history: History) -> History {
-    let compared: BTreeSet<&str> = runs.iter().filter_map(|run| run.experiment.as_deref()).collect();
-    let is_past = |run: &PastRun| !compared.contains(run.experiment.as_str());
+    let compared: BTreeSet<_> = runs.iter().filter_map(|run| run.experiment.as_ref()).collect();
+    let is_past = |run: &PastRun| !compared.contains(&run.experiment);
     history.into_iter().map(|(cell, past)| (cell, past.into_iter().filter(is_past).collect())).collect()
 }
 
@@ -71,8 +74,8 @@ fn past_of<'a, 'h>(runs: impl Iterator<Item = &'a Run>, history: &'h History) ->
 }
 
 /// Ids of experiments are in the order of their submission.
-fn by_experiment(past: &[PastRun]) -> BTreeMap<&str, Vec<&PastRun>> {
-    let mut experiments: BTreeMap<&str, Vec<&PastRun>> = BTreeMap::new();
+fn by_experiment(past: &[PastRun]) -> BTreeMap<&ExperimentId, Vec<&PastRun>> {
+    let mut experiments: BTreeMap<&ExperimentId, Vec<&PastRun>> = BTreeMap::new();
     for run in past {
         experiments.entry(&run.experiment).or_default().push(run);
     }
@@ -83,7 +86,7 @@ fn by_experiment(past: &[PastRun]) -> BTreeMap<&str, Vec<&PastRun>> {
 pub fn observations<'a>(runs: &[&'a Run], metric: Metric) -> Vec<Observation<'a>> {
     let observation = |run: &&'a Run| {
         Some(Observation {
-            experiment: run.experiment.as_deref(),
+            experiment: run.experiment.as_ref().map(ExperimentId::as_str),
             block: run.repetition,
             agent: run.agent.as_deref(),
             in_turn: run.in_turn,
@@ -128,12 +131,12 @@ pub fn apart(base: &[&Run], other: &[&Run], metric: Metric, history: &History) -
 }
 
 fn medians_of_runs(runs: &[&Run], metric: Metric) -> Option<Vec<ExperimentMedian>> {
-    let mut experiments: BTreeMap<Option<&str>, Vec<(Option<i64>, f64)>> = BTreeMap::new();
+    let mut experiments: BTreeMap<Option<&ExperimentId>, Vec<(Option<i64>, f64)>> = BTreeMap::new();
     for run in runs {
         let Some(value) = metric.of(run) else { continue };
         // When an import came says nothing of when it was measured.
         let at_ms = run.started_at_ms.filter(|_| run.origin == Origin::Agent && run.experiment.is_some());
-        experiments.entry(run.experiment.as_deref()).or_default().push((at_ms, value));
+        experiments.entry(run.experiment.as_ref()).or_default().push((at_ms, value));
     }
     experiments.values().map(|values| experiment_median(values, metric)).collect()
 }
@@ -175,7 +178,7 @@ mod tests {
 
     fn of_experiment(experiment: &str, day: i64, target: &str, factor: f64) -> Vec<Run> {
         let within = |run: Run| Run {
-            experiment: Some(experiment.to_owned()),
+            experiment: Some(experiment.to_owned().into()),
             started_at_ms: run.started_at_ms.map(|at| at + day * DAY),
             ..faster(run, factor)
         };
@@ -188,7 +191,7 @@ mod tests {
         let past = |night: u32| {
             let level = if night.is_multiple_of(2) { 10_000.0 } else { 10_000.0 * (1.0 + by) };
             [0.99, 1.0, 1.01].map(|factor| PastRun {
-                experiment: format!("past-{night}"),
+                experiment: format!("past-{night}").into(),
                 at_ms: Some(today - i64::from(night + 1) * DAY),
                 figures: vec![Some(level * factor)],
             })
@@ -262,7 +265,8 @@ mod tests {
     #[test]
     fn compared_experiments_are_no_past_of_their_own() {
         let runs = two_days(1.0);
-        let past = |experiment: &str| PastRun { experiment: experiment.to_owned(), ..PastRun::default() };
+        let past =
+            |experiment: &str| PastRun { experiment: experiment.to_owned().into(), at_ms: None, figures: Vec::new() };
         let history = [("cell".to_owned(), vec![past("sunday"), past("monday")])].into();
         assert_eq!(without_experiments_of(&runs, history)["cell"], [past("sunday")]);
     }

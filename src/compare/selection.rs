@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
+    app::ids::ExperimentId,
     compare::setting::{Setting, order, setting_of, settings},
     runs::{load, model::Run},
     web::series_style::{Mark, Marks},
@@ -100,7 +101,7 @@ pub struct Selection {
 /// A run that never got as far does not know the version of its target. Others of the same target and experiment do: it
 /// is one of them, with one colour and one column.
 pub fn with_versions(mut runs: Vec<Run>) -> Vec<Run> {
-    let mut known: BTreeMap<(Option<String>, String), Option<String>> = BTreeMap::new();
+    let mut known: BTreeMap<(Option<ExperimentId>, String), Option<String>> = BTreeMap::new();
     for run in &runs {
         let Some(version) = &run.version else { continue };
         known

@@ -282,7 +282,7 @@ mod tests {
     };
 
     fn at(users: u32, rps: f64) -> Run {
-        let id = format!("servy-{users}");
+        let id = format!("servy-{users}").into();
         Run { id, load: Some(vus(users, 10.0)), vus: Some(users), ..faster(run("servy", 1), rps / 10_000.0) }
     }
 

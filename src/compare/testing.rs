@@ -9,7 +9,7 @@ use crate::runs::{
 /// A valid run with round figures: 10,000 requests/s, p50 4 ms, p99 16 ms.
 pub fn run(target: &str, repetition: u32) -> Run {
     let run = Run {
-        experiment: Some("night".to_owned()),
+        experiment: Some("night".to_owned().into()),
         target_sha256: Some(format!("{target}-sum")),
         ..testing::finished(target, repetition)
     };
@@ -23,7 +23,7 @@ pub fn run(target: &str, repetition: u32) -> Run {
 pub fn sized(target: &str, repetition: u32, vcpus: f64) -> Run {
     let name = format!("{vcpus} vCPU / {} GiB", 2.0 * vcpus);
     let mut run = faster(run(target, repetition), vcpus.sqrt());
-    run.id = format!("{target}-{vcpus}-{repetition}");
+    run.id = format!("{target}-{vcpus}-{repetition}").into();
     run.size = Some(RunSize { name, vcpus, memory_bytes: 1 << 33 });
     run
 }

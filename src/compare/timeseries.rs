@@ -9,13 +9,13 @@ use brewbench_agent::{
 };
 
 use super::cell::{Cell, Row};
-use crate::{compare::view::Missing, results::series::model::latencies};
+use crate::{app::ids::RunId, compare::view::Missing, results::series::model::latencies};
 
 /// So many points of time fit a screen.
 const MOST_MOMENTS: u32 = 120;
 
 /// The series of runs by the runs' ids.
-pub type Recorded = BTreeMap<String, Series>;
+pub type Recorded = BTreeMap<RunId, Series>;
 
 /// The story of one row.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Moment {
 
 impl Story {
     /// Of a row, as far as its runs were looked at. Nothing where nothing was recorded.
-    pub fn new(row: &Row, looked_at: &[String], recorded: &Recorded) -> Option<Self> {
+    pub fn new(row: &Row, looked_at: &[RunId], recorded: &Recorded) -> Option<Self> {
         let measured = |cell: &Cell| -> Vec<&Stretch> {
             let looked_at = cell.counting().filter(|run| looked_at.contains(&run.id));
             looked_at.filter_map(|run| recorded.get(&run.id)?.measured.as_ref()).collect()
@@ -168,7 +168,7 @@ pub(super) mod tests {
     #[test]
     fn what_is_not_looked_at_is_told_apart_from_what_has_no_series() {
         let (comparison, recorded) = two();
-        let few: Vec<String> = comparison.run_ids().into_iter().take(4).collect();
+        let few: Vec<_> = comparison.run_ids().into_iter().take(4).collect();
         let missing = Story::new(&comparison.rows[0], &few, &recorded).expect("a story").missing;
         assert_eq!(missing, Missing { without_series: 1, too_many: 8 });
         assert_eq!(missing.told().as_deref(), Some("1 run without a series left out; 8 runs more not drawn."));

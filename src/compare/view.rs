@@ -15,6 +15,7 @@ use super::{
     sweep::Sweep,
 };
 use crate::{
+    app::ids::{RunId, joined},
     compare::{
         chosen::Options,
         comparability,
@@ -116,7 +117,7 @@ impl Comparison {
 
     /// The same with options, and with what is known beside the runs.
     pub fn by(runs: Vec<Run>, marks: &Marks, options: &Options, known: &Known) -> Self {
-        let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
+        let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
         let Selection { subjects, settings, groups } = select(with_versions(runs), marks, options.by);
         let named = |name: &str| subjects.iter().position(|subject| subject.key == name || subject.target == name);
         let has_figures = groups.iter().filter(|group| group.runs.iter().any(Run::counts));
@@ -180,11 +181,11 @@ impl Comparison {
     /// Where differences in work can be accepted; none where there is none, or nobody who could.
     pub fn acceptance(&self) -> Option<String> {
         let is_open = self.rows.iter().any(|row| !row.has_equal_work());
-        (self.is_inside() && is_open).then(|| format!("/compare?runs={}#accept", self.run_ids().join(",")))
+        (self.is_inside() && is_open).then(|| format!("/compare?runs={}#accept", joined(&self.run_ids())))
     }
 
     /// Ids of its runs, by setting.
-    pub fn run_ids(&self) -> Vec<String> {
+    pub fn run_ids(&self) -> Vec<RunId> {
         self.rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs).map(|run| run.id.clone()).collect()
     }
 
@@ -263,7 +264,7 @@ fn measure_again(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Stri
     let cell = rows.iter().flat_map(|row| &row.cells).find(apart)?;
     let run = cell.counting().find(|run| run.load.is_some())?;
     let query = form_urlencoded::Serializer::new(String::new())
-        .append_pair("run", &run.id)
+        .append_pair("run", run.id.as_str())
         .append_pair("target", &base.target)
         .finish();
     Some(format!("/experiments/new?{query}"))

@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::differences::{AcceptedDifference, WorkFact};
+use crate::{
+    app::ids::RunId,
+    differences::{AcceptedDifference, WorkFact},
+};
 
 /// A difference in the work of two cells of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -15,7 +18,8 @@ pub struct WorkDifference {
     /// In a sentence, with both values.
     pub text: String,
     /// Ids of a run of each.
-    pub runs: [String; 2],
+    #[schema(value_type = [String; 2])]
+    pub runs: [RunId; 2],
     /// Who accepted it and why; null if nobody has.
     #[serde(default)]
     pub accepted: Option<AcceptedDifference>,

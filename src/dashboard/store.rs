@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use sqlx::SqlitePool;
 
-use crate::{runs::load, web::format};
+use crate::{app::ids::RunId, runs::load, web::format};
 
 /// The newest runs of an agent: their ids.
-pub async fn runs_of_agent(pool: &SqlitePool, agent: &str, limit: i64) -> sqlx::Result<Vec<String>> {
+pub async fn runs_of_agent(pool: &SqlitePool, agent: &str, limit: i64) -> sqlx::Result<Vec<RunId>> {
     let rows = sqlx::query!(
-        "select id from run where agent = ? and deleted_at is null order by seq desc limit ?",
+        r#"select id as "id: RunId" from run where agent = ? and deleted_at is null order by seq desc limit ?"#,
         agent,
         limit
     )
@@ -107,9 +107,9 @@ pub async fn results(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Resul
 }
 
 /// The newest runs of a target: their ids.
-pub async fn runs_of_target(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Result<Vec<String>> {
+pub async fn runs_of_target(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Result<Vec<RunId>> {
     let rows = sqlx::query!(
-        "select id from run where target = ? and deleted_at is null order by seq desc limit ?",
+        r#"select id as "id: RunId" from run where target = ? and deleted_at is null order by seq desc limit ?"#,
         target,
         limit
     )
@@ -149,11 +149,11 @@ pub async fn ended(pool: &SqlitePool, since: i64) -> sqlx::Result<Ended> {
 
 /// What failed, was lost or is worth nothing, and ended since a time, newest first: ids. What somebody cancelled is no
 /// fault.
-pub async fn broken(pool: &SqlitePool, since: i64, limit: i64) -> sqlx::Result<Vec<String>> {
+pub async fn broken(pool: &SqlitePool, since: i64, limit: i64) -> sqlx::Result<Vec<RunId>> {
     let rows = sqlx::query!(
-        "select id from run where finished_at >= ? and (phase in ('failed', 'lost') or verdict = 'invalid')
+        r#"select id as "id: RunId" from run where finished_at >= ? and (phase in ('failed', 'lost') or verdict = 'invalid')
            and deleted_at is null
-         order by finished_at desc limit ?",
+         order by finished_at desc limit ?"#,
         since,
         limit
     )
@@ -173,9 +173,9 @@ pub async fn sqlite_version(pool: &SqlitePool) -> sqlx::Result<String> {
 }
 
 /// The newest runs of a scenario: their ids.
-pub async fn runs_of_scenario(pool: &SqlitePool, scenario: &str, limit: i64) -> sqlx::Result<Vec<String>> {
+pub async fn runs_of_scenario(pool: &SqlitePool, scenario: &str, limit: i64) -> sqlx::Result<Vec<RunId>> {
     let rows = sqlx::query!(
-        "select id from run where scenario = ? and deleted_at is null order by seq desc limit ?",
+        r#"select id as "id: RunId" from run where scenario = ? and deleted_at is null order by seq desc limit ?"#,
         scenario,
         limit
     )

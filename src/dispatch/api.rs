@@ -10,6 +10,7 @@ use tracing::Instrument;
 use crate::{
     app::{
         error::{Error, ErrorBody, Input, Result},
+        ids::RunId,
         rate_limit::uploads::Room,
         state::AppState,
     },
@@ -32,19 +33,19 @@ pub async fn result(
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     Extension(meetings): Extension<Meetings>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
     _room: Room,
     Input(outcome): Input<Outcome>,
 ) -> Result<Json<Settled>> {
-    if outcome.run.to_string() != id {
+    if RunId::from(outcome.run) != id {
         return Err(Error::Invalid(format!("run: the body is about {}, the address about {id}", outcome.run)));
     }
-    let span = tracing::info_span!("run", id);
+    let span = tracing::info_span!("run", id = id.as_str());
     let settled = ingest::accept(&state.db, &caller.name, &outcome).instrument(span).await?;
     if let Some(why) = &settled.why {
-        tracing::info!(run = id, agent = caller.name, why, "a result that does not count");
+        tracing::info!(run = id.as_str(), agent = caller.name, why, "a result that does not count");
     } else {
-        tracing::info!(run = id, agent = caller.name, "a result is stored");
+        tracing::info!(run = id.as_str(), agent = caller.name, "a result is stored");
     }
     let together = Together { state: &state, presence: &presence, meetings: &meetings };
     together.delivered(&caller.name, outcome.run).await?;

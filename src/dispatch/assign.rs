@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use brewbench_agent::{
     scenarios,
     wire::{
-        RunId,
         job::{Job, Role, Scenario, Segment, Size},
         now_ms,
     },
@@ -51,12 +50,12 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
     let generators: Vec<Vec<String>> = queued.iter().map(generators).collect::<Result<_>>()?;
     let all: Vec<Needs> =
         queued.iter().zip(&generators).map(|(run, generators)| needs(run, generators)).collect::<Result<_>>()?;
-    let waiting = queued.iter().map(|run| run.experiment_id.as_deref()).zip(all.iter().copied());
+    let waiting = queued.iter().map(|run| run.experiment_id.as_ref()).zip(all.iter().copied());
     let mut connected = presence.list();
     let mut homes = Homes::of(waiting, &connected);
     let mut kept = HashSet::new();
     for (run, needs) in queued.iter().zip(&all) {
-        let experiment = run.experiment_id.as_deref();
+        let experiment = run.experiment_id.as_ref();
         let at = homes.at(needs, experiment, run.home.as_deref(), &connected);
         let Some(host) = host(needs, &at, &connected, &mut kept) else { continue };
         let crew = Crew { host, generators: of_names(needs.generators, &connected) };
@@ -153,7 +152,7 @@ fn generators(run: &QueuedRun) -> Result<Vec<String>> {
 fn needs<'a>(run: &'a QueuedRun, generators: &'a [String]) -> Result<Needs<'a>> {
     let is_bundled = scenarios::comes_along(&run.scenario_sha256);
     Ok(Needs {
-        run: run.id.parse().map_err(Error::internal)?,
+        run: run.id.to_wire().map_err(Error::internal)?,
         target: &run.target,
         size: &run.size_name,
         vcpus: run.vcpus,
@@ -173,7 +172,7 @@ async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
     parameters
         .extend(serde_json::from_str::<std::collections::BTreeMap<_, _>>(&run.parameters).map_err(Error::internal)?);
     Ok(Job {
-        run: run.id.parse::<RunId>().map_err(Error::internal)?,
+        run: run.id.to_wire().map_err(Error::internal)?,
         target: run.target.clone(),
         size: Size { name: run.size_name.clone(), vcpus: run.vcpus, memory_bytes: run.memory_bytes.cast_unsigned() },
         scenario,

@@ -19,7 +19,7 @@ use axum::{
     response::Response,
 };
 use brewbench_agent::wire::{
-    PROTOCOL, Phase, RunId,
+    self, PROTOCOL, Phase,
     messages::{AgentMessage, Hello, ServerMessage, protocol_of},
     now_ms,
     offer::hello_fault,
@@ -36,6 +36,7 @@ use super::watch;
 use crate::{
     app::{
         error::{Error, Result},
+        ids::RunId,
         listener::Place,
         state::AppState,
     },
@@ -172,11 +173,11 @@ async fn take_stock(
     name: &str,
     hello: &Hello,
     outbox: &mpsc::UnboundedSender<ServerMessage>,
-) -> Result<Option<RunId>> {
-    let holds: BTreeSet<String> = hello.holds.iter().map(RunId::to_string).collect();
+) -> Result<Option<wire::RunId>> {
+    let holds: BTreeSet<RunId> = hello.holds.iter().copied().map(RunId::from).collect();
     for run in leases::lost_by(&state.db.read, name, &holds).await? {
         if leases::revive(&state.db.write, &run.id, name, now_ms(), lease_end(state)).await? {
-            tracing::info!(run = run.id, agent = name, "a lost run is there again");
+            tracing::info!(run = run.id.as_str(), agent = name, "a lost run is there again");
             tell(state, &run);
         }
     }
@@ -188,8 +189,8 @@ async fn take_stock(
             give_up(state, lease, "was restarted and no longer holds the run").await?;
         }
     }
-    let is_held = |id: &str| held.iter().any(|lease| lease.run == id);
-    let given_up = |run: &RunId| !is_held(&run.to_string());
+    let is_held = |id: &RunId| held.iter().any(|lease| lease.run == *id);
+    let given_up = |run: &wire::RunId| !is_held(&RunId::from(*run));
     if let Some(run) = hello.running.filter(given_up) {
         let _ = outbox.send(ServerMessage::Cancel { run });
     }
@@ -325,7 +326,7 @@ impl<'a> Visit<'a> {
             AgentMessage::Heartbeat { running } => {
                 // What it holds apart from its work are results on their way: those are its own until they arrive.
                 if let Some(run) = running
-                    && !prolong(self.state, &run.to_string(), self.name).await?
+                    && !prolong(self.state, &run.into(), self.name).await?
                 {
                     // It ended here while nobody could tell the agent, or is none of its own.
                     self.presence.send(self.name, ServerMessage::Cancel { run });
@@ -338,7 +339,7 @@ impl<'a> Visit<'a> {
             }
             AgentMessage::Series(portion) => watch::take(self.state, self.name, &portion).await?,
             AgentMessage::Done { run } => {
-                prolong(self.state, &run.to_string(), self.name).await?;
+                prolong(self.state, &run.into(), self.name).await?;
                 self.presence.done(self.name, self.connection, run);
                 self.state.work.notify_one();
             }
@@ -355,8 +356,8 @@ impl<'a> Visit<'a> {
         Together { state, presence, meetings }
     }
 
-    async fn advance(&self, run: RunId, phase: Phase) -> Result<()> {
-        let id = run.to_string();
+    async fn advance(&self, run: wire::RunId, phase: Phase) -> Result<()> {
+        let id = RunId::from(run);
         match leases::advance(&self.state.db.write, &id, self.name, phase, now_ms()).await? {
             Advance::Moved => self.tell(&id).await?,
             // Said in an earlier connection, and heard after what was said in this one.
@@ -366,21 +367,21 @@ impl<'a> Visit<'a> {
         Ok(())
     }
 
-    async fn declined(&self, run: RunId, reason: &str) -> Result<()> {
+    async fn declined(&self, run: wire::RunId, reason: &str) -> Result<()> {
         tracing::warn!(agent = self.name, %run, reason, "run declined");
         self.presence.decline(self.name, self.connection, run);
-        if !participants::of(&self.state.db.read, &run.to_string()).await?.is_empty() {
+        let id = RunId::from(run);
+        if !participants::of(&self.state.db.read, &id).await?.is_empty() {
             // The others have begun: what comes of that under this id would be taken for what comes of the next try.
-            coordinate::give_up(self.state, &run.to_string(), &format!("{} would not go on: {reason}", self.name))
-                .await?;
-        } else if leases::give_back(&self.state.db.write, &run.to_string(), self.name, now_ms()).await? {
-            self.tell(&run.to_string()).await?;
+            coordinate::give_up(self.state, &id, &format!("{} would not go on: {reason}", self.name)).await?;
+        } else if leases::give_back(&self.state.db.write, &id, self.name, now_ms()).await? {
+            self.tell(&id).await?;
         }
         self.state.work.notify_one();
         Ok(())
     }
 
-    async fn tell(&self, id: &str) -> Result<()> {
+    async fn tell(&self, id: &RunId) -> Result<()> {
         let run = crate::runs::store::one(&self.state.db.read, id).await?;
         if let Some(run) = run {
             tell(self.state, &HeldRun { id: run.id, experiment_id: run.experiment });

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use brewbench_agent::wire::{RunId, now_ms};
+use brewbench_agent::wire::now_ms;
 
 use crate::{
-    app::{error::Result, state::AppState},
+    app::{error::Result, ids::RunId, state::AppState},
     dispatch::store::leases::{self, Lease},
     distributed::coordinate::{self, tell},
     runs::store::retries::HeldRun,
@@ -22,7 +22,7 @@ pub(crate) async fn prolong_all(state: &AppState) -> Result<()> {
 }
 
 /// An agent works on this: prolongs what it has of it; false if it has nothing of it by our books.
-pub(crate) async fn prolong(state: &AppState, run: &str, agent: &str) -> Result<bool> {
+pub(crate) async fn prolong(state: &AppState, run: &RunId, agent: &str) -> Result<bool> {
     Ok(leases::prolong(&state.db.write, run, agent, lease_end(state)).await?)
 }
 
@@ -50,8 +50,8 @@ pub(crate) async fn give_up(state: &AppState, lease: &Lease, fate: &str) -> Resu
 }
 
 async fn lose(state: &AppState, held: &HeldRun, why: &str) -> Result<()> {
-    if leases::lose(&state.db.write, &held.id, &RunId::now().to_string(), why, now_ms()).await? {
-        tracing::warn!(run = held.id, why, "run lost");
+    if leases::lose(&state.db.write, &held.id, &RunId::now(), why, now_ms()).await? {
+        tracing::warn!(run = held.id.as_str(), why, "run lost");
         tell(state, held);
         state.work.notify_one();
     }

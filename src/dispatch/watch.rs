@@ -1,10 +1,11 @@
 //! What agents tell of the runs that they work on, for whoever watches.
 
-use brewbench_agent::wire::{RunId, series::Portion};
+use brewbench_agent::wire::{self, series::Portion};
 
 use crate::{
     app::{
         error::Result,
+        ids::RunId,
         state::{AppState, RunChanged},
     },
     live::participants::Teller,
@@ -34,8 +35,8 @@ pub async fn take(state: &AppState, agent: &str, portion: &Portion) -> Result<()
     Ok(())
 }
 
-async fn open(state: &AppState, agent: &str, run: RunId) -> Result<()> {
-    let mut tellers = parts::states(&state.db.read, &run.to_string()).await?.into_iter().map(teller);
+async fn open(state: &AppState, agent: &str, run: wire::RunId) -> Result<()> {
+    let mut tellers = parts::states(&state.db.read, &run.into()).await?.into_iter().map(teller);
     match tellers.next() {
         Some(host) => state.underway.open_together(run, host, tellers.collect()),
         None => state.underway.open(run, agent),
@@ -50,18 +51,18 @@ fn teller(part: PartState) -> Teller {
 }
 
 /// Forgets what is no longer worked on by who tells of it.
-pub async fn forget(state: &AppState, event: Option<RunChanged>) -> Result<()> {
+pub async fn forget(state: &AppState, event: Option<&RunChanged>) -> Result<()> {
     // A missed event may have been any: then all are looked at.
     for (run, agent) in state.underway.open_runs() {
-        if event.is_none_or(|event| event.run == run.0) && !works_on(state, &agent, run).await? {
+        if event.is_none_or(|event| event.run == RunId::from(run)) && !works_on(state, &agent, run).await? {
             state.underway.forget(run);
         }
     }
     Ok(())
 }
 
-async fn works_on(state: &AppState, agent: &str, run: RunId) -> Result<bool> {
-    let (id, mut connection) = (run.to_string(), state.db.read.acquire().await?);
+async fn works_on(state: &AppState, agent: &str, run: wire::RunId) -> Result<bool> {
+    let (id, mut connection) = (RunId::from(run), state.db.read.acquire().await?);
     let Some((phase, whose)) = retries::standing(&mut connection, &id).await? else { return Ok(false) };
     let working = matches!(phase.as_str(), "leased" | "preparing" | "warming_up" | "measuring" | "collecting");
     Ok(working && (whose.as_deref() == Some(agent) || parts::generates(&mut connection, &id, agent).await?))

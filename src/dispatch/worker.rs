@@ -8,6 +8,7 @@ use tokio::time::MissedTickBehavior;
 use crate::{
     app::{
         error::Result,
+        ids::RunId,
         state::{AppState, RunChanged},
     },
     dispatch::{assign, lease_expiry::Look, renewal::prolong_all, watch},
@@ -28,7 +29,7 @@ pub async fn work(state: AppState, presence: Presence, meetings: Meetings) {
         let done = tokio::select! {
             () = state.shutdown.cancelled() => return,
             () = state.work.notified() => assign::assign(&state, &presence).await,
-            event = events.recv() => hear(&state, &presence, &meetings, event.ok()).await,
+            event = events.recv() => hear(&state, &presence, &meetings, event.ok().as_ref()).await,
             _ = clock.tick() => look.again(&state).await,
         };
         if let Err(fault) = done {
@@ -42,7 +43,7 @@ pub(crate) async fn hear(
     state: &AppState,
     presence: &Presence,
     meetings: &Meetings,
-    event: Option<RunChanged>,
+    event: Option<&RunChanged>,
 ) -> Result<()> {
     watch::forget(state, event).await?;
     meetings.forget_ended(state, event).await?;
@@ -53,12 +54,12 @@ pub(crate) async fn hear(
 pub(crate) async fn pass_cancellation_on(
     state: &AppState,
     presence: &Presence,
-    event: Option<RunChanged>,
+    event: Option<&RunChanged>,
 ) -> Result<()> {
     let working = presence.working().into_iter();
     // A missed event may have been any: then all are looked at.
-    for (name, run) in working.filter(|(_, run)| event.is_none_or(|event| event.run == run.0)) {
-        let standing = retries::standing(&mut *state.db.read.acquire().await?, &run.to_string()).await?;
+    for (name, run) in working.filter(|(_, run)| event.is_none_or(|event| event.run == RunId::from(*run))) {
+        let standing = retries::standing(&mut *state.db.read.acquire().await?, &run.into()).await?;
         if standing.is_none_or(|(phase, _)| matches!(phase.as_str(), "cancelled" | "lost" | "failed")) {
             presence.send(&name, ServerMessage::Cancel { run });
         }

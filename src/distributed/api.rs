@@ -8,6 +8,7 @@ use axum::{
 use crate::{
     app::{
         error::{ErrorBody, Result},
+        ids::RunId,
         state::AppState,
     },
     auth::caller::Read,
@@ -19,7 +20,7 @@ use crate::{
 /// Each generator's own share of a run, where others than the target's agent make the load; no generators where not.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/generators", tag = "runs", params(("id" = String, Path)),
     responses((status = 200, body = GeneratorList), (status = 404, body = ErrorBody)))]
-pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<String>) -> Result<Json<GeneratorList>> {
+pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<RunId>) -> Result<Json<GeneratorList>> {
     let run = found(&state, &id).await?;
     let evidence = evidence(&state, &run.id).await?;
     Ok(Json(read(&state, &run, evidence.as_ref()).await?))

@@ -6,7 +6,7 @@
 //! time that lies between. All are told one moment, each by its own clock.
 
 use brewbench_agent::wire::{
-    RunId,
+    self,
     messages::{Gate, ServerMessage},
 };
 
@@ -50,7 +50,7 @@ pub enum Step {
 /// Those who do one run; who runs the target comes first.
 #[derive(Clone, Debug)]
 pub struct Meeting {
-    run: RunId,
+    run: wire::RunId,
     members: Vec<Member>,
     base_url: Option<String>,
     /// The gate that opened last, and when, by the server's clock.
@@ -59,7 +59,7 @@ pub struct Meeting {
 
 impl Meeting {
     /// Of these agents; those who have delivered already are at the end.
-    pub fn new(run: RunId, agents: impl IntoIterator<Item = (String, bool)>) -> Self {
+    pub fn new(run: wire::RunId, agents: impl IntoIterator<Item = (String, bool)>) -> Self {
         let member = |(agent, has_delivered): (String, bool)| Member {
             agent,
             at: has_delivered.then_some(Gate::End),
@@ -182,7 +182,7 @@ mod tests {
 
     fn meeting() -> Meeting {
         let crew = ["host", "one", "two"].map(|name| (name.to_owned(), false));
-        Meeting::new(RunId(uuid::Uuid::nil()), crew)
+        Meeting::new(wire::RunId(uuid::Uuid::nil()), crew)
     }
 
     fn arrive(meeting: &mut Meeting, agent: &str, gate: Gate, now_ms: i64) -> Vec<Step> {
@@ -272,7 +272,7 @@ mod tests {
         assert!(passes(&steps).is_empty());
 
         let done = [("host", false), ("one", true), ("two", true)].map(|(name, done)| (name.to_owned(), done));
-        let mut late = Meeting::new(RunId(uuid::Uuid::nil()), done);
+        let mut late = Meeting::new(wire::RunId(uuid::Uuid::nil()), done);
         assert_eq!(passes(&arrive(&mut late, "host", Gate::End, 0)).first(), Some(&("host", Gate::End, 0)));
     }
 

@@ -7,15 +7,15 @@ use std::{
 };
 
 use brewbench_agent::wire::{
-    RunId,
+    self,
     messages::{Gate, ServerMessage},
     now_ms,
 };
-use uuid::Uuid;
 
 use crate::{
     app::{
         error::Result,
+        ids::RunId,
         state::{AppState, RunChanged},
     },
     distributed::{
@@ -29,24 +29,24 @@ use crate::{
 
 /// The meetings that go on. They live in memory: after a server's start those who take part say again where they are.
 #[derive(Clone, Debug, Default)]
-pub struct Meetings(Arc<Mutex<HashMap<RunId, Meeting>>>);
+pub struct Meetings(Arc<Mutex<HashMap<wire::RunId, Meeting>>>);
 
 impl Meetings {
-    fn all(&self) -> MutexGuard<'_, HashMap<RunId, Meeting>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<wire::RunId, Meeting>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What follows for the run, where there is a meeting of it.
-    fn with(&self, run: RunId, act: impl FnOnce(&mut Meeting) -> Vec<Step>) -> Vec<Step> {
+    fn with(&self, run: wire::RunId, act: impl FnOnce(&mut Meeting) -> Vec<Step>) -> Vec<Step> {
         self.all().get_mut(&run).map(act).unwrap_or_default()
     }
 
     /// Forgets the meetings of runs that have ended: of the one that has changed, or of any if that was missed.
-    pub async fn forget_ended(&self, state: &AppState, changed: Option<RunChanged>) -> Result<()> {
-        let is_meant = |run: &RunId| changed.is_none_or(|changed| changed.run == run.0);
-        let meant: Vec<RunId> = self.all().keys().copied().filter(is_meant).collect();
+    pub async fn forget_ended(&self, state: &AppState, changed: Option<&RunChanged>) -> Result<()> {
+        let is_meant = |run: &wire::RunId| changed.is_none_or(|changed| changed.run == RunId::from(*run));
+        let meant: Vec<wire::RunId> = self.all().keys().copied().filter(is_meant).collect();
         for run in meant {
-            if participants::of(&state.db.read, &run.to_string()).await?.is_empty() {
+            if participants::of(&state.db.read, &run.into()).await?.is_empty() {
                 self.all().remove(&run);
             }
         }
@@ -67,8 +67,8 @@ pub struct Together<'a> {
 
 impl Together<'_> {
     /// An agent is at a gate of a run. One that takes no part in it is told to stop.
-    pub async fn arrive(&self, agent: &str, run: RunId, gate: Gate, base_url: Option<String>) -> Result<()> {
-        let crew = participants::of(&self.state.db.read, &run.to_string()).await?;
+    pub async fn arrive(&self, agent: &str, run: wire::RunId, gate: Gate, base_url: Option<String>) -> Result<()> {
+        let crew = participants::of(&self.state.db.read, &run.into()).await?;
         if !crew.iter().any(|member| member.agent == agent && !member.has_delivered) {
             self.presence.send(agent, ServerMessage::Cancel { run });
             return Ok(());
@@ -90,13 +90,13 @@ impl Together<'_> {
     }
 
     /// An agent's part of a run is stored.
-    pub async fn delivered(&self, agent: &str, run: RunId) -> Result<()> {
+    pub async fn delivered(&self, agent: &str, run: wire::RunId) -> Result<()> {
         let steps = self.meetings.with(run, |meeting| meeting.delivered(agent, now_ms()));
         self.carry_out(run, steps).await
     }
 
-    async fn carry_out(&self, run: RunId, steps: Vec<Step>) -> Result<()> {
-        let id = run.to_string();
+    async fn carry_out(&self, run: wire::RunId, steps: Vec<Step>) -> Result<()> {
+        let id = RunId::from(run);
         for step in steps {
             match step {
                 Step::Say(agent, message) => drop(self.presence.send(&agent, message)),
@@ -114,19 +114,16 @@ impl Together<'_> {
 
 /// Ends a run of which one has fallen out; its figures would be of another load. The others are stopped, and it is done
 /// again if it may be.
-pub async fn give_up(state: &AppState, run: &str, why: &str) -> Result<()> {
+pub async fn give_up(state: &AppState, run: &RunId, why: &str) -> Result<()> {
     if settle::fail(&state.db, run, why).await? {
-        tracing::warn!(run, why, "a run of several is given up");
+        tracing::warn!(run = run.as_str(), why, "a run of several is given up");
         let experiment_id = participants::experiment_of(&state.db.read, run).await?;
-        tell(state, &HeldRun { id: run.to_owned(), experiment_id });
+        tell(state, &HeldRun { id: run.clone(), experiment_id });
         state.work.notify_one();
     }
     Ok(())
 }
 
 pub(crate) fn tell(state: &AppState, held: &HeldRun) {
-    let experiment = held.experiment_id.as_deref().and_then(|id| Uuid::parse_str(id).ok());
-    if let Ok(run) = Uuid::parse_str(&held.id) {
-        state.events.tell(RunChanged { run, experiment });
-    }
+    state.events.tell(RunChanged { run: held.id.clone(), experiment: held.experiment_id.clone() });
 }

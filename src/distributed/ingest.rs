@@ -10,7 +10,7 @@ use crate::{
 
 /// Settles a result by the rule in [`crate::results::ingest`]; committed when this returns.
 pub async fn accept(db: &Db, agent: &str, outcome: &Outcome) -> Result<Settled> {
-    let asked = verdicts::asked(&db.read, &outcome.run.to_string()).await?;
+    let asked = verdicts::asked(&db.read, &outcome.run.into()).await?;
     if asked.generators.is_empty() {
         ingest::settle(db, agent, outcome, asked).await
     } else {

@@ -1,7 +1,7 @@
 //! What becomes of the parts of a run as they arrive, by the rule in [`crate::results::ingest`].
 
 use brewbench_agent::wire::{
-    Phase, RunId, now_ms,
+    Phase, now_ms,
     outcome::{Ended, Outcome},
     series::Packed,
 };
@@ -11,6 +11,7 @@ use crate::{
     app::{
         db::Db,
         error::{Error, Result},
+        ids::RunId,
     },
     distributed::{
         merge::{self, Whole},
@@ -44,7 +45,7 @@ pub async fn settle(db: &Db, agent: &str, outcome: &Outcome, asked: &Asked) -> R
 
 /// Nothing if it has to be tried again, because more is there than was thought.
 async fn try_once(db: &Db, agent: &str, outcome: &Outcome, asked: &Asked) -> Result<Option<Settled>> {
-    let (id, now) = (outcome.run.to_string(), now_ms());
+    let (id, now) = (RunId::from(outcome.run), now_ms());
     let rows = parts::of(&db.read, &id).await?;
     let Some(mine) = rows.iter().find(|row| row.agent == agent) else {
         return Ok(Some(Settled::not_theirs(&id, agent)));
@@ -134,7 +135,7 @@ fn without_figures<'a>(place: i64, outcome: &'a Outcome, asked: &Asked, end: Fai
 }
 
 /// Keeps what the target's agent saw of a run that another has ended: whether the target was the reason may be in it.
-async fn keep_last_words(connection: &mut SqliteConnection, id: &str, outcome: &Outcome) -> Result<()> {
+async fn keep_last_words(connection: &mut SqliteConnection, id: &RunId, outcome: &Outcome) -> Result<()> {
     let known: Evidence = match endings::evidence(connection, id).await? {
         Some(body) => {
             serde_json::from_slice(&blob::unpack(&body).map_err(Error::internal)?).map_err(Error::internal)?
@@ -168,7 +169,7 @@ impl<'a> Own<'a> {
         })
     }
 
-    async fn keep(&self, connection: &mut SqliteConnection, id: &str, place: i64) -> Result<()> {
+    async fn keep(&self, connection: &mut SqliteConnection, id: &RunId, place: i64) -> Result<()> {
         let Self { outcome: rest, summary, series } = self;
         let came = Came { outcome: rest, summary: summary.as_deref(), series: series.map(Packed::as_bytes) };
         parts::keep(connection, id, place, came).await?;
@@ -180,7 +181,7 @@ impl<'a> Own<'a> {
     async fn bring(
         &self,
         connection: &mut SqliteConnection,
-        id: &str,
+        id: &RunId,
         place: i64,
         outcome: &Outcome,
         now: i64,
@@ -213,7 +214,7 @@ fn put_together(rows: Vec<PartRow>, place: i64, outcome: &Outcome) -> Result<std
 /// Ends a run that one of its agents has left: it is `failed` and invalid (`generator_lost`), nobody works on it any more,
 /// and its repetition is queued anew where that is due. `sentence` says who left and how it was noticed. False if it had
 /// ended, or waits in the queue.
-pub async fn fail(db: &Db, id: &str, sentence: &str) -> Result<bool> {
+pub async fn fail(db: &Db, id: &RunId, sentence: &str) -> Result<bool> {
     let now = now_ms();
     let scenario = verdicts::asked(&db.read, id).await?.scenario;
     let mut transaction = db.write.begin().await?;
@@ -225,7 +226,7 @@ pub async fn fail(db: &Db, id: &str, sentence: &str) -> Result<bool> {
     let judgement = verdict::generators::lost(sentence);
     let ending = Ending::without_result(Phase::Failed, sentence, &judgement, &limits, now);
     endings::end(&mut transaction, id, &ending).await?;
-    retries::repeat(&mut transaction, id, &RunId::now().to_string(), now).await?;
+    retries::repeat(&mut transaction, id, &RunId::now(), now).await?;
     transaction.commit().await?;
     Ok(true)
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
+    app::ids::RunId,
     catalog::model::Engine,
     distributed::merge::segment,
     results::{
@@ -19,7 +20,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GeneratorList {
     /// The run.
-    pub run: String,
+    #[schema(value_type = String)]
+    pub run: RunId,
     /// In the order of their segments; empty where the target's agent made the load.
     pub generators: Vec<GeneratorShare>,
     /// How wide the buckets are that the run's percentiles come from, as a share of a latency: 0.09 is 9 %. Null until the

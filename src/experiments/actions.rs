@@ -14,6 +14,7 @@ use super::submission::{self, MOST_RUNS};
 use crate::{
     app::{
         error::{Error, ErrorBody, Input, Result},
+        ids::ExperimentId,
         state::AppState,
     },
     auth::{
@@ -43,17 +44,17 @@ use crate::{
 pub async fn pause(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
 ) -> Result<Json<ExperimentWithRuns>> {
     pause_it(&state, &id, &caller).await?;
     Ok(Json(whole(&state, &id).await?))
 }
 
-async fn pause_it(state: &AppState, id: &str, caller: &Caller) -> Result<()> {
+async fn pause_it(state: &AppState, id: &ExperimentId, caller: &Caller) -> Result<()> {
     if whole(state, id).await?.progress.is_over() {
         return Err(Error::Conflict("the experiment is over: there is nothing to pause".to_owned()));
     }
-    let act = caller.does(Deed::ExperimentPaused, id);
+    let act = caller.does(Deed::ExperimentPaused, id.as_str());
     if !experiments::store::pause(&state.db.write, id, now_ms(), &act).await? {
         return Err(Error::Conflict("the experiment is paused already".to_owned()));
     }
@@ -67,15 +68,15 @@ async fn pause_it(state: &AppState, id: &str, caller: &Caller) -> Result<()> {
 pub async fn resume(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
 ) -> Result<Json<ExperimentWithRuns>> {
     resume_it(&state, &id, &caller).await?;
     Ok(Json(whole(&state, &id).await?))
 }
 
-async fn resume_it(state: &AppState, id: &str, caller: &Caller) -> Result<()> {
+async fn resume_it(state: &AppState, id: &ExperimentId, caller: &Caller) -> Result<()> {
     found(state, id).await?;
-    let act = caller.does(Deed::ExperimentResumed, id);
+    let act = caller.does(Deed::ExperimentResumed, id.as_str());
     if !experiments::store::resume(&state.db.write, id, &act).await? {
         return Err(Error::Conflict("the experiment is not paused".to_owned()));
     }
@@ -92,14 +93,14 @@ async fn resume_it(state: &AppState, id: &str, caller: &Caller) -> Result<()> {
 pub async fn add(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
     Input(more): Input<More>,
 ) -> Result<Json<ExperimentWithRuns>> {
     add_to(&state, &id, more, &caller).await?;
     Ok(Json(whole(&state, &id).await?))
 }
 
-async fn add_to(state: &AppState, id: &str, More { repetitions }: More, caller: &Caller) -> Result<()> {
+async fn add_to(state: &AppState, id: &ExperimentId, More { repetitions }: More, caller: &Caller) -> Result<()> {
     let experiment = found(state, id).await?;
     let conflict = |sentence: &str| Err(Error::Conflict(sentence.to_owned()));
     if experiment.plan.knee.is_some() {
@@ -116,7 +117,7 @@ async fn add_to(state: &AppState, id: &str, More { repetitions }: More, caller: 
     let asked = experiment.plan.repetitions;
     let plan = extended(&experiment, &runs, repetitions)?;
     let wanted = next_runs::repetitions(&plan, &grounds.sizes, done + 1..=done + repetitions);
-    let act = caller.does(Deed::RepetitionsAdded, id).with(json!({"repetitions": repetitions}));
+    let act = caller.does(Deed::RepetitionsAdded, id.as_str()).with(json!({"repetitions": repetitions}));
     let mut transaction = state.db.write.begin().await?;
     if !experiments::store::replan(&mut transaction, id, asked, &plan, &act).await? {
         return conflict("somebody else has just added repetitions; look at it again");
@@ -150,20 +151,20 @@ fn extended(experiment: &Experiment, runs: &[Run], more: u32) -> Result<Plan> {
 pub async fn cancel(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
 ) -> Result<Json<ExperimentWithRuns>> {
     cancel_all(&state, &id, &caller).await?;
     Ok(Json(whole(&state, &id).await?))
 }
 
 /// Cancels what has not ended: last queued first, so that nothing new starts meanwhile.
-async fn cancel_all(state: &AppState, id: &str, caller: &Caller) -> Result<()> {
+async fn cancel_all(state: &AppState, id: &ExperimentId, caller: &Caller) -> Result<()> {
     let before = whole(state, id).await?;
     if before.progress.is_over() {
         return Ok(());
     }
     let rest = before.progress.total - before.progress.ended;
-    let act = caller.does(Deed::ExperimentCancelled, id).with(json!({"runs": rest}));
+    let act = caller.does(Deed::ExperimentCancelled, id.as_str()).with(json!({"runs": rest}));
     experiments::store::close(&state.db.write, id, &act).await?;
     // Read after that: what was decided before is among them. A run that fails meanwhile may be queued once more, so they
     // are read until none is left.
@@ -182,7 +183,7 @@ async fn cancel_all(state: &AppState, id: &str, caller: &Caller) -> Result<()> {
 }
 
 /// Tells whoever watches that something of an experiment has changed.
-async fn tell(state: &AppState, id: &str) -> Result<()> {
+async fn tell(state: &AppState, id: &ExperimentId) -> Result<()> {
     // One run is enough: everything is read anew.
     if let Some(run) = crate::runs::store::of_experiment(&state.db.read, id).await?.first() {
         lookup::tell(state, run);
@@ -194,7 +195,7 @@ async fn tell(state: &AppState, id: &str) -> Result<()> {
 pub async fn post_pause(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
 ) -> Result<Redirect> {
     pause_it(&state, &id, &caller).await?;
     Ok(back(&id))
@@ -204,7 +205,7 @@ pub async fn post_pause(
 pub async fn post_resume(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
 ) -> Result<Redirect> {
     resume_it(&state, &id, &caller).await?;
     Ok(back(&id))
@@ -221,7 +222,11 @@ pub struct AddPage {
 }
 
 /// `GET /experiments/{id}/repetitions`
-pub async fn ask_add(Submit(caller): Submit, State(state): State<AppState>, Path(id): Path<String>) -> Result<AddPage> {
+pub async fn ask_add(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path(id): Path<ExperimentId>,
+) -> Result<AddPage> {
     let experiment = found(&state, &id).await?;
     let Plan { targets, sizes, loads, .. } = &experiment.plan;
     let cells = format::plural(targets.len() * sizes.len() * loads.len().max(1), "run");
@@ -232,7 +237,7 @@ pub async fn ask_add(Submit(caller): Submit, State(state): State<AppState>, Path
 pub async fn post_add(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
     RawForm(body): RawForm,
 ) -> Result<Redirect> {
     let said = form::field(&body, "repetitions");
@@ -246,7 +251,7 @@ pub async fn post_add(
 pub async fn ask_cancel(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
 ) -> Result<Confirm> {
     let whole = whole(&state, &id).await?;
     if whole.progress.is_over() {
@@ -274,12 +279,12 @@ pub async fn ask_cancel(
 pub async fn post_cancel(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
 ) -> Result<Redirect> {
     cancel_all(&state, &id, &caller).await?;
     Ok(back(&id))
 }
 
-fn back(id: &str) -> Redirect {
+fn back(id: &ExperimentId) -> Redirect {
     Redirect::to(&format!("/experiments/{id}"))
 }

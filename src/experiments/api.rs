@@ -15,7 +15,6 @@ use brewbench_agent::wire::now_ms;
 use futures_util::{Stream, StreamExt};
 use serde::Deserialize;
 use utoipa::IntoParams;
-use uuid::Uuid;
 
 use super::{
     list,
@@ -25,6 +24,7 @@ use super::{
 use crate::{
     app::{
         error::{Asked, Error, ErrorBody, Input, Result},
+        ids::ExperimentId,
         state::{AppState, RunChanged},
     },
     auth::caller::{Read, Submit},
@@ -43,7 +43,8 @@ const MOST_LISTED: u32 = 200;
 #[into_params(parameter_in = Query)]
 pub struct ListQuery {
     /// Only experiments submitted before this one: the last id of the page before.
-    before: Option<String>,
+    #[param(value_type = Option<String>)]
+    before: Option<ExperimentId>,
     /// Only experiments with this label.
     label: Option<String>,
     /// At most so many, up to 200; 20 unless said.
@@ -59,7 +60,7 @@ pub async fn list(
     Asked(query): Asked<ListQuery>,
 ) -> Result<Json<ExperimentList>> {
     let limit = query.limit.unwrap_or(20).clamp(1, MOST_LISTED);
-    let which = list::Which { before: query.before.as_deref(), label: query.label.as_deref(), limit: limit.into() };
+    let which = list::Which { before: query.before.as_ref(), label: query.label.as_deref(), limit: limit.into() };
     let lines = list::lines(&state, which, &[]).await?;
     let info = |line: list::Line| -> Result<ExperimentInfo> {
         let verdict = line.verdict();
@@ -86,7 +87,11 @@ pub async fn submit(
 /// An experiment with its runs and its progress.
 #[utoipa::path(get, path = "/api/v1/experiments/{id}", tag = "experiments", params(("id" = String, Path)),
     responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody)))]
-pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<String>) -> Result<Json<ExperimentWithRuns>> {
+pub async fn show(
+    _: Read,
+    State(state): State<AppState>,
+    Path(id): Path<ExperimentId>,
+) -> Result<Json<ExperimentWithRuns>> {
     Ok(Json(whole(&state, &id).await?))
 }
 
@@ -97,7 +102,7 @@ pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<String>
 pub async fn watch(
     Read(caller): Read,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
     found(&state, &id).await?;
     let place = state.limits.streams.open(&caller.name)?;
@@ -110,17 +115,15 @@ pub async fn watch(
     Ok(Sse::new(changes).keep_alive(KeepAlive::default()))
 }
 
-fn changes(state: AppState, id: String) -> impl Stream<Item = Result<Event, Infallible>> {
+fn changes(state: AppState, id: ExperimentId) -> impl Stream<Item = Result<Event, Infallible>> {
     let listener = state.events.listen();
     futures_util::stream::unfold((state, id, listener, Next::Now), |(state, id, mut listener, next)| async move {
         if next == Next::End {
             return None;
         }
         if next == Next::Change {
-            let wanted = Uuid::parse_str(&id).ok();
-            let heard = next_change(&mut listener, wanted);
             tokio::select! {
-                () = heard => {}
+                () = next_change(&mut listener, &id) => {}
                 () = tokio::time::sleep(Duration::from_secs(1)) => {}
                 () = state.shutdown.cancelled() => return None,
             }
@@ -142,11 +145,11 @@ enum Next {
 }
 
 /// Waits until something of this experiment changes; a listener that missed something takes it for a change.
-pub async fn next_change(listener: &mut tokio::sync::broadcast::Receiver<RunChanged>, experiment: Option<Uuid>) {
+pub async fn next_change(listener: &mut tokio::sync::broadcast::Receiver<RunChanged>, experiment: &ExperimentId) {
     use tokio::sync::broadcast::error::RecvError;
     loop {
         match listener.recv().await {
-            Ok(changed) if experiment.is_some() && changed.experiment != experiment => {}
+            Ok(changed) if changed.experiment.as_ref() != Some(experiment) => {}
             Ok(_) | Err(RecvError::Lagged(_)) => return,
             Err(RecvError::Closed) => std::future::pending().await,
         }

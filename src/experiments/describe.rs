@@ -6,6 +6,7 @@ use brewbench_agent::wire::{Phase, load::Load};
 
 use super::sweep::Sweep;
 use crate::{
+    app::ids::RunId,
     experiments::{knee::model::Knee, plan::Plan, stopping_rule::Until},
     runs::{load, model::Run},
     web::format,
@@ -76,8 +77,8 @@ pub fn cells(plan: &Plan) -> String {
 
 /// Which runs were done again, and why: a sentence; none where none was.
 pub fn repeated(runs: &[Run]) -> Option<String> {
-    let again: HashSet<&str> = runs.iter().filter_map(|run| run.retry_of.as_deref()).collect();
-    let lost: Vec<&Run> = runs.iter().filter(|run| again.contains(run.id.as_str())).collect();
+    let again: HashSet<&RunId> = runs.iter().filter_map(|run| run.retry_of.as_ref()).collect();
+    let lost: Vec<&Run> = runs.iter().filter(|run| again.contains(&run.id)).collect();
     let first = lost.first()?;
     let why = first.error.as_deref().or_else(|| first.because().map(|reason| reason.text.as_str()));
     let what = if first.phase == Phase::Finished { "is invalid" } else { first.phase.as_str() };
@@ -130,7 +131,7 @@ pub(crate) mod tests {
 
     pub fn experiment(name: &str, plan: Plan) -> Experiment {
         Experiment {
-            id: "0199".to_owned(),
+            id: "0199".to_owned().into(),
             name: name.to_owned(),
             plan,
             created_by: "ada".to_owned(),
@@ -170,10 +171,10 @@ pub(crate) mod tests {
     fn runs_that_were_done_again_are_told_with_the_reason_of_the_first() {
         assert_eq!(repeated(&[finished("servy", 1)]), None);
         let lost = failed("servy", "failed", "the port was taken\nby somebody");
-        let again = Run { id: "b".to_owned(), retry_of: Some(lost.id.clone()), ..finished("servy", 1) };
+        let again = Run { id: "b".to_owned().into(), retry_of: Some(lost.id.clone()), ..finished("servy", 1) };
         let told = repeated(&[lost.clone(), again.clone()]).expect("a sentence");
         assert_eq!(told, "1 run was done again: servy, repetition 1 failed (the port was taken)");
-        let twice = Run { id: "c".to_owned(), retry_of: Some("b".to_owned()), ..finished("servy", 1) };
+        let twice = Run { id: "c".to_owned().into(), retry_of: Some("b".to_owned().into()), ..finished("servy", 1) };
         let told = repeated(&[lost, again, twice]).expect("a sentence");
         assert!(told.starts_with("2 runs were done again; the first: servy"), "{told}");
     }

@@ -7,11 +7,11 @@ use brewbench_agent::wire::now_ms;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use crate::{
     app::{
         error::{Error, ErrorBody, Input, Result},
+        ids::{ExperimentId, RunId},
         state::AppState,
     },
     auth::{
@@ -33,7 +33,8 @@ pub struct Gathering {
     /// What to call it.
     pub name: String,
     /// Ids of imported runs that belong to no experiment yet.
-    pub runs: Vec<String>,
+    #[schema(value_type = Vec<String>)]
+    pub runs: Vec<RunId>,
 }
 
 /// The same as a form says it.
@@ -63,26 +64,26 @@ pub async fn post(
     State(state): State<AppState>,
     Form(GatheringForm { name, runs }): Form<GatheringForm>,
 ) -> Result<Redirect> {
-    let runs = runs.split(',').filter(|id| !id.is_empty()).map(str::to_owned).collect();
+    let runs = runs.split(',').filter(|id| !id.is_empty()).map(|id| id.to_owned().into()).collect();
     let id = make(&state, &caller, Gathering { name, runs }).await?;
     Ok(Redirect::to(&format!("/experiments/{id}")))
 }
 
-async fn make(state: &AppState, caller: &Caller, gathering: Gathering) -> Result<String> {
+async fn make(state: &AppState, caller: &Caller, gathering: Gathering) -> Result<ExperimentId> {
     let name = checked_line(&gathering.name)?.to_owned();
-    let ids: BTreeSet<String> = gathering.runs.into_iter().collect();
+    let ids: BTreeSet<RunId> = gathering.runs.into_iter().collect();
     if ids.is_empty() || ids.len() > MOST_FILES {
         return Err(Error::Invalid(format!("runs: 1 to {MOST_FILES} make an experiment")));
     }
-    let ids: Vec<String> = ids.into_iter().collect();
+    let ids: Vec<RunId> = ids.into_iter().collect();
     let found = crate::runs::store::by_ids(&state.db.read, &ids).await?;
     if let Some(missing) = ids.iter().find(|id| !found.iter().any(|run| run.id == **id)) {
-        return Err(Error::Invalid(format!("runs: there is no run {missing:?}")));
+        return Err(Error::Invalid(format!("runs: there is no run {:?}", missing.as_str())));
     }
     if let Some(run) = found.iter().find(|run| run.origin != Origin::Import || run.experiment.is_some()) {
         return Err(Error::Conflict(format!("run {} was not imported, or belongs to an experiment already", run.id)));
     }
-    let (id, plan) = (Uuid::now_v7().to_string(), plan(&name, &found)?);
+    let (id, plan) = (ExperimentId::now(), plan(&name, &found)?);
     let mut transaction = state.db.write.begin().await?;
     experiments::store::insert_gathered(&mut transaction, &id, &name, &plan, &caller.name, now_ms()).await?;
     crate::results::store::imports::gather(&mut transaction, &ids, &id).await?;

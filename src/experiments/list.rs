@@ -10,6 +10,7 @@ use super::progress::{Standing, progress};
 use crate::{
     app::{
         error::{Asked, Result},
+        ids::ExperimentId,
         state::AppState,
     },
     auth::caller::Read,
@@ -46,11 +47,11 @@ struct ListPart<'a> {
 struct List {
     lines: Vec<Line>,
     /// Where older ones are, if there are any.
-    older: Option<String>,
+    older: Option<ExperimentId>,
     /// Only those with this label.
     label: Option<String>,
     /// The page does not begin with the newest.
-    before: Option<String>,
+    before: Option<ExperimentId>,
 }
 
 /// One experiment.
@@ -105,7 +106,7 @@ impl Line {
 #[derive(Clone, Copy, Debug)]
 pub struct Which<'a> {
     /// Those submitted before this one.
-    pub before: Option<&'a str>,
+    pub before: Option<&'a ExperimentId>,
     /// Those with this label.
     pub label: Option<&'a str>,
     /// So many at most.
@@ -131,10 +132,10 @@ pub async fn lines(state: &AppState, Which { before, label, limit }: Which<'_>, 
 
 impl List {
     async fn read(state: &AppState, place: Place, known: &[Line]) -> Result<Self> {
-        let said = |text: Option<String>| text.filter(|text| !text.is_empty());
-        let (before, label) = (said(place.before), said(place.label));
+        let before = place.before.filter(|id| !id.as_str().is_empty());
+        let label = place.label.filter(|label| !label.is_empty());
         let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
-        let which = Which { before: before.as_deref(), label: label.as_deref(), limit };
+        let which = Which { before: before.as_ref(), label: label.as_deref(), limit };
         let mut lines = lines(state, which, known).await?;
         let more = lines.len() > PAGE;
         lines.truncate(PAGE);
@@ -143,9 +144,9 @@ impl List {
     }
 
     /// The list from its beginning, or from one of them on.
-    fn from(&self, before: Option<&String>) -> String {
-        let parts = [("label", self.label.as_ref()), ("before", before)];
-        let pairs: Vec<_> = parts.into_iter().filter_map(|(name, value)| Some((name, value?.as_str()))).collect();
+    fn from(&self, before: Option<&ExperimentId>) -> String {
+        let parts = [("label", self.label.as_deref()), ("before", before.map(ExperimentId::as_str))];
+        let pairs: Vec<_> = parts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         address("/experiments", &pairs)
     }
 
@@ -162,7 +163,7 @@ pub struct Place {
     /// Only those with this label.
     label: Option<String>,
     /// With those submitted before this one.
-    before: Option<String>,
+    before: Option<ExperimentId>,
 }
 
 /// `GET /experiments?label=…&before=ID`
@@ -220,7 +221,7 @@ mod tests {
     }
 
     fn page(lines: Vec<Line>) -> String {
-        let list = List { lines, older: Some("0199".to_owned()), label: None, before: None };
+        let list = List { lines, older: Some("0199".to_owned().into()), label: None, before: None };
         let shell = Shell::signed_in("Experiments", Section::Experiments, "ada");
         IndexPage { shell, list }.render().expect("it renders")
     }

@@ -5,6 +5,7 @@ use brewbench_agent::wire::now_ms;
 use crate::{
     app::{
         error::{Error, Result},
+        ids::ExperimentId,
         state::AppState,
     },
     experiments::{
@@ -18,13 +19,13 @@ use crate::{
 };
 
 /// The experiment with this id, or a 404.
-pub async fn found(state: &AppState, id: &str) -> Result<Experiment> {
+pub async fn found(state: &AppState, id: &ExperimentId) -> Result<Experiment> {
     let experiment = crate::experiments::store::one(&state.db.read, id).await?;
-    experiment.ok_or_else(|| Error::NotFound(format!("experiment {id:?}")))
+    experiment.ok_or_else(|| Error::NotFound(format!("experiment {:?}", id.as_str())))
 }
 
 /// The experiment with this id and everything of it, or a 404.
-pub async fn whole(state: &AppState, id: &str) -> Result<ExperimentWithRuns> {
+pub async fn whole(state: &AppState, id: &ExperimentId) -> Result<ExperimentWithRuns> {
     let experiment = found(state, id).await?;
     let runs = crate::runs::store::of_experiment(&state.db.read, id).await?;
     let url = state.public_url.join(&format!("experiments/{id}")).map_err(Error::internal)?;

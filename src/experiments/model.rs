@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
+    app::ids::ExperimentId,
     experiments::{knee::history::Search, plan::Plan, power, progress::Progress, stopping_rule::Narrowing},
     runs::model::Run,
 };
@@ -12,7 +13,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Experiment {
     /// UUID.
-    pub id: String,
+    #[schema(value_type = String)]
+    pub id: ExperimentId,
     /// As people call it.
     pub name: String,
     /// What was asked for.

@@ -29,6 +29,7 @@ use super::{
 use crate::{
     app::{
         error::{Error, Result},
+        ids::RunId,
         state::AppState,
     },
     auth::{
@@ -305,9 +306,10 @@ async fn again(state: &AppState, query: &[u8]) -> Result<Option<Draft>> {
     for (field, id) in form_urlencoded::parse(query) {
         match field.as_ref() {
             "experiment" => {
-                return Ok(Some(Draft::of(&crate::experiments::lookup::whole(state, &id).await?.experiment.plan)));
+                let whole = crate::experiments::lookup::whole(state, &id.into_owned().into()).await?;
+                return Ok(Some(Draft::of(&whole.experiment.plan)));
             }
-            "run" => return of_run(state, &id).await.map(|draft| Some(draft.with_targets(query))),
+            "run" => return of_run(state, &id.into_owned().into()).await.map(|draft| Some(draft.with_targets(query))),
             "against" if !id.is_empty() => return next_to(state, query).await,
             _ => {}
         }
@@ -341,7 +343,7 @@ async fn next_to(state: &AppState, query: &[u8]) -> Result<Option<Draft>> {
 }
 
 /// The cell of a run: its own plan where it has one, else what is known of it.
-async fn of_run(state: &AppState, id: &str) -> Result<Draft> {
+async fn of_run(state: &AppState, id: &RunId) -> Result<Draft> {
     let run = lookup::found(state, id).await?;
     let usual = Draft::default();
     let plan = match &run.experiment {

@@ -17,7 +17,8 @@ use super::{
 };
 use crate::{
     app::{
-        error::{Asked, Error, Result},
+        error::{Asked, Result},
+        ids::ExperimentId,
         state::AppState,
     },
     auth::{caller::Read, model::Scope},
@@ -248,7 +249,7 @@ impl Wish {
 pub(crate) async fn show(
     Read(caller): Read,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
     Asked(wish): Asked<Wish>,
 ) -> Result<ExperimentPage> {
     let whole = lookup::whole(&state, &id).await?;
@@ -262,11 +263,11 @@ pub(crate) async fn show(
 pub(crate) async fn follow(
     Read(caller): Read,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
     Asked(wish): Asked<Wish>,
 ) -> Result<impl IntoResponse> {
     let whole = lookup::whole(&state, &id).await?;
-    let concerns = Concerns::Experiment(whole.experiment.id.parse().map_err(Error::internal)?);
+    let concerns = Concerns::Experiment(whole.experiment.id.clone());
     let shown = Shown { marks: marks(&state, &whole).await?, whole, baseline: wish.baseline(), scope: caller.scope };
     let view = LiveExperiment { state: state.clone(), compared: usize::MAX, shown };
     live::follow(&state, &caller.name, concerns, view)

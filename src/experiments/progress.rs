@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
+    app::ids::RunId,
     experiments::model::Experiment,
     runs::{
         load,
@@ -83,8 +84,8 @@ pub fn progress(experiment: &Experiment, runs: &[Run], now_ms: i64) -> Progress 
 
 /// The runs that stand for their repetitions: a run that is done again stands for nothing any more.
 pub fn counted(runs: &[Run]) -> impl Iterator<Item = &Run> {
-    let again: HashSet<&str> = runs.iter().filter_map(|run| run.retry_of.as_deref()).collect();
-    runs.iter().filter(move |run| !again.contains(run.id.as_str()))
+    let again: HashSet<&RunId> = runs.iter().filter_map(|run| run.retry_of.as_ref()).collect();
+    runs.iter().filter(move |run| !again.contains(&run.id))
 }
 
 #[cfg(test)]
@@ -104,7 +105,7 @@ mod tests {
     #[test]
     fn a_run_that_was_done_again_counts_once() {
         let lost = failed("servy", "failed", "the port was taken");
-        let again = Run { id: "again".to_owned(), retry_of: Some(lost.id.clone()), ..finished("servy", 1) };
+        let again = Run { id: "again".to_owned().into(), retry_of: Some(lost.id.clone()), ..finished("servy", 1) };
         let told = progress(&experiment("night", plan()), &[lost, again], 0);
         assert_eq!((told.total, told.ended, told.without_figures, told.standing), (1, 1, 0, Standing::Over));
     }

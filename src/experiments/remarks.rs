@@ -10,6 +10,7 @@ use axum::{
 use crate::{
     app::{
         error::{ErrorBody, Input, Result},
+        ids::ExperimentId,
         state::AppState,
     },
     auth::{
@@ -36,7 +37,7 @@ use crate::{
 pub async fn add_label(
     _: Submit,
     State(state): State<AppState>,
-    Path((id, label)): Path<(String, String)>,
+    Path((id, label)): Path<(ExperimentId, String)>,
 ) -> Result<Json<ExperimentWithRuns>> {
     add(&state, &id, &label).await?;
     Ok(Json(whole(&state, &id).await?))
@@ -49,7 +50,7 @@ pub async fn add_label(
 pub async fn remove_label(
     _: Submit,
     State(state): State<AppState>,
-    Path((id, label)): Path<(String, String)>,
+    Path((id, label)): Path<(ExperimentId, String)>,
 ) -> Result<Json<ExperimentWithRuns>> {
     remove(&state, &id, &label).await?;
     Ok(Json(whole(&state, &id).await?))
@@ -63,7 +64,7 @@ pub async fn remove_label(
 pub async fn set_note(
     _: Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
     Input(note): Input<Note>,
 ) -> Result<Json<ExperimentWithRuns>> {
     write(&state, &id, &note.note).await?;
@@ -74,7 +75,7 @@ pub async fn set_note(
 pub async fn post_note(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
     headers: HeaderMap,
     Form(form): Form<NoteForm>,
 ) -> Result<Response> {
@@ -86,7 +87,7 @@ pub async fn post_note(
 pub async fn post_label(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
     headers: HeaderMap,
     Form(form): Form<LabelForm>,
 ) -> Result<Response> {
@@ -98,7 +99,7 @@ pub async fn post_label(
 pub async fn post_removal(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
     headers: HeaderMap,
     Form(form): Form<LabelForm>,
 ) -> Result<Response> {
@@ -112,22 +113,22 @@ pub fn shown(experiment: &Experiment, scope: Scope) -> Remarks {
     Remarks::at(format!("/experiments/{id}"), "/experiments", labels.clone(), note.clone(), scope)
 }
 
-async fn again(caller: &Caller, state: &AppState, id: &str, headers: &HeaderMap) -> Result<Response> {
+async fn again(caller: &Caller, state: &AppState, id: &ExperimentId, headers: &HeaderMap) -> Result<Response> {
     answer(headers, shown(&found(state, id).await?, caller.scope))
 }
 
-async fn add(state: &AppState, id: &str, label: &str) -> Result<()> {
+async fn add(state: &AppState, id: &ExperimentId, label: &str) -> Result<()> {
     let (experiment, label) = (found(state, id).await?, checked_label(label)?);
     check_room("the experiment", &experiment.labels, label)?;
     Ok(experiments::store::add_label(&state.db.write, id, label).await?)
 }
 
-async fn remove(state: &AppState, id: &str, label: &str) -> Result<()> {
+async fn remove(state: &AppState, id: &ExperimentId, label: &str) -> Result<()> {
     found(state, id).await?;
     Ok(experiments::store::remove_label(&state.db.write, id, label.trim()).await?)
 }
 
-async fn write(state: &AppState, id: &str, text: &str) -> Result<()> {
+async fn write(state: &AppState, id: &ExperimentId, text: &str) -> Result<()> {
     let note = checked_note(text)?;
     found(state, id).await?;
     Ok(experiments::store::set_note(&state.db.write, id, note.as_deref()).await?)

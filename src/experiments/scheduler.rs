@@ -8,7 +8,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::submission;
 use crate::{
-    app::{error::Result, state::AppState},
+    app::{error::Result, ids::ExperimentId, state::AppState},
     experiments::{self, model::Experiment, next_runs},
     runs::{lookup, model::Run},
 };
@@ -27,7 +27,7 @@ pub async fn work(state: AppState) {
             event = events.recv() => match event {
                 Ok(changed) => {
                     if let Some(id) = changed.experiment {
-                        told(go_on(&state, &id.to_string()).await);
+                        told(go_on(&state, &id).await);
                     }
                 }
                 Err(RecvError::Lagged(_)) => missed = true,
@@ -50,7 +50,7 @@ async fn all(state: &AppState) -> Result<()> {
     Ok(())
 }
 
-async fn go_on(state: &AppState, id: &str) -> Result<()> {
+async fn go_on(state: &AppState, id: &ExperimentId) -> Result<()> {
     let Some(experiment) = experiments::store::one(&state.db.read, id).await?.filter(|experiment| experiment.is_open)
     else {
         return Ok(());
@@ -84,7 +84,7 @@ async fn decide(state: &AppState, experiment: &Experiment, runs: &[Run]) -> Resu
         }
         _ => {
             experiments::store::end(&mut transaction, &experiment.id).await?;
-            tracing::info!(experiment = experiment.id, "it has all the runs that it needs");
+            tracing::info!(experiment = experiment.id.as_str(), "it has all the runs that it needs");
         }
     }
     Ok(transaction.commit().await?)

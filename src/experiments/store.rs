@@ -3,6 +3,7 @@
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{
+    app::ids::ExperimentId,
     auth::audit::{self, Act},
     experiments::{model::Experiment, plan::Plan},
     runs::model::RunSize,
@@ -46,7 +47,7 @@ pub async fn insert(connection: &mut SqliteConnection, experiment: &Experiment, 
 
 /// A row of `experiment`.
 struct ExperimentRow {
-    id: String,
+    id: ExperimentId,
     name: String,
     plan: String,
     created_by: String,
@@ -79,7 +80,7 @@ impl TryFrom<ExperimentRow> for Experiment {
 }
 
 /// One experiment.
-pub async fn one(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Experiment>> {
+pub async fn one(pool: &SqlitePool, id: &ExperimentId) -> sqlx::Result<Option<Experiment>> {
     let row = sqlx::query_as!(
         ExperimentRow,
         "select id, name, plan, created_by, created_at, labels, note, is_open, paused_at, paused_by
@@ -95,7 +96,7 @@ pub async fn one(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Experiment>
 /// with a label, if one is named.
 pub async fn list(
     pool: &SqlitePool,
-    before: Option<&str>,
+    before: Option<&ExperimentId>,
     label: Option<&str>,
     limit: i64,
 ) -> sqlx::Result<Vec<Experiment>> {
@@ -115,7 +116,7 @@ pub async fn list(
 }
 
 /// Gives an experiment a label; one that it has stays.
-pub async fn add_label(pool: &SqlitePool, id: &str, label: &str) -> sqlx::Result<()> {
+pub async fn add_label(pool: &SqlitePool, id: &ExperimentId, label: &str) -> sqlx::Result<()> {
     sqlx::query!(
         "update experiment set labels =
              (select json_group_array(value) from (select value from json_each(labels) union select ?2 order by 1))
@@ -129,7 +130,7 @@ pub async fn add_label(pool: &SqlitePool, id: &str, label: &str) -> sqlx::Result
 }
 
 /// Takes a label from an experiment.
-pub async fn remove_label(pool: &SqlitePool, id: &str, label: &str) -> sqlx::Result<()> {
+pub async fn remove_label(pool: &SqlitePool, id: &ExperimentId, label: &str) -> sqlx::Result<()> {
     sqlx::query!(
         "update experiment set labels =
              (select json_group_array(value) from (select value from json_each(labels) where value <> ?2 order by 1))
@@ -143,13 +144,13 @@ pub async fn remove_label(pool: &SqlitePool, id: &str, label: &str) -> sqlx::Res
 }
 
 /// Takes the place of an experiment's note; none leaves it without one.
-pub async fn set_note(pool: &SqlitePool, id: &str, note: Option<&str>) -> sqlx::Result<()> {
+pub async fn set_note(pool: &SqlitePool, id: &ExperimentId, note: Option<&str>) -> sqlx::Result<()> {
     sqlx::query!("update experiment set note = ?2 where id = ?1", id, note).execute(pool).await?;
     Ok(())
 }
 
 /// What the runs of an experiment are made of; none where all runs of an old one are gone.
-pub async fn grounds(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Grounds>> {
+pub async fn grounds(pool: &SqlitePool, id: &ExperimentId) -> sqlx::Result<Option<Grounds>> {
     let row =
         sqlx::query!("select sizes, scenario_sha256 from experiment where id = ?", id).fetch_optional(pool).await?;
     let known = row.and_then(|row| row.sizes.zip(row.scenario_sha256));
@@ -159,12 +160,14 @@ pub async fn grounds(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Grounds
 }
 
 /// Ids of those that may still get runs of their own accord.
-pub async fn open(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
-    sqlx::query_scalar!("select id from experiment where is_open = 1 order by id").fetch_all(pool).await
+pub async fn open(pool: &SqlitePool) -> sqlx::Result<Vec<ExperimentId>> {
+    sqlx::query_scalar!(r#"select id as "id: ExperimentId" from experiment where is_open = 1 order by id"#)
+        .fetch_all(pool)
+        .await
 }
 
 /// No run of it is begun from now on; false if it was paused already.
-pub async fn pause(pool: &SqlitePool, id: &str, now: i64, act: &Act) -> sqlx::Result<bool> {
+pub async fn pause(pool: &SqlitePool, id: &ExperimentId, now: i64, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update experiment set paused_at = ?2, paused_by = ?3 where id = ?1 and paused_at is null",
@@ -178,7 +181,7 @@ pub async fn pause(pool: &SqlitePool, id: &str, now: i64, act: &Act) -> sqlx::Re
 }
 
 /// Its runs may be begun again; false if it was not paused.
-pub async fn resume(pool: &SqlitePool, id: &str, act: &Act) -> sqlx::Result<bool> {
+pub async fn resume(pool: &SqlitePool, id: &ExperimentId, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update experiment set paused_at = null, paused_by = null where id = ?1 and paused_at is not null",
@@ -190,7 +193,7 @@ pub async fn resume(pool: &SqlitePool, id: &str, act: &Act) -> sqlx::Result<bool
 }
 
 /// Somebody ends it: it gets no runs of its own accord any more.
-pub async fn close(pool: &SqlitePool, id: &str, act: &Act) -> sqlx::Result<()> {
+pub async fn close(pool: &SqlitePool, id: &ExperimentId, act: &Act) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     end(&mut transaction, id).await?;
     audit::note(&mut transaction, act).await?;
@@ -198,14 +201,14 @@ pub async fn close(pool: &SqlitePool, id: &str, act: &Act) -> sqlx::Result<()> {
 }
 
 /// It gets no runs of its own accord any more; false if it did not before.
-pub async fn end(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<bool> {
+pub async fn end(connection: &mut SqliteConnection, id: &ExperimentId) -> sqlx::Result<bool> {
     let done =
         sqlx::query!("update experiment set is_open = 0 where id = ? and is_open = 1", id).execute(connection).await?;
     Ok(done.rows_affected() > 0)
 }
 
 /// Whether it may still get runs of its own accord: to be asked in the transaction that queues them.
-pub async fn is_open(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<bool> {
+pub async fn is_open(connection: &mut SqliteConnection, id: &ExperimentId) -> sqlx::Result<bool> {
     let row = sqlx::query!("select is_open from experiment where id = ?", id).fetch_optional(connection).await?;
     Ok(row.is_some_and(|row| row.is_open != 0))
 }
@@ -214,7 +217,7 @@ pub async fn is_open(connection: &mut SqliteConnection, id: &str) -> sqlx::Resul
 /// this one, because somebody was faster.
 pub async fn replan(
     connection: &mut SqliteConnection,
-    id: &str,
+    id: &ExperimentId,
     repetitions: u32,
     plan: &Plan,
     act: &Act,
@@ -237,7 +240,7 @@ pub async fn replan(
 /// Stores an experiment whose runs were made somewhere else.
 pub async fn insert_gathered(
     connection: &mut SqliteConnection,
-    id: &str,
+    id: &ExperimentId,
     name: &str,
     plan: &Plan,
     by: &str,

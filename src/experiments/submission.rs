@@ -5,14 +5,12 @@ use std::collections::BTreeSet;
 use brewbench_agent::{
     scenarios,
     wire::{
-        RunId,
         job::Scenario,
         load::{Load, Shape},
         now_ms,
     },
 };
 use sqlx::SqliteConnection;
-use uuid::Uuid;
 
 use super::{
     against::{Baseline, Completed},
@@ -21,6 +19,7 @@ use super::{
 use crate::{
     app::{
         error::{Error, Result},
+        ids::{ExperimentId, RunId},
         state::AppState,
     },
     auth::checks::checked_line,
@@ -183,7 +182,7 @@ pub async fn make(state: &AppState, checked: Checked, by: String) -> Result<Expe
     let Checked { plan, sizes, scenario_sha256 } = checked;
     let plan = Plan { seed: Some(plan.seed.unwrap_or_else(rand::random)), ..plan };
     let experiment = Experiment {
-        id: Uuid::now_v7().to_string(),
+        id: ExperimentId::now(),
         name: plan.name.clone().unwrap_or_else(|| format!("{}: {}", plan.scenario, plan.targets.join(", "))),
         is_open: plan.until.is_some() || plan.knee.is_some(),
         plan,
@@ -374,7 +373,7 @@ pub async fn queue(
     let parameters = serde_json::to_string(&plan.parameters).map_err(Error::internal)?;
     for Wanted { target, size, load, repetition } in wanted {
         let run = NewRun {
-            id: RunId::now().to_string(),
+            id: RunId::now(),
             experiment: Some(&experiment.id),
             target,
             size: Some(size),

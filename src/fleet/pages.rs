@@ -19,6 +19,7 @@ use crate::{
     app::{
         alert_cache::Notice,
         error::{Asked, Error, Result},
+        ids::RunId,
         state::AppState,
     },
     auth::{
@@ -239,9 +240,8 @@ impl View {
 
 async fn views(state: &AppState, presence: &Presence) -> Result<Vec<View>> {
     let agents = fleet::api::all(&state.db, presence).await?;
-    let busy: Vec<(String, String)> =
-        presence.working().into_iter().map(|(name, run)| (name, run.to_string())).collect();
-    let ids: Vec<String> = busy.iter().map(|(_, run)| run.clone()).collect();
+    let busy: Vec<(String, RunId)> = presence.working().into_iter().map(|(name, run)| (name, run.into())).collect();
+    let ids: Vec<_> = busy.iter().map(|(_, run)| run.clone()).collect();
     let lines = lines(state, &ids).await?;
     let doing = |agent: &Agent| {
         let (_, run) = busy.iter().find(|(name, _)| *name == agent.name)?;
@@ -251,7 +251,7 @@ async fn views(state: &AppState, presence: &Presence) -> Result<Vec<View>> {
 }
 
 /// The lines of these runs, newest first.
-pub(crate) async fn lines(state: &AppState, ids: &[String]) -> Result<Vec<Line>> {
+pub(crate) async fn lines(state: &AppState, ids: &[RunId]) -> Result<Vec<Line>> {
     let runs = crate::runs::store::by_ids(&state.db.read, ids).await?;
     let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;

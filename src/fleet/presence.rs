@@ -6,7 +6,7 @@ use std::{
 };
 
 use brewbench_agent::wire::{
-    RunId,
+    self,
     job::{Job, Scenario},
     messages::{Finding, Hello, ServerMessage},
 };
@@ -28,11 +28,11 @@ pub struct Connected {
     /// What people call it; shared as well.
     pub labels: Arc<[String]>,
     /// What it was given and has not reported done.
-    pub busy: Option<RunId>,
+    pub busy: Option<wire::RunId>,
     /// The script that it looks at; a run waits for that.
     pub inspecting: Option<Uuid>,
     /// Runs that it would not take in this connection.
-    pub declined: HashSet<RunId>,
+    pub declined: HashSet<wire::RunId>,
     /// Its clock minus ours when it connected, ms.
     pub clock_offset_ms: i64,
     /// To its socket.
@@ -152,7 +152,7 @@ impl Presence {
     }
 
     /// Who works on what, by name.
-    pub fn working(&self) -> Vec<(String, RunId)> {
+    pub fn working(&self) -> Vec<(String, wire::RunId)> {
         self.all().iter().filter_map(|(name, connected)| Some((name.clone(), connected.busy?))).collect()
     }
 
@@ -190,7 +190,7 @@ impl Presence {
     }
 
     /// Notes that an agent is done with a run: it is free for others, unless it works on another one already.
-    pub fn done(&self, name: &str, connection: Uuid, run: RunId) {
+    pub fn done(&self, name: &str, connection: Uuid, run: wire::RunId) {
         if let Some(connected) = self.all().get_mut(name).filter(|connected| connected.connection == connection)
             && connected.busy == Some(run)
         {
@@ -199,7 +199,7 @@ impl Presence {
     }
 
     /// Notes that an agent would not take a run; it gets others, and this one not in this connection.
-    pub fn decline(&self, name: &str, connection: Uuid, run: RunId) {
+    pub fn decline(&self, name: &str, connection: Uuid, run: wire::RunId) {
         self.done(name, connection, run);
         if let Some(connected) = self.all().get_mut(name).filter(|connected| connected.connection == connection) {
             connected.declined.insert(run);
@@ -244,7 +244,7 @@ impl Presence {
     }
 
     /// What an agent was given and has not reported done.
-    pub fn busy_with(&self, name: &str) -> Option<RunId> {
+    pub fn busy_with(&self, name: &str) -> Option<wire::RunId> {
         self.all().get(name)?.busy
     }
 

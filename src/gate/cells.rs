@@ -70,7 +70,7 @@ pub fn cells(baseline: &Side, candidate: &Side) -> Result<Vec<Cell>, String> {
 fn of_pair(baseline: &Side, candidate: &Side, base: &Who, new: &Who, several: bool) -> Vec<Cell> {
     let of = |side: &Side, who: &Who| side.runs.iter().filter(|run| who.has(run)).cloned().collect::<Vec<Run>>();
     let (baseline, candidate) = (of(baseline, base), of(candidate, new));
-    let ids: BTreeSet<String> = baseline.iter().map(|run| run.id.clone()).collect();
+    let ids: BTreeSet<_> = baseline.iter().map(|run| run.id.clone()).collect();
     let selection = select(baseline.into_iter().chain(candidate).collect(), &Marks::default(), By::Target);
     let name = |label: &str| match (several, label) {
         (true, _) => format!("{}: {label}", new.target),
@@ -163,12 +163,16 @@ mod tests {
     }
 
     fn side(role: &'static str, runs: Vec<Run>) -> Side {
-        let runs = runs.into_iter().map(|run| Run { id: format!("{role} {}", run.id), ..run }).collect();
+        let runs = runs.into_iter().map(|run| Run { id: format!("{role} {}", run.id).into(), ..run }).collect();
         Side { role, runs, target: None }
     }
 
     fn versioned(version: &str, target: &str) -> Vec<Run> {
-        thrice(|n| Run { version: Some(version.to_owned()), id: format!("{target}-{version}-{n}"), ..run(target, n) })
+        thrice(|n| Run {
+            version: Some(version.to_owned()),
+            id: format!("{target}-{version}-{n}").into(),
+            ..run(target, n)
+        })
     }
 
     fn told(baseline: Vec<Run>, candidate: Vec<Run>) -> Result<Vec<(String, usize, usize)>, String> {

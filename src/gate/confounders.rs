@@ -77,13 +77,13 @@ mod tests {
     }
 
     fn cell(change: impl Fn(Run) -> Run) -> Cell {
-        let candidate = thrice(|n| change(Run { id: format!("new-{n}"), ..run("servy", n) }));
+        let candidate = thrice(|n| change(Run { id: format!("new-{n}").into(), ..run("servy", n) }));
         Cell { name: String::new(), baseline: thrice(|n| run("servy", n)), candidate }
     }
 
     fn environment(facts: &[(&str, &str)]) -> RunEnvironment {
         RunEnvironment {
-            run: String::new(),
+            run: String::new().into(),
             target: "servy".to_owned(),
             version: None,
             size: None,
@@ -122,7 +122,7 @@ mod tests {
     fn sides_with_as_many_runs_from_each_agent_of_one_experiment_are_alike() {
         let on_two = |run: Run| {
             let agent = if run.repetition == 2 { "laptop" } else { "bench-01" };
-            Run { agent: Some(agent.to_owned()), experiment: Some("night".to_owned()), ..run }
+            Run { agent: Some(agent.to_owned()), experiment: Some("night".to_owned().into()), ..run }
         };
         let both = |mut cell: Cell| {
             cell.baseline = cell.baseline.into_iter().map(on_two).collect();
@@ -142,7 +142,7 @@ mod tests {
         let mut fewer = both(cell(on_two));
         fewer.candidate.remove(1);
         assert_eq!(kinds(&fewer), differ, "nothing of the candidate from the second");
-        let later = |run: Run| Run { experiment: Some("later".to_owned()), ..on_two(run) };
+        let later = |run: Run| Run { experiment: Some("later".to_owned().into()), ..on_two(run) };
         assert_eq!(kinds(&both(cell(later))), differ, "measured at another time");
     }
 

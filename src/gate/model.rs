@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{compare::metric::Metric, web::card::Tone};
+use crate::{app::ids::ExperimentId, compare::metric::Metric, web::card::Tone};
 
 /// The answer of a gate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -34,7 +34,8 @@ pub struct Gate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct More {
     /// Of this experiment.
-    pub experiment: String,
+    #[schema(value_type = String)]
+    pub experiment: ExperimentId,
     /// How many to add before the next look.
     pub repetitions: usize,
 }

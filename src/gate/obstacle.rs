@@ -68,7 +68,7 @@ pub fn failed(cell: &Cell) -> Option<String> {
 /// Whether a run ended without results that count, nobody cancelled it, and no retry of it has some.
 fn has_failed(run: &Run, all: &[Run]) -> bool {
     let mut last = run;
-    while let Some(again) = all.iter().find(|other| other.retry_of.as_deref() == Some(&last.id)) {
+    while let Some(again) = all.iter().find(|other| other.retry_of.as_ref() == Some(&last.id)) {
         last = again;
     }
     !last.counts() && last.phase != Phase::Cancelled

@@ -11,7 +11,7 @@ use axum::{
         sse::{Event, KeepAlive},
     },
 };
-use brewbench_agent::wire::{Phase, RunId, now_ms};
+use brewbench_agent::wire::{self, Phase, now_ms};
 use futures_util::{Stream, StreamExt, stream};
 use tokio::{
     sync::{
@@ -24,6 +24,7 @@ use tokio::{
 use crate::{
     app::{
         error::{Error, ErrorBody, Result},
+        ids::RunId,
         rate_limit::streams,
         state::{AppState, RunChanged},
     },
@@ -60,7 +61,7 @@ pub async fn now(_: Read, State(state): State<AppState>) -> Result<Json<Now>> {
 
 /// How far a run is.
 fn run_now(state: &AppState, run: &Run, others: &[&Run]) -> RunNow {
-    let rate = run.id.parse().ok().and_then(|id| state.underway.rate(id));
+    let rate = run.id.to_wire().ok().and_then(|id| state.underway.rate(id));
     RunNow::new(run, others, rate, now_ms())
 }
 
@@ -74,7 +75,7 @@ fn run_now(state: &AppState, run: &Run, others: &[&Run]) -> RunNow {
 pub async fn follow(
     Read(caller): Read,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
     headers: HeaderMap,
 ) -> Result<Response> {
     let run = found(&state, &id).await?;
@@ -88,7 +89,7 @@ pub async fn follow(
         opened: state.underway.opened(),
         news: None,
         mark: last.and_then(|mark| mark.parse().ok()),
-        run: run.id.parse().map_err(Error::internal)?,
+        run: run.id.to_wire().map_err(Error::internal)?,
         cores: SideCores::of(&run, None),
         id: run.id,
         until: Instant::now() + LONGEST,
@@ -109,8 +110,8 @@ fn events(follower: Follower) -> impl Stream<Item = Result<Event, Infallible>> {
 struct Follower {
     state: AppState,
     _place: streams::Stream,
-    id: String,
-    run: RunId,
+    id: RunId,
+    run: wire::RunId,
     cores: SideCores,
     changes: Receiver<RunChanged>,
     opened: watch::Receiver<()>,
@@ -153,7 +154,7 @@ impl Follower {
                     }
                 },
                 _ = self.opened.changed(), if self.news.is_none() => self.join(),
-                () = change(&mut self.changes, self.run) => {
+                () = change(&mut self.changes, &self.id) => {
                     self.next = Next::Look;
                     continue;
                 }
@@ -207,10 +208,10 @@ async fn heard(news: &mut Option<Receiver<Arc<News>>>) -> Result<Arc<News>, Recv
 }
 
 /// Waits until this run changes; who missed something must look.
-async fn change(changes: &mut Receiver<RunChanged>, run: RunId) {
+async fn change(changes: &mut Receiver<RunChanged>, run: &RunId) {
     loop {
         match changes.recv().await {
-            Ok(other) if other.run != run.0 => {}
+            Ok(other) if other.run != *run => {}
             Ok(_) | Err(RecvError::Lagged(_)) => return,
             Err(RecvError::Closed) => std::future::pending().await,
         }

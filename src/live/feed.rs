@@ -11,7 +11,7 @@ use std::{
 };
 
 use brewbench_agent::wire::{
-    RunId,
+    self,
     series::{Damaged, Part, Portion, Second, Series, Usage},
 };
 use tokio::sync::{broadcast, watch};
@@ -33,7 +33,7 @@ pub struct Underway(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    runs: Mutex<HashMap<RunId, Entry>>,
+    runs: Mutex<HashMap<wire::RunId, Entry>>,
     opened: watch::Sender<()>,
 }
 
@@ -132,17 +132,17 @@ impl News {
 
 impl Underway {
     /// An agent begins to tell of a run that it works on. It works on no other.
-    pub fn open(&self, run: RunId, agent: &str) {
+    pub fn open(&self, run: wire::RunId, agent: &str) {
         self.open_for(run, Tellers::One(agent.to_owned()));
     }
 
     /// Several agents begin to tell of a run that they do together: one of the target, the others of the load. They work on
     /// no other.
-    pub fn open_together(&self, run: RunId, host: Teller, generators: Vec<Teller>) {
+    pub fn open_together(&self, run: wire::RunId, host: Teller, generators: Vec<Teller>) {
         self.open_for(run, Tellers::Crew(Box::new(Crew::new(host, generators))));
     }
 
-    fn open_for(&self, run: RunId, tellers: Tellers) {
+    fn open_for(&self, run: wire::RunId, tellers: Tellers) {
         let mut runs = self.runs();
         // Those who do it together may begin at the same moment: what the first has told is kept.
         if runs.get(&run).is_some_and(|entry| entry.tellers.names() == tellers.names()) {
@@ -158,7 +158,7 @@ impl Underway {
     }
 
     /// Whether this agent has begun to tell of this run.
-    pub fn is_open(&self, run: RunId, agent: &str) -> bool {
+    pub fn is_open(&self, run: wire::RunId, agent: &str) -> bool {
         self.runs().get(&run).is_some_and(|entry| entry.tellers.has(agent))
     }
 
@@ -184,29 +184,29 @@ impl Underway {
     }
 
     /// The run has ended, or is another agent's.
-    pub fn forget(&self, run: RunId) {
+    pub fn forget(&self, run: wire::RunId) {
         self.runs().remove(&run);
     }
 
     /// All runs that are told of, with the agent that runs the target.
-    pub fn open_runs(&self) -> Vec<(RunId, String)> {
+    pub fn open_runs(&self) -> Vec<(wire::RunId, String)> {
         self.runs().iter().map(|(run, entry)| (*run, entry.tellers.first().to_owned())).collect()
     }
 
     /// What a run has come to so far; nothing before its first second has ended.
-    pub fn series(&self, run: RunId) -> Option<Series> {
+    pub fn series(&self, run: wire::RunId) -> Option<Series> {
         self.runs().get(&run).map(|entry| entry.series.whole().clone()).filter(|series| *series != Series::default())
     }
 
     /// How fast a run was in its last second, unless that was long ago.
-    pub fn rate(&self, run: RunId) -> Option<Rate> {
+    pub fn rate(&self, run: wire::RunId) -> Option<Rate> {
         let runs = self.runs();
         runs.get(&run).filter(|entry| entry.heard_at.elapsed() < FRESH)?.series.rate()
     }
 
     /// What a listener does not know yet, who knows everything up to a mark, and all that comes from then on; nothing
     /// while nobody tells of the run.
-    pub fn listen(&self, run: RunId, mark: Option<i64>) -> Option<(Vec<News>, broadcast::Receiver<Arc<News>>)> {
+    pub fn listen(&self, run: wire::RunId, mark: Option<i64>) -> Option<(Vec<News>, broadcast::Receiver<Arc<News>>)> {
         let runs = self.runs();
         let entry = runs.get(&run)?;
         Some((entry.series.since(mark), entry.news.subscribe()))
@@ -217,7 +217,7 @@ impl Underway {
         self.0.opened.subscribe()
     }
 
-    fn runs(&self) -> MutexGuard<'_, HashMap<RunId, Entry>> {
+    fn runs(&self) -> MutexGuard<'_, HashMap<wire::RunId, Entry>> {
         self.0.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

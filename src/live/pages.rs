@@ -12,7 +12,7 @@ use axum::{
     extract::{Path, State},
     response::IntoResponse,
 };
-use brewbench_agent::wire::{Phase, RunId, now_ms, series::Part};
+use brewbench_agent::wire::{self, Phase, now_ms, series::Part};
 use datastar::prelude::{ElementPatchMode, PatchElements};
 use tokio::sync::{
     broadcast::{Receiver, error::RecvError},
@@ -22,6 +22,7 @@ use tokio::sync::{
 use crate::{
     app::{
         error::{Error, Result},
+        ids::RunId,
         state::AppState,
     },
     auth::{caller::Read, model::Scope},
@@ -70,7 +71,7 @@ struct StoryPart<'a> {
 #[derive(Clone, Default)]
 pub struct Followed(Arc<Mutex<Places>>);
 
-type Places = BTreeMap<(RunId, Scope), Weak<Pages>>;
+type Places = BTreeMap<(wire::RunId, Scope), Weak<Pages>>;
 
 /// One run for people who may do the same.
 #[derive(Default)]
@@ -94,7 +95,7 @@ struct Page {
 }
 
 impl Followed {
-    fn pages(&self, run: RunId, scope: Scope) -> Arc<Pages> {
+    fn pages(&self, run: wire::RunId, scope: Scope) -> Arc<Pages> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, pages| pages.strong_count() > 0);
         let pages = all.get(&(run, scope)).and_then(Weak::upgrade).unwrap_or_default();
@@ -108,15 +109,15 @@ pub async fn live(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(followed): Extension<Followed>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
 ) -> Result<impl IntoResponse> {
     let run = lookup::found(&state, &id).await?;
-    let id: RunId = run.id.parse().map_err(Error::internal)?;
+    let on_wire = run.id.to_wire().map_err(Error::internal)?;
     let view = LiveRun {
-        id: run.id,
-        run: id,
+        id: run.id.clone(),
+        run: on_wire,
         scope: caller.scope,
-        pages: followed.pages(id, caller.scope),
+        pages: followed.pages(on_wire, caller.scope),
         page: None,
         doing: None,
         opened: state.underway.opened(),
@@ -125,13 +126,13 @@ pub async fn live(
         missed: false,
         state: state.clone(),
     };
-    live::follow(&state, &caller.name, Concerns::Run(id.0), view)
+    live::follow(&state, &caller.name, Concerns::Run(run.id), view)
 }
 
 struct LiveRun {
     state: AppState,
-    id: String,
-    run: RunId,
+    id: RunId,
+    run: wire::RunId,
     scope: Scope,
     pages: Arc<Pages>,
     /// As it was sent last.
@@ -238,7 +239,7 @@ impl LiveRun {
 }
 
 impl Page {
-    async fn read(state: &AppState, id: &str, scope: Scope) -> Result<Self> {
+    async fn read(state: &AppState, id: &RunId, scope: Scope) -> Result<Self> {
         let run = lookup::found(state, id).await?;
         let stored = Stored::read(state, &run).await?;
         let mark = stored.marks.of(&run.target);

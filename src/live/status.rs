@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
+    app::ids::RunId,
     live::feed::{News, Rate},
     results::series::model::{SecondBody, SideCores, UsageBody, seconds_after, usage_after},
     runs::{model::Run, progress},
@@ -23,7 +24,8 @@ pub struct Now {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunNow {
     /// The run.
-    pub run: String,
+    #[schema(value_type = String)]
+    pub run: RunId,
     /// As in a run.
     #[schema(value_type = String)]
     pub phase: Phase,

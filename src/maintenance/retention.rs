@@ -189,7 +189,7 @@ fn thin_all(due: Vec<Due>) -> Vec<Due> {
         .filter_map(|Due { seq, run, body }| match Packed::from_bytes(body).unpack() {
             Ok(series) => Some(Due { seq, run, body: Packed::pack(&thin(series)).as_bytes().to_vec() }),
             Err(fault) => {
-                tracing::warn!(run, %fault, "a series can't be thinned");
+                tracing::warn!(run = run.as_str(), %fault, "a series can't be thinned");
                 None
             }
         })

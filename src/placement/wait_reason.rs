@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use brewbench_agent::wire::RunId;
+use brewbench_agent::wire;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Needs<'a> {
     /// The run.
-    pub run: RunId,
+    pub run: wire::RunId,
     /// The target's name.
     pub target: &'a str,
     /// The machine size's name.

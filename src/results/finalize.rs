@@ -3,7 +3,7 @@
 use brewbench_agent::{
     reports::{read, summary::Figures},
     wire::{
-        Phase, RunId,
+        Phase,
         outcome::{Ended, Enforced, Outcome},
         series::Packed,
     },
@@ -12,7 +12,10 @@ use sqlx::SqliteConnection;
 
 use super::blob;
 use crate::{
-    app::error::{Error, Result},
+    app::{
+        error::{Error, Result},
+        ids::RunId,
+    },
     results::{
         evidence::Evidence,
         store::{
@@ -74,7 +77,7 @@ impl<'a> Conclusion<'a> {
 
     /// Ends the run, in whatever phase it is: the caller has settled that this counts. Its repetition is queued anew
     /// where that is due.
-    pub async fn store(&self, connection: &mut SqliteConnection, id: &str, now: i64) -> Result<()> {
+    pub async fn store(&self, connection: &mut SqliteConnection, id: &RunId, now: i64) -> Result<()> {
         let Self { outcome, scenario, end, enforced, summary, evidence, series } = self;
         // Read within the transaction: whoever changes them later finds this run among the old ones.
         let limits = verdicts::limits(&mut *connection, scenario.as_deref()).await?.limits;
@@ -97,7 +100,7 @@ impl<'a> Conclusion<'a> {
             now,
         };
         endings::end(connection, id, &ending).await?;
-        retries::repeat(connection, id, &RunId::now().to_string(), now).await?;
+        retries::repeat(connection, id, &RunId::now(), now).await?;
         if let Some(warm_up) = outcome.warm_up {
             work::note_warm_up(connection, id, warm_up).await?;
         }

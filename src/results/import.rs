@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use brewbench_agent::{
     reports::{summary, summary::Summary},
     wire::{
-        RunId,
         name::{BadName, Name},
         now_ms,
     },
@@ -22,6 +21,7 @@ use super::blob;
 use crate::{
     app::{
         error::{Error, Result},
+        ids::RunId,
         state::AppState,
     },
     auth::checks::checked_line,
@@ -87,7 +87,8 @@ pub struct ImportedFile {
     /// Its name, where it has one.
     pub file: Option<String>,
     /// The run that it became.
-    pub run: String,
+    #[schema(value_type = String)]
+    pub run: RunId,
     /// E.g. `wrk's output`.
     pub kind: String,
     /// The figures that it does not have; they stay empty.
@@ -98,10 +99,10 @@ pub struct ImportedFile {
 
 impl ImportedFile {
     /// What a summary was taken for.
-    pub fn of(file: Option<&str>, run: &str, summary: &Summary) -> Self {
+    pub fn of(file: Option<&str>, run: &RunId, summary: &Summary) -> Self {
         Self {
             file: file.map(str::to_owned),
-            run: run.to_owned(),
+            run: run.clone(),
             kind: summary.shape.name().to_owned(),
             lacks: summary.lacks().into_iter().map(str::to_owned).collect(),
             rounded: summary.shape.is_text(),
@@ -186,7 +187,7 @@ async fn ready(
     let material = Material { figures: summary.figures(), made: None };
     let Judgement { verdict, reasons } = material.judge(&limits);
     let import = NewImport {
-        id: RunId::now().to_string(),
+        id: RunId::now(),
         about,
         created_by: by.to_owned(),
         figures: material.figures,

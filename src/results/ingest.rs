@@ -23,6 +23,7 @@ use crate::{
     app::{
         db::Db,
         error::{Error, Result},
+        ids::RunId,
     },
     results::{
         evidence::Evidence,
@@ -35,7 +36,7 @@ use crate::{
 
 /// Settles the result of a run on one machine by the rule above; committed when this returns.
 pub async fn settle(db: &Db, agent: &str, outcome: &Outcome, asked: verdicts::Asked) -> Result<Settled> {
-    let id = outcome.run.to_string();
+    let id = RunId::from(outcome.run);
     let now = now_ms();
     let conclusion = Conclusion::of(outcome, asked, Evidence::of(outcome))?;
 

@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{results::evidence::Evidence, runs::model::Run};
+use crate::{app::ids::RunId, results::evidence::Evidence, runs::model::Run};
 
 /// The last output of a run's programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunLogs {
     /// Id of the run.
-    pub run: String,
+    #[schema(value_type = String)]
+    pub run: RunId,
     /// The target's; null while it is not known, and for imported runs.
     pub target: Option<String>,
     /// The load generators', in the order of their segments; empty while they are not known, and for imported runs.

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use crate::{
     app::{
         error::{Asked, Error, Result},
+        ids::RunId,
         rate_limit::uploads::Room,
         state::AppState,
     },
@@ -125,8 +126,8 @@ pub async fn imported(
     State(state): State<AppState>,
     Asked(which): Asked<Which>,
 ) -> Result<ImportedPage> {
-    let ids: Vec<String> =
-        which.runs.split(',').filter(|id| !id.is_empty()).take(MOST_FILES).map(str::to_owned).collect();
+    let ids: Vec<RunId> =
+        which.runs.split(',').filter(|id| !id.is_empty()).take(MOST_FILES).map(|id| id.to_owned().into()).collect();
     let runs = crate::runs::store::by_ids(&state.db.read, &ids).await?;
     if runs.is_empty() {
         return Err(Error::NotFound("run of these".to_owned()));

@@ -14,13 +14,13 @@ use brewbench_agent::wire::{now_ms, outcome::Enforced, series::Packed};
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::{blob, cost::Cost};
 use crate::{
     app::{
         db::Db,
         error::{Error, Result},
+        ids::RunId,
         state::{AppState, RunChanged},
     },
     auth::audit::{self, Act},
@@ -62,7 +62,8 @@ pub struct Rejudged {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VerdictChange {
     /// The run.
-    pub run: String,
+    #[schema(value_type = String)]
+    pub run: RunId,
     /// Before.
     pub from: Verdict,
     /// Now.
@@ -73,7 +74,8 @@ pub struct VerdictChange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DamagedRun {
     /// The run.
-    pub run: String,
+    #[schema(value_type = String)]
+    pub run: RunId,
     /// What can't be read.
     pub why: String,
 }
@@ -117,8 +119,8 @@ pub async fn portion(state: &AppState, which: Which<'_>, after: i64, deal: Deal<
         let told = tell(&verdicts, next);
         let Deal::Keep(act) = deal else { return Ok(told) };
         if keep(&state.db, &verdicts, &limits, act).await? {
-            let changed: HashSet<&str> = told.changed.iter().map(|change| change.run.as_str()).collect();
-            for (run, _) in verdicts.iter().filter(|(run, _)| changed.contains(run.id.as_str())) {
+            let changed: HashSet<&RunId> = told.changed.iter().map(|change| &change.run).collect();
+            for (run, _) in verdicts.iter().filter(|(run, _)| changed.contains(&run.id)) {
                 announce(state, run);
             }
             return Ok(told);
@@ -245,10 +247,7 @@ async fn keep(db: &Db, verdicts: &Verdicts, limits: &LimitsBy, act: Option<&Act>
 }
 
 fn announce(state: &AppState, run: &Candidate) {
-    let experiment = run.experiment.as_deref().and_then(|id| Uuid::parse_str(id).ok());
-    if let Ok(run) = Uuid::parse_str(&run.id) {
-        state.events.tell(RunChanged { run, experiment });
-    }
+    state.events.tell(RunChanged { run: run.id.clone(), experiment: run.experiment.clone() });
 }
 
 /// Judges the runs of scenarios whose limits were changed, also before the server was started, until it ends.
@@ -275,7 +274,7 @@ async fn catch_up(state: &AppState) -> Result<()> {
             judged += told.judged;
             changed += told.changed.len();
             for run in &told.damaged {
-                tracing::warn!(run = run.run, why = run.why, "a run keeps its verdict");
+                tracing::warn!(run = run.run.as_str(), why = run.why, "a run keeps its verdict");
             }
             let Some(next) = told.next else { break };
             after = next;

@@ -8,7 +8,10 @@ use sqlx::SqliteConnection;
 use utoipa::ToSchema;
 
 use crate::{
-    app::error::{Error, Result},
+    app::{
+        error::{Error, Result},
+        ids::RunId,
+    },
     runs::{self, store::retries},
 };
 
@@ -28,7 +31,7 @@ impl Settled {
         Self { kept: false, why: Some(why.into()) }
     }
 
-    pub(crate) fn not_theirs(id: &str, agent: &str) -> Self {
+    pub(crate) fn not_theirs(id: &RunId, agent: &str) -> Self {
         Self::dropped(format!("run {id} is not in the hands of {agent}"))
     }
 }
@@ -40,13 +43,13 @@ pub(crate) enum Open {
     /// It was given up, and is not done again.
     Lost,
     /// It was given up, and this one waits in its place: it has to leave the queue.
-    Instead(String),
+    Instead(RunId),
     /// It doesn't; the answer to who brings one.
     No(Settled),
 }
 
 /// Whether a run in this phase still takes results.
-pub(crate) async fn still_open(connection: &mut SqliteConnection, id: &str, phase: &str) -> Result<Open> {
+pub(crate) async fn still_open(connection: &mut SqliteConnection, id: &RunId, phase: &str) -> Result<Open> {
     let no = |why: &str| Open::No(Settled::dropped(why));
     Ok(match Phase::from_str(phase).map_err(Error::internal)? {
         Phase::Finished | Phase::Failed => no("there is a result already"),
@@ -63,7 +66,7 @@ pub(crate) async fn still_open(connection: &mut SqliteConnection, id: &str, phas
 
 /// Notes when the phases of a run began.
 pub(crate) async fn enter(connection: &mut SqliteConnection, outcome: &Outcome, now: i64) -> Result<()> {
-    let id = outcome.run.to_string();
+    let id = RunId::from(outcome.run);
     for time in &outcome.times {
         // The agent's clock may be wrong; what it says is moved by how far it is off now.
         let at = time.at_ms + now - outcome.sent_at_ms;

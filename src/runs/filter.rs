@@ -6,6 +6,7 @@ use url::form_urlencoded;
 use utoipa::IntoParams;
 
 use super::column::Order;
+use crate::app::ids::RunId;
 
 /// A list of runs as an address asks for it; what is empty is not asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
@@ -133,7 +134,7 @@ pub struct Filter {
     /// Its order.
     pub order: Order,
     /// Only what comes after this run.
-    pub before: Option<String>,
+    pub before: Option<RunId>,
 }
 
 impl Wanted {
@@ -164,7 +165,7 @@ impl Wanted {
             from_ms: said(from.as_ref()).map(|text| time("from", text, Edge::Start)).transpose()?,
             to_ms: said(to.as_ref()).map(|text| time("to", text, Edge::End)).transpose()?,
             order: said(sort.as_ref()).map(Order::of).transpose()?.unwrap_or_default(),
-            before: said(before.as_ref()).map(str::to_owned),
+            before: said(before.as_ref()).map(|id| id.to_owned().into()),
         })
     }
 

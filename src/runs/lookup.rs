@@ -1,34 +1,31 @@
 //! Finds runs by id, and announces that one has changed.
 
-use uuid::Uuid;
-
 use crate::{
     app::{
         error::{Error, Result},
+        ids::RunId,
         state::{AppState, RunChanged},
     },
     runs::model::Run,
 };
 
 /// The run with this id, or a 404.
-pub async fn found(state: &AppState, id: &str) -> Result<Run> {
-    crate::runs::store::one(&state.db.read, id).await?.ok_or_else(|| Error::NotFound(format!("run {id:?}")))
+pub async fn found(state: &AppState, id: &RunId) -> Result<Run> {
+    crate::runs::store::one(&state.db.read, id).await?.ok_or_else(|| Error::NotFound(format!("run {:?}", id.as_str())))
 }
 
 /// Tells everybody who watches that a run changed.
 pub fn tell(state: &AppState, run: &Run) {
-    let experiment = run.experiment.as_deref().and_then(|id| Uuid::parse_str(id).ok());
-    if let Ok(run) = Uuid::parse_str(&run.id) {
-        state.events.tell(RunChanged { run, experiment });
-    }
+    state.events.tell(RunChanged { run: run.id.clone(), experiment: run.experiment.clone() });
 }
 
-/// The ids that an address names, each once.
-pub fn ids(parts: &[String]) -> Vec<String> {
-    let mut ids: Vec<String> = Vec::new();
+/// The ids or names that an address lists, each once.
+pub fn ids<Id: From<String> + PartialEq>(parts: &[String]) -> Vec<Id> {
+    let mut ids = Vec::new();
     for id in parts.iter().flat_map(|part| part.split(',')).map(str::trim).filter(|id| !id.is_empty()) {
-        if !ids.iter().any(|known| known == id) {
-            ids.push(id.to_owned());
+        let id = Id::from(id.to_owned());
+        if !ids.contains(&id) {
+            ids.push(id);
         }
     }
     ids

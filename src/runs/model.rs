@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
+    app::ids::{ExperimentId, RunId},
     catalog::model::Engine,
     metrics::Figures,
     runs::{
@@ -24,11 +25,14 @@ pub const WARM_UP_FACTOR: u32 = 10;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Run {
     /// UUID; sorts by the time of submission.
-    pub id: String,
+    #[schema(value_type = String)]
+    pub id: RunId,
     /// The experiment that asked for it.
-    pub experiment: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub experiment: Option<ExperimentId>,
     /// The run that this one is done in place of: it failed, was lost or is invalid.
-    pub retry_of: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub retry_of: Option<RunId>,
     /// What people call it, by the alphabet.
     pub labels: Vec<String>,
     /// What people say of it, as Markdown.

@@ -71,8 +71,8 @@ pub fn judged(mut run: Run, verdict: Verdict, text: &str) -> Run {
 
 fn begun(target: &str, repetition: u32, phase: &str) -> Run {
     Run {
-        id: format!("{target}-{repetition}"),
-        experiment: Some("e".to_owned()),
+        id: format!("{target}-{repetition}").into(),
+        experiment: Some("e".to_owned().into()),
         retry_of: None,
         labels: Vec::new(),
         note: None,

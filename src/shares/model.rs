@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::app::ids::{RunId, joined};
+
 /// A link, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Share {
@@ -11,7 +13,8 @@ pub struct Share {
     /// What its comparison was called when it was made.
     pub title: String,
     /// Ids of the runs that it shows.
-    pub runs: Vec<String>,
+    #[schema(value_type = Vec<String>)]
+    pub runs: Vec<RunId>,
     /// What else the address of the comparison said, e.g. `baseline=servy`.
     pub query: String,
     /// Who made it.
@@ -63,7 +66,7 @@ impl Share {
 
     /// What the address of its comparison says.
     pub fn whole_query(&self) -> String {
-        let runs = format!("runs={}", self.runs.join(","));
+        let runs = format!("runs={}", joined(&self.runs));
         if self.query.is_empty() { runs } else { format!("{runs}&{}", self.query) }
     }
 }
@@ -77,7 +80,7 @@ mod tests {
         let share = Share {
             id: 1,
             title: String::new(),
-            runs: vec!["a".to_owned(), "b".to_owned()],
+            runs: vec!["a".to_owned().into(), "b".to_owned().into()],
             query: String::new(),
             created_by: String::new(),
             created_at_ms: 0,

@@ -11,6 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     app::{
         error::{Asked, Error, ErrorBody, Input, Result},
+        ids::RunId,
         state::AppState,
     },
     auth::caller::{Caller, Read, Submit},
@@ -79,7 +80,7 @@ pub async fn show(
 pub async fn judge(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path((target, cell, run)): Path<(String, String, String)>,
+    Path((target, cell, run)): Path<(String, String, RunId)>,
     Asked(query): Asked<MetricQuery>,
     Input(body): Input<JudgementBody>,
 ) -> Result<Json<Trend>> {
@@ -95,7 +96,7 @@ pub async fn judge(
 pub async fn withdraw(
     _: Submit,
     State(state): State<AppState>,
-    Path((target, cell, run)): Path<(String, String, String)>,
+    Path((target, cell, run)): Path<(String, String, RunId)>,
     Asked(query): Asked<MetricQuery>,
 ) -> Result<Json<Trend>> {
     let metric = metric_named(query.metric.as_deref())?;
@@ -110,7 +111,7 @@ pub(super) async fn say(
     target: &str,
     cell: &str,
     metric: Metric,
-    run: &str,
+    run: &RunId,
     body: JudgementBody,
 ) -> Result<()> {
     let note = body.note.as_deref().map(checked_note).transpose()?.flatten();
@@ -125,24 +126,24 @@ pub(super) async fn say(
 }
 
 /// Takes back what was said of a change.
-pub(super) async fn take_back(state: &AppState, target: &str, cell: &str, metric: Metric, run: &str) -> Result<()> {
+pub(super) async fn take_back(state: &AppState, target: &str, cell: &str, metric: Metric, run: &RunId) -> Result<()> {
     let trend = trend(state, target, cell, metric).await?;
-    let nothing = || Error::NotFound(format!("judgement of a change at run {run:?}"));
+    let nothing = || Error::NotFound(format!("judgement of a change at run {:?}", run.as_str()));
     let before = change_at(&trend, run)?.judgement.as_ref().ok_or_else(nothing)?;
     crate::trends::store::withdraw(&state.db.write, &trend.cell, metric.key(), &before.run).await?;
     Ok(())
 }
 
 /// The change that is meant: by any run of the first point after it, or by the run named when it was judged.
-fn change_at<'a>(trend: &'a Trend, run: &str) -> Result<&'a Change> {
+fn change_at<'a>(trend: &'a Trend, run: &RunId) -> Result<&'a Change> {
     let begins_at = |change: &Change| {
         let point = change.at.filter(|_| change.found).and_then(|at| trend.points.get(at));
-        change.run == run || point.is_some_and(|point| point.has(run))
+        change.run == *run || point.is_some_and(|point| point.has(run))
     };
-    let was_judged_at = |change: &Change| change.judgement.as_ref().is_some_and(|judgement| judgement.run == run);
+    let was_judged_at = |change: &Change| change.judgement.as_ref().is_some_and(|judgement| judgement.run == *run);
     trend
         .changes
         .iter()
         .find(|change| begins_at(change) || was_judged_at(change))
-        .ok_or_else(|| Error::NotFound(format!("change of {} at run {run:?}", trend.metric.key())))
+        .ok_or_else(|| Error::NotFound(format!("change of {} at run {:?}", trend.metric.key(), run.as_str())))
 }

@@ -204,8 +204,8 @@ mod tests {
     /// An experiment of two runs for each figure.
     fn trend(figures: &[(&str, f64)]) -> Trend {
         let run = |(place, (version, rps)): (usize, &(&str, f64))| Run {
-            id: format!("{place:03}"),
-            experiment: Some(format!("{}", place / 2)),
+            id: format!("{place:03}").into(),
+            experiment: Some(format!("{}", place / 2).into()),
             version: Some((*version).to_owned()),
             queued_at_ms: i64::try_from(place).expect("few"),
             started_at_ms: None,

@@ -7,6 +7,7 @@ use std::{
 
 use super::shifts::{Shift, shifts};
 use crate::{
+    app::ids::RunId,
     compare::{
         metric::Metric,
         statistics::{Better, spread},
@@ -64,7 +65,7 @@ fn run_point(run: &Run, metric: Metric) -> Option<RunPoint> {
 }
 
 /// Where a run stands in a history; what is queued together came in the order of ids.
-fn place(run: &RunPoint) -> (i64, &str) {
+fn place(run: &RunPoint) -> (i64, &RunId) {
     (run.at_ms, &run.run)
 }
 
@@ -121,9 +122,9 @@ pub fn changes(points: &[Point], metric: Metric, judged: &[Judged]) -> Vec<Chang
 /// A change that is found in the history as it is now.
 fn found(points: &[Point], metric: Metric, shift: &Shift, said: Option<&Judged>) -> Change {
     let point = &points[shift.at];
-    let returned = |at: usize| Return { at, run: points[at].first_run().to_owned(), at_ms: points[at].at_ms };
+    let returned = |at: usize| Return { at, run: points[at].first_run().clone(), at_ms: points[at].at_ms };
     Change {
-        run: point.first_run().to_owned(),
+        run: point.first_run().clone(),
         experiment: point.experiment.clone(),
         at: Some(shift.at),
         at_ms: point.at_ms,
@@ -192,7 +193,7 @@ fn matched<'a>(points: &[Point], shifts: &[Shift], judged: &'a [Judged]) -> Vec<
 /// The index of the point that has the run which a judgement names. Where that run was deleted, the point during which it
 /// began or the next one; none for a run older than all points.
 fn standing(points: &[Point], judged: &Judged) -> Option<usize> {
-    let run = judged.judgement.run.as_str();
+    let run = &judged.judgement.run;
     if let Some(at) = points.iter().position(|point| point.has(run)) {
         return Some(at);
     }
@@ -205,13 +206,13 @@ fn standing(points: &[Point], judged: &Judged) -> Option<usize> {
 
 impl Point {
     /// The id of its oldest run.
-    fn first_run(&self) -> &str {
-        self.runs.first().map_or("", |run| &run.run)
+    fn first_run(&self) -> &RunId {
+        &self.runs[0].run
     }
 
     /// Whether a run is one of its own.
-    pub fn has(&self, run: &str) -> bool {
-        self.runs.iter().any(|other| other.run == run)
+    pub fn has(&self, run: &RunId) -> bool {
+        self.runs.iter().any(|other| other.run == *run)
     }
 }
 
@@ -226,6 +227,7 @@ impl Judged {
 mod tests {
     use super::*;
     use crate::{
+        app::ids::ExperimentId,
         runs::testing::{figured, finished, judged as verdict},
         trends::model::Ruling,
     };
@@ -245,8 +247,8 @@ mod tests {
 
     fn run(id: &str, experiment: &str, version: usize, rps: f64, at: usize) -> Run {
         Run {
-            id: id.to_owned(),
-            experiment: Some(experiment.to_owned()),
+            id: id.to_owned().into(),
+            experiment: Some(experiment.to_owned().into()),
             version: Some(format!("{version}")),
             queued_at_ms: i64::try_from(at).expect("few"),
             started_at_ms: None,
@@ -258,7 +260,7 @@ mod tests {
     fn in_threes(levels: &[(usize, f64)]) -> Vec<Run> {
         let three = |one: Run| {
             [0.98, 1.0, 1.03].into_iter().enumerate().map(move |(place, factor)| Run {
-                id: format!("{}-{place}", one.id),
+                id: format!("{}-{place}", one.id).into(),
                 queued_at_ms: one.queued_at_ms + 100 * i64::try_from(place).expect("few"),
                 ..figured(one.clone(), |figures| figures.rps = figures.rps.map(|rps| rps * factor))
             })
@@ -367,7 +369,10 @@ mod tests {
         all[8].version = Some("other".to_owned());
         all.extend(["a", "b"].map(|id| Run { experiment: None, ..run(id, "", 0, 50.0, 9_000) }));
         let points = points(&all, Metric::Rps);
-        let shape: Vec<_> = points.iter().map(|point| (point.experiment.as_deref(), point.runs.len())).collect();
+        let shape: Vec<_> = points
+            .iter()
+            .map(|point| (point.experiment.as_ref().map(ExperimentId::as_str), point.runs.len()))
+            .collect();
         assert_eq!(shape, [(Some("e0"), 3), (Some("e1"), 3), (Some("e2"), 2), (Some("e2"), 1), (None, 1), (None, 1)]);
         assert_eq!((points[0].value, points[0].at_ms), (points[0].runs[1].value, 0));
         let spans = spans(&points);
@@ -379,10 +384,10 @@ mod tests {
     fn only_the_newest_points_are_searched_and_none_that_is_cut() {
         let mut all = in_threes(&[(MOST_POINTS + 5, 100.0)]);
         let newest = points(&all, Metric::Rps);
-        assert_eq!((newest.len(), newest[0].experiment.as_deref()), (MOST_POINTS, Some("e5")));
+        assert_eq!((newest.len(), newest[0].experiment.as_ref().map(ExperimentId::as_str)), (MOST_POINTS, Some("e5")));
         all.remove(0);
         let whole = without_cut_experiment(all);
-        assert_eq!(whole[0].experiment.as_deref(), Some("e1"));
+        assert_eq!(whole[0].experiment.as_ref().map(ExperimentId::as_str), Some("e1"));
         assert_eq!(without_cut_experiment(whole[..3].to_vec()).len(), 3, "one experiment alone stays");
     }
 
@@ -390,16 +395,19 @@ mod tests {
     fn a_judgement_on_any_run_of_an_experiment_is_on_its_point() {
         let mut all = in_threes(&[(12, 100.0), (12, 90.0)]);
         let change = of(&all, &[]).remove(0);
-        assert_eq!((change.run.as_str(), change.experiment.as_deref()), ("0012-0", Some("e12")));
+        assert_eq!(
+            (change.run.as_str(), change.experiment.as_ref().map(ExperimentId::as_str)),
+            ("0012-0", Some("e12"))
+        );
         // Judgements of earlier versions name a run in the middle of an experiment.
         let mut judged = said(&change, Ruling::Confirmed);
-        (judged.judgement.run, judged.run_at_ms) = ("0013-1".to_owned(), 13_100);
+        (judged.judgement.run, judged.run_at_ms) = ("0013-1".to_owned().into(), 13_100);
         let is_judged = |all: &[Run], judged: &Judged| of(all, std::slice::from_ref(judged))[0].judgement.is_some();
         assert!(is_judged(&all, &judged));
         assert_eq!(standing(&points(&all, Metric::Rps), &judged), Some(13));
-        all.retain(|run| run.id != "0013-1");
+        all.retain(|run| run.id.as_str() != "0013-1");
         assert_eq!(standing(&points(&all, Metric::Rps), &judged), Some(13), "its experiment is still there");
-        all.retain(|run| run.experiment.as_deref() != Some("e13"));
+        all.retain(|run| run.experiment.as_ref().map(ExperimentId::as_str) != Some("e13"));
         assert_eq!(standing(&points(&all, Metric::Rps), &judged), Some(13), "the next one, which was the 14th");
         assert!(is_judged(&all, &judged));
         judged.run_at_ms = -1;

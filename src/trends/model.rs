@@ -3,7 +3,12 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{compare::metric::Metric, runs::verdict::Verdict, trends::cell::Cell};
+use crate::{
+    app::ids::{ExperimentId, RunId},
+    compare::metric::Metric,
+    runs::verdict::Verdict,
+    trends::cell::Cell,
+};
 
 /// The newest runs of a cell that are read.
 pub(crate) const MOST_RUNS: usize = 1_000;
@@ -56,7 +61,8 @@ impl std::str::FromStr for Ruling {
 pub struct Point {
     /// The experiment; null where the point is a run without one. An experiment during which the target changed its version
     /// has a point for each version.
-    pub experiment: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub experiment: Option<ExperimentId>,
     /// When its first run began, unix ms; of an import when it was uploaded.
     pub at_ms: i64,
     /// Version of the target.
@@ -71,7 +77,8 @@ pub struct Point {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunPoint {
     /// The run.
-    pub run: String,
+    #[schema(value_type = String)]
+    pub run: RunId,
     /// When it began, unix ms; of an import when it was uploaded.
     pub at_ms: i64,
     /// Its figure, in the unit of the metric.
@@ -109,9 +116,11 @@ pub struct Span {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Change {
     /// The first run after it, by which it is known.
-    pub run: String,
+    #[schema(value_type = String)]
+    pub run: RunId,
     /// The experiment of that run; null where it has none, or is older than the points.
-    pub experiment: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub experiment: Option<ExperimentId>,
     /// The index of the first point after it; null where it is older than the points.
     pub at: Option<usize>,
     /// When that run began, unix ms.
@@ -140,7 +149,8 @@ pub struct Return {
     /// The index of the first point after it.
     pub at: usize,
     /// The first run after it.
-    pub run: String,
+    #[schema(value_type = String)]
+    pub run: RunId,
     /// When that run began, unix ms.
     pub at_ms: i64,
 }
@@ -149,7 +159,8 @@ pub struct Return {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Judgement {
     /// The first run after the change when it was judged; more history may have moved that by a point or two.
-    pub run: String,
+    #[schema(value_type = String)]
+    pub run: RunId,
     /// Whether it is one.
     pub ruling: Ruling,
     /// Why.

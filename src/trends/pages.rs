@@ -16,6 +16,7 @@ use super::{
 use crate::{
     app::{
         error::{Asked, Error, Result},
+        ids::{ExperimentId, RunId},
         state::AppState,
     },
     auth::{
@@ -72,7 +73,7 @@ pub struct Whose {
 #[derive(Debug, Deserialize)]
 pub struct Said {
     metric: String,
-    run: String,
+    run: RunId,
     ruling: String,
     #[serde(default)]
     note: String,
@@ -188,7 +189,7 @@ impl Point {
     fn path(&self) -> String {
         match (&self.experiment, self.runs.as_slice()) {
             (None, [run, ..]) => format!("/runs/{}", run.run),
-            (experiment, _) => format!("/experiments/{}", experiment.as_deref().unwrap_or_default()),
+            (experiment, _) => format!("/experiments/{}", experiment.as_ref().map_or("", ExperimentId::as_str)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use sqlx::SqlitePool;
 
 use super::cell::Cell;
-use crate::trends::model::Judgement;
+use crate::{app::ids::RunId, trends::model::Judgement};
 
 /// What was said of a change, by what identifies it.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +41,7 @@ pub async fn of_cell(pool: &SqlitePool, cell: &Cell, metric: &str) -> sqlx::Resu
         .map(|row| {
             let ruling = row.ruling.parse().map_err(|fault: String| decode(fault))?;
             let judgement =
-                Judgement { run: row.run_id, ruling, note: row.note, by: row.judged_by, at_ms: row.judged_at };
+                Judgement { run: row.run_id.into(), ruling, note: row.note, by: row.judged_by, at_ms: row.judged_at };
             Ok(Judged { run_at_ms: row.run_at, rise: row.rise == 1, ratio: row.ratio, judgement })
         })
         .collect()
@@ -73,7 +73,7 @@ pub async fn judge(pool: &SqlitePool, cell: &Cell, metric: &str, judged: &Judged
 }
 
 /// Takes back what was said of a change; false if nothing was.
-pub async fn withdraw(pool: &SqlitePool, cell: &Cell, metric: &str, run: &str) -> sqlx::Result<bool> {
+pub async fn withdraw(pool: &SqlitePool, cell: &Cell, metric: &str, run: &RunId) -> sqlx::Result<bool> {
     let done = sqlx::query!(
         "delete from trend_judgement where cell in (?, ?) and metric = ? and run_id = ?",
         cell.id,

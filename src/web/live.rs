@@ -18,10 +18,10 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use crate::app::{
     error::{Error, Result},
+    ids::{ExperimentId, RunId},
     state::{AppState, RunChanged},
 };
 
@@ -32,22 +32,22 @@ const CALM: Duration = Duration::from_millis(300);
 const LONGEST: Duration = Duration::from_mins(10);
 
 /// What a page shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Concerns {
     /// All runs.
     Everything,
     /// One run.
-    Run(Uuid),
+    Run(RunId),
     /// The runs of one experiment.
-    Experiment(Uuid),
+    Experiment(ExperimentId),
 }
 
 impl Concerns {
-    fn meets(self, changed: RunChanged) -> bool {
+    fn meets(&self, changed: &RunChanged) -> bool {
         match self {
             Self::Everything => true,
-            Self::Run(run) => changed.run == run,
-            Self::Experiment(experiment) => changed.experiment == Some(experiment),
+            Self::Run(run) => changed.run == *run,
+            Self::Experiment(experiment) => changed.experiment.as_ref() == Some(experiment),
         }
     }
 }
@@ -175,7 +175,7 @@ impl Pulse {
     async fn change(&mut self) {
         loop {
             match self.changes.recv().await {
-                Ok(changed) if !self.concerns.meets(changed) => {}
+                Ok(changed) if !self.concerns.meets(&changed) => {}
                 // Who missed something must look.
                 Ok(_) | Err(RecvError::Lagged(_)) => return,
                 Err(RecvError::Closed) => std::future::pending().await,
@@ -210,18 +210,22 @@ mod tests {
         }
     }
 
-    fn changed(run: Uuid) -> RunChanged {
-        RunChanged { run, experiment: Some(Uuid::nil()) }
+    fn changed(run: RunId) -> RunChanged {
+        RunChanged { run, experiment: Some(experiment()) }
+    }
+
+    fn experiment() -> ExperimentId {
+        ExperimentId::from("night".to_owned())
     }
 
     #[tokio::test]
     async fn a_page_is_sent_at_once_and_then_when_something_of_it_changes() {
         let events = Events::default();
-        let run = Uuid::now_v7();
-        let mut pulse = pulse(&events, Concerns::Run(run), None);
+        let run = RunId::now();
+        let mut pulse = pulse(&events, Concerns::Run(run.clone()), None);
         assert_eq!(pulse.next(&mut Quiet).await, Some(Beat::Start));
         pulse.next = Some(Pace::Minute);
-        events.tell(changed(Uuid::now_v7()));
+        events.tell(changed(RunId::now()));
         events.tell(changed(run));
         assert_eq!(pulse.next(&mut Quiet).await, Some(Beat::Changed));
     }
@@ -229,9 +233,9 @@ mod tests {
     #[tokio::test]
     async fn changes_that_come_together_are_one() {
         let events = Events::default();
-        let mut pulse = pulse(&events, Concerns::Experiment(Uuid::nil()), Some(Pace::Second));
+        let mut pulse = pulse(&events, Concerns::Experiment(experiment()), Some(Pace::Second));
         for _ in 0..400 {
-            events.tell(changed(Uuid::now_v7()));
+            events.tell(changed(RunId::now()));
         }
         assert_eq!(pulse.next(&mut Quiet).await, Some(Beat::Changed));
         assert_eq!(pulse.next(&mut Quiet).await, Some(Beat::Time));
@@ -243,7 +247,7 @@ mod tests {
         let mut pulse = pulse(&events, Concerns::Everything, Some(Pace::Second));
         let late = async {
             sleep(Duration::from_millis(850)).await;
-            events.tell(changed(Uuid::nil()));
+            events.tell(changed(RunId::now()));
         };
         let beats =
             async { [pulse.next(&mut Quiet).await, pulse.next(&mut Quiet).await, pulse.next(&mut Quiet).await] };

@@ -419,7 +419,7 @@ async fn an_agent_whose_clock_is_an_hour_off_stores_the_right_times() {
         }
         agent.end(late).await;
         let run = user.run(&id).await;
-        let phases = brewbench::runs::store::phases(&app.state.db.read, &id).await.expect("phases");
+        let phases = brewbench::runs::store::phases(&app.state.db.read, &id.into()).await.expect("phases");
         let times = phases.iter().map(|(_, at)| *at).chain(run["finished_at_ms"].as_i64());
         for at in times {
             assert!((before - 1_000..=now_ms() + 1_000).contains(&at), "{at} in {phases:?}");

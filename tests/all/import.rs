@@ -66,7 +66,10 @@ async fn another_payload_or_version_is_no_repetition() {
     }
     user.post("/api/v1/experiments/gathered", &json!({"name": "payloads", "runs": ids})).await.ok();
     for cell in ids.chunks(2) {
-        let run = brewbench::runs::store::one(&app.state.db.read, &cell[0]).await.expect("a run").expect("a run");
+        let run = brewbench::runs::store::one(&app.state.db.read, &cell[0].clone().into())
+            .await
+            .expect("a run")
+            .expect("a run");
         let known = brewbench::runs::store::repetitions(&app.state.db.read, &run).await.expect("runs");
         assert_eq!(known.iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), cell);
     }

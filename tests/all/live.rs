@@ -153,7 +153,7 @@ async fn whoever_comes_late_gets_the_past_first_and_then_what_comes() {
     agent.finish(&job, &good()).await;
     while listener.hear().await {}
     let ended = listener.ended.expect("an end");
-    assert_eq!((ended.runs[0].id.clone(), ended.runs[0].phase.as_str()), (job.run.to_string(), "finished"));
+    assert_eq!((&ended.runs[0].id, ended.runs[0].phase.as_str()), (&job.run.into(), "finished"));
     assert_eq!(ask(&user, job.run, listener.last.as_deref()).await.status(), StatusCode::NO_CONTENT);
 }
 
@@ -290,7 +290,7 @@ async fn what_runs_is_told_with_its_present_rate() {
     tell(&agent, job.run, Part::Measured, 1..=2);
     let rate = app.until("a rate", async || {
         let now: Now = user.get("/api/v1/runs/now").await.ok().read();
-        assert_eq!((now.running.len(), now.queued, &now.running[0].run), (1, 1, &job.run.to_string()));
+        assert_eq!((now.running.len(), now.queued, &now.running[0].run), (1, 1, &job.run.into()));
         now.running[0].rps
     });
     assert!((rate.await - 1_000.0).abs() < 1e-6);

@@ -279,7 +279,9 @@ async fn the_targets_last_words_are_kept_where_a_generator_ended_the_run_first()
             crew.user.get(&path).await.ok().json()["facts"].as_object().expect("facts").len()
         };
         if is_silent {
-            assert!(settle::fail(&crew.app.state.db, &crew.id(), "bench-02 fell silent").await.expect("settled"));
+            assert!(
+                settle::fail(&crew.app.state.db, &crew.id().into(), "bench-02 fell silent").await.expect("settled")
+            );
         } else {
             let ended = Ended::Failed { reason: "k6 broke".to_owned(), cause: Cause::Generator };
             let log = "k6 said something".to_owned();
@@ -351,8 +353,8 @@ async fn a_failure_of_the_target_s_agent_is_judged_by_its_own_cause() {
 async fn a_run_that_one_has_left_is_failed_once_and_frees_the_others() {
     let crew = Crew::begun(1).await;
     let sentence = "bench-03 fell silent: nothing was heard of it for 5 s";
-    assert!(settle::fail(&crew.app.state.db, &crew.id(), sentence).await.expect("settled"));
-    assert!(!settle::fail(&crew.app.state.db, &crew.id(), "again").await.expect("settled"));
+    assert!(settle::fail(&crew.app.state.db, &crew.id().into(), sentence).await.expect("settled"));
+    assert!(!settle::fail(&crew.app.state.db, &crew.id().into(), "again").await.expect("settled"));
     let run = crew.run().await;
     assert_eq!(
         (&run["phase"], &run["verdict"], &run["error"]),
@@ -382,9 +384,8 @@ async fn parts_of_a_run_that_was_given_up_still_count_when_they_are_whole() {
     // Nobody may do it again meanwhile.
     sqlx::query("update agent set standing = 'drained'").execute(&crew.app.state.db.write).await.expect("a standing");
     let lose = brewbench::dispatch::store::leases::lose;
-    assert!(
-        lose(&crew.app.state.db.write, &crew.id(), "0-again", "bench-01 fell silent", now).await.expect("given up")
-    );
+    let (id, again) = (crew.id().into(), "0-again".to_owned().into());
+    assert!(lose(&crew.app.state.db.write, &id, &again, "bench-01 fell silent", now).await.expect("given up"));
     assert_eq!((crew.leased().await, crew.run().await["phase"].clone()), (0, json!("lost")));
     let stopped = Outcome { ended: Ended::Cancelled, summary: None, ..last.clone() };
     assert!(!crew.others[1].settle(&stopped).await.kept, "it is lost already");

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::ensure;
+use brewbench::app::ids::ExperimentId;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use super::{
@@ -104,7 +105,7 @@ async fn cut_at(
 }
 
 /// Waits for the end of an experiment and adds it to the row; gives how long that took.
-async fn end(world: &World, experiment: &str, since: Instant, row: &mut Row) -> anyhow::Result<Duration> {
+async fn end(world: &World, experiment: &ExperimentId, since: Instant, row: &mut Row) -> anyhow::Result<Duration> {
     let mut ledger = Ledger::default();
     settle(world, experiment, &mut ledger).await?;
     let took = since.elapsed();
@@ -114,7 +115,7 @@ async fn end(world: &World, experiment: &str, since: Instant, row: &mut Row) -> 
 }
 
 /// Waits until a run of an experiment is at least in a phase.
-pub async fn until_in(world: &World, experiment: &str, phase: &str) -> anyhow::Result<()> {
+pub async fn until_in(world: &World, experiment: &ExperimentId, phase: &str) -> anyhow::Result<()> {
     const ORDER: [&str; 6] = ["queued", "leased", "preparing", "warming_up", "measuring", "collecting"];
     let rank = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
     let begun = Instant::now();

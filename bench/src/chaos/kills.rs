@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use brewbench::runs::model::Run;
+use brewbench::{app::ids::ExperimentId, runs::model::Run};
 use brewbench_agent::wire::Phase;
 use nix::{
     sys::signal::{Signal, kill},
@@ -104,7 +104,7 @@ async fn strike(
 }
 
 /// Waits until every run of an experiment has ended.
-pub async fn settle(world: &World, experiment: &str, ledger: &mut Ledger) -> anyhow::Result<()> {
+pub async fn settle(world: &World, experiment: &ExperimentId, ledger: &mut Ledger) -> anyhow::Result<()> {
     let begun = Instant::now();
     loop {
         let whole = world.look(experiment).await?;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
 use brewbench::{
+    app::ids::{ExperimentId, RunId},
     experiments::model::ExperimentWithRuns,
     runs::model::{Run, RunList},
 };
@@ -17,8 +18,8 @@ const SETTLED: [&str; 3] = ["finished", "failed", "cancelled"];
 /// Ends of runs that somebody was told: readers by an answer, agents by an acknowledgement.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    seen: BTreeMap<String, Run>,
-    acknowledged: BTreeSet<String>,
+    seen: BTreeMap<RunId, Run>,
+    acknowledged: BTreeSet<RunId>,
     log_read: usize,
 }
 
@@ -44,11 +45,11 @@ impl Ledger {
     }
 
     /// Compares with what is stored now, once an experiment has ended.
-    pub async fn audit(&mut self, world: &World, experiment: &str) -> anyhow::Result<Audit> {
+    pub async fn audit(&mut self, world: &World, experiment: &ExperimentId) -> anyhow::Result<Audit> {
         self.read_log(world)?;
         let whole = world.look(experiment).await?;
         let mut audit = Audit { runs: whole.runs.len(), ..Audit::default() };
-        let ids: BTreeSet<&String> = self.seen.keys().chain(&self.acknowledged).collect();
+        let ids: BTreeSet<&RunId> = self.seen.keys().chain(&self.acknowledged).collect();
         for id in ids {
             let list: RunList = world.client.get(&format!("api/v1/runs/{id}")).await?;
             let now = list.runs.first().context("one run")?;
@@ -84,7 +85,7 @@ impl Ledger {
         for line in log[self.log_read..whole].lines() {
             let Ok(told) = serde_json::from_str::<Value>(line) else { continue };
             if told["message"] == "a result is stored" {
-                self.acknowledged.extend(told["run"].as_str().map(str::to_owned));
+                self.acknowledged.extend(told["run"].as_str().map(|id| RunId::from(id.to_owned())));
             }
         }
         self.log_read = whole;

@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use brewbench::experiments::model::ExperimentWithRuns;
+use brewbench::{app::ids::ExperimentId, experiments::model::ExperimentWithRuns};
 use brewbench_agent::wire::Phase;
 
 use super::{
@@ -96,7 +96,7 @@ fn check(first: &Look, last: &Look) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn ended(world: &World, experiment: &str) -> anyhow::Result<ExperimentWithRuns> {
+async fn ended(world: &World, experiment: &ExperimentId) -> anyhow::Result<ExperimentWithRuns> {
     let begun = Instant::now();
     loop {
         let whole = world.look(experiment).await?;

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 use brewbench::{
-    app::local_admin,
+    app::{ids::ExperimentId, local_admin},
     auth::{
         model::Scope,
         people::{MadeSecret, NewToken},
@@ -187,7 +187,7 @@ impl World {
     }
 
     /// Submits one cell with so many repetitions, each of which may be done again twice.
-    pub async fn submit(&self, repetitions: u32, warm_up_s: f64, duration_s: f64) -> anyhow::Result<String> {
+    pub async fn submit(&self, repetitions: u32, warm_up_s: f64, duration_s: f64) -> anyhow::Result<ExperimentId> {
         let plan = plan(repetitions, warm_up_s, duration_s)?;
         let made: ExperimentWithRuns = self.client.post("api/v1/experiments", &plan).await?;
         Ok(made.experiment.id)
@@ -211,7 +211,7 @@ impl World {
     }
 
     /// Submits one run of a target on one agent whose load comes from another; nothing is done again.
-    pub async fn submit_from_afar(&self, host: &str, generator: &str, duration_s: f64) -> anyhow::Result<String> {
+    pub async fn submit_from_afar(&self, host: &str, generator: &str, duration_s: f64) -> anyhow::Result<ExperimentId> {
         let apart =
             Plan { agent: Some(host.to_owned()), generators: vec![generator.to_owned()], ..plan(1, 0.5, duration_s)? };
         let made: ExperimentWithRuns = self.client.post("api/v1/experiments", &Plan { retries: 0, ..apart }).await?;
@@ -219,7 +219,7 @@ impl World {
     }
 
     /// An experiment as it stands.
-    pub async fn look(&self, experiment: &str) -> anyhow::Result<ExperimentWithRuns> {
+    pub async fn look(&self, experiment: &ExperimentId) -> anyhow::Result<ExperimentWithRuns> {
         Ok(self.client.get(&format!("api/v1/experiments/{experiment}")).await?)
     }
 

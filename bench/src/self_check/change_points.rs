@@ -237,8 +237,8 @@ fn history(pattern: &Pattern, fixture: &Run, random: &mut StdRng) -> Vec<Run> {
     for (experiment, level) in levels.iter().enumerate() {
         for _ in 0..RUNS {
             let mut run = Run {
-                id: format!("{:06}", runs.len()),
-                experiment: (pattern.grouping == Grouping::Experiments).then(|| format!("{experiment:06}")),
+                id: format!("{:06}", runs.len()).into(),
+                experiment: (pattern.grouping == Grouping::Experiments).then(|| format!("{experiment:06}").into()),
                 started_at_ms: i64::try_from(runs.len()).ok(),
                 ..fixture.clone()
             };

@@ -117,7 +117,7 @@ fn size_name(size: usize) -> String {
 /// The past of the cell of some runs, as the product reads it.
 pub fn history(runs: &[Run], past: &[Run]) -> past::History {
     let read = |run: &Run| PastRun {
-        experiment: run.experiment.clone().unwrap_or_default(),
+        experiment: run.experiment.clone().unwrap_or_else(|| String::new().into()),
         at_ms: run.started_at_ms,
         figures: metrics::compared().map(|metric| metric.of(run)).collect(),
     };

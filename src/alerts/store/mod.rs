@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     alerts::model::AlertRule,
+    app::ids::ExperimentId,
     auth::audit::{self, Act},
 };
 
@@ -121,9 +122,9 @@ pub async fn prune(pool: &SqlitePool, before: i64) -> sqlx::Result<()> {
 }
 
 /// Experiments with runs of agents that are over and of whose end nobody was told, or only before they went on.
-pub async fn untold(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
+pub async fn untold(pool: &SqlitePool) -> sqlx::Result<Vec<ExperimentId>> {
     sqlx::query_scalar!(
-        "select id from experiment
+        r#"select id as "id: ExperimentId" from experiment
          where is_open = 0
              and not exists (
                  select 1 from experiment_told
@@ -135,14 +136,14 @@ pub async fn untold(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
                  select 1 from run
                  where experiment_id = experiment.id and phase not in ('finished', 'failed', 'cancelled', 'lost')
              )
-         order by id"
+         order by id"#
     )
     .fetch_all(pool)
     .await
 }
 
 /// Whether an experiment is over, and nobody was told of that since its last run was queued.
-pub async fn is_untold(pool: &SqlitePool, id: &str) -> sqlx::Result<bool> {
+pub async fn is_untold(pool: &SqlitePool, id: &ExperimentId) -> sqlx::Result<bool> {
     let row = sqlx::query!(
         r#"select (select max(queued_at) from run where experiment_id = ?1) as "last?: i64",
                   (select told_at from experiment_told where experiment_id = ?1) as "told?: i64"
@@ -159,7 +160,7 @@ pub async fn is_untold(pool: &SqlitePool, id: &str) -> sqlx::Result<bool> {
 }
 
 /// Notes that the end of an experiment is told, and writes down what, in one transaction.
-pub async fn tell_end(pool: &SqlitePool, id: &str, told: &Told) -> sqlx::Result<()> {
+pub async fn tell_end(pool: &SqlitePool, id: &ExperimentId, told: &Told) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     sqlx::query!("insert or replace into experiment_told (experiment_id, told_at) values (?, ?)", id, told.at_ms)
         .execute(&mut *transaction)

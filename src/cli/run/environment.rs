@@ -147,7 +147,7 @@ mod tests {
         };
         let text = whole(&with("8080"));
         assert!(text.contains(&format!("\nLOAD FROM gen-1\n\nProcessor\n  {:<32} 8080\n", "model")), "{text}");
-        let other = RunEnvironment { run: "other".to_owned(), ..with("6502") };
+        let other = RunEnvironment { run: "other".to_owned().into(), ..with("6502") };
         let expected = "The environments are the same in all 1 facts.\n\n\
             load from gen-1: 1 fact that matters differs; 0 are the same.\n\n\
             What matters\n  model (Processor)\n    here  8080\n    there 6502\n";
@@ -164,7 +164,8 @@ mod tests {
             What matters\n  model (Processor)\n    here  Z80\n    there 6502\n\n\
             What differs by nature\n  load average (Before the start)\n    here  0 0 0\n    there 1 1 1\n";
         assert_eq!(text, expected);
-        let same = differences(&EnvironmentDifference::new(one.clone(), RunEnvironment { run: "b".to_owned(), ..one }));
+        let same =
+            differences(&EnvironmentDifference::new(one.clone(), RunEnvironment { run: "b".to_owned().into(), ..one }));
         assert_eq!(same, "The environments are the same in all 2 facts.\n");
     }
 }

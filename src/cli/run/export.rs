@@ -4,7 +4,10 @@ use anyhow::bail;
 use clap::Args;
 use reqwest::Method;
 
-use crate::cli::run::which::{Many, full_id};
+use crate::{
+    app::ids::joined,
+    cli::run::which::{Many, full_id},
+};
 
 /// `run export`
 #[derive(Debug, Args)]
@@ -53,7 +56,7 @@ impl Export {
             (ExportAs::Json | ExportAs::Csv, ids) => {
                 let format = if format == ExportAs::Csv { "csv" } else { "json" };
                 let request = connection.client.request(Method::GET, "api/v1/runs/export");
-                request.query(&[("runs", ids.join(",").as_str()), ("format", format)])
+                request.query(&[("runs", joined(ids).as_str()), ("format", format)])
             }
         };
         let bytes = connection.client.send(request).await?.bytes().await?;

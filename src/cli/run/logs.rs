@@ -59,9 +59,9 @@ mod tests {
         let log =
             |agent: Option<&str>, log: &str| GeneratorLog { agent: agent.map(str::to_owned), log: log.to_owned() };
         let generators = vec![log(Some("rack"), ""), log(None, "a\u{1b}[2J\nb")];
-        let logs = RunLogs { run: String::new(), target: Some("up\n".to_owned()), generators };
+        let logs = RunLogs { run: String::new().into(), target: Some("up\n".to_owned()), generators };
         assert_eq!(text(&logs), "== target\nup\n== k6 on rack\n(empty)\n== k6\na\u{fffd}[2J\nb\n");
-        let nothing = RunLogs { run: String::new(), target: None, generators: Vec::new() };
+        let nothing = RunLogs { run: String::new().into(), target: None, generators: Vec::new() };
         assert_eq!(text(&nothing), "No logs: the run was imported, or has not ended.\n");
     }
 }

@@ -57,10 +57,10 @@ impl Rejudge {
 fn text(whole: &Rejudged, dry_run: bool) -> String {
     let mut text = String::new();
     for change in &whole.changed {
-        let _ = writeln!(text, "{}  {} → {}", plain(&change.run), change.from.as_str(), change.to.as_str());
+        let _ = writeln!(text, "{}  {} → {}", plain(change.run.as_str()), change.from.as_str(), change.to.as_str());
     }
     for run in &whole.damaged {
-        let _ = writeln!(text, "{}  keeps its verdict: {}", plain(&run.run), plain(&run.why));
+        let _ = writeln!(text, "{}  keeps its verdict: {}", plain(run.run.as_str()), plain(&run.why));
     }
     let would = if dry_run { "would change" } else { "changed" };
     let _ =

@@ -53,7 +53,7 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
     use table::{figure, thousands};
     let count = |value: Option<u64>| value.map_or("–".to_owned(), |value| thousands(value as f64));
     let mut lines = vec![
-        ("id", run.id.clone()),
+        ("id", run.id.to_string()),
         ("target", format!("{} {}", run.target, run.version.as_deref().unwrap_or(""))),
         ("size", run.size.as_ref().map_or("–".to_owned(), |size| size.name.clone())),
         ("scenario", run.scenario.clone().unwrap_or_else(|| "–".to_owned())),

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use self::screen::Screen;
 use crate::{
+    app::ids::RunId,
     cli::{
         events::{Event, Events},
         exit_code::judge_runs,
@@ -72,7 +73,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    async fn watch(mut self, client: &Client, id: &str) -> anyhow::Result<Run> {
+    async fn watch(mut self, client: &Client, id: &RunId) -> anyhow::Result<Run> {
         let mut failures = 0;
         loop {
             match self.follow(client, id).await {
@@ -95,7 +96,7 @@ impl Watcher {
     }
 
     /// Follows one connection; gives the run if it has ended.
-    async fn follow(&mut self, client: &Client, id: &str) -> anyhow::Result<Option<Run>> {
+    async fn follow(&mut self, client: &Client, id: &RunId) -> anyhow::Result<Option<Run>> {
         let mut request = client.request(Method::GET, &format!("api/v1/runs/{id}/series/live"));
         if let Some(heard) = &self.heard {
             request = request.header(HeaderName::from_static("last-event-id"), heard);

@@ -5,6 +5,7 @@ use clap::Args;
 use reqwest::Method;
 
 use crate::{
+    app::ids::RunId,
     cli::{common::Common, connection::Connection},
     runs::model::RunList,
 };
@@ -29,13 +30,13 @@ pub struct Many {
 }
 
 /// The full id of a run from its end, as lists show it.
-pub async fn full_id(connection: &Connection, id: &str) -> anyhow::Result<String> {
+pub async fn full_id(connection: &Connection, id: &str) -> anyhow::Result<RunId> {
     if id.len() == 36 {
-        return Ok(id.to_owned());
+        return Ok(id.to_owned().into());
     }
     let request = connection.client.request(Method::GET, "api/v1/runs").query(&[("limit", "1000")]);
     let list: RunList = connection.client.json(request).await?;
-    let mut found = list.runs.into_iter().filter(|run| run.id.ends_with(id)).map(|run| run.id);
+    let mut found = list.runs.into_iter().filter(|run| run.id.as_str().ends_with(id)).map(|run| run.id);
     match (found.next(), found.next()) {
         (Some(id), None) => Ok(id),
         (None, _) => bail!("no run of the last 1000 has an id that ends with {id:?}"),

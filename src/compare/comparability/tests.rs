@@ -29,7 +29,7 @@ fn of(runs: Vec<Run>, environments: &Environments, allow_confounders: bool) -> C
     Comparison::by(runs, &Marks::default(), &options, &knowing(environments))
 }
 
-fn environment(run: &Run, kernel: &str) -> (String, RunEnvironment) {
+fn environment(run: &Run, kernel: &str) -> (RunId, RunEnvironment) {
     let facts = BTreeMap::from([("kernel".to_owned(), kernel.to_owned())]);
     (run.id.clone(), RunEnvironment { facts, ..RunEnvironment::new(run, None) })
 }
@@ -52,7 +52,7 @@ fn runs_of_two_machines_have_no_winner_until_somebody_says_so() {
 /// Runs of one experiment, those of even repetitions on a machine that is a tenth slower.
 fn spread() -> Vec<Run> {
     let of = |run: Run| {
-        let run = Run { experiment: Some("night".to_owned()), ..run };
+        let run = Run { experiment: Some("night".to_owned().into()), ..run };
         if run.repetition.is_multiple_of(2) { Run { agent: Some("slow".to_owned()), ..faster(run, 0.9) } } else { run }
     };
     both().into_iter().map(of).collect()
@@ -104,7 +104,7 @@ fn cells_that_are_out_of_balance_have_none() {
     assert_eq!(unknown, held_back, "nobody knows whether it was the same");
     let apart = told(|runs| {
         for run in &mut runs[..6] {
-            run.experiment = Some("other".to_owned());
+            run.experiment = Some("other".to_owned().into());
         }
     });
     assert_eq!(apart, held_back, "each target in an experiment of its own");

@@ -1,6 +1,7 @@
 //! Each note, and when there is none.
 
 use crate::{
+    app::ids::RunId,
     catalog::model::Engine,
     compare::{
         metric::Metric,
@@ -57,14 +58,14 @@ fn unlike_surroundings_are_told() {
     assert_eq!(told[1..], ["Agents differ. bench-01 and laptop.", "Load generators differ. k6 1.0.0 and k6 1.8.1."]);
     let notes = Comparison::new(runs, &Marks::default(), None).notes;
     let pair = notes.iter().find_map(|note| note.environments.clone()).expect("two machines");
-    assert_eq!(pair, ["gosherve-1", "servy-6"], "one of each");
+    assert_eq!(pair.each_ref().map(RunId::as_str), ["gosherve-1", "servy-6"], "one of each");
 }
 
 #[test]
 fn runs_from_several_machines_are_told_where_each_has_as_many() {
     let of = |run: Run| {
         let agent = if run.repetition > 3 { "laptop" } else { "bench-01" };
-        Run { agent: Some(agent.to_owned()), experiment: Some("night".to_owned()), ..run }
+        Run { agent: Some(agent.to_owned()), experiment: Some("night".to_owned().into()), ..run }
     };
     let mut runs: Vec<Run> = both().into_iter().map(of).collect();
     let told = titles(runs.clone());

@@ -8,6 +8,7 @@ use axum::{
 use crate::{
     app::{
         error::{Error, ErrorBody, Result},
+        ids::{ExperimentId, RunId},
         state::AppState,
     },
     auth::{
@@ -37,16 +38,16 @@ pub async fn put_first(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
 ) -> Result<Json<QueueList>> {
     run_next(&state, &id, &caller).await?;
     Ok(Json(look(&state, &presence).await?))
 }
 
 /// Puts a run first.
-pub async fn run_next(state: &AppState, id: &str, by: &Caller) -> Result<()> {
+pub async fn run_next(state: &AppState, id: &RunId, by: &Caller) -> Result<()> {
     let run = lookup::found(state, id).await?;
-    if !crate::dispatch::store::queue::put_first(&state.db.write, id, &by.does(Deed::RunPutFirst, id)).await? {
+    if !crate::dispatch::store::queue::put_first(&state.db.write, id, &by.does(Deed::RunPutFirst, id.as_str())).await? {
         return Err(Error::Conflict(format!("the run does not wait: it is {}", run.phase.words())));
     }
     lookup::tell(state, &run);
@@ -61,16 +62,18 @@ pub async fn put_experiment_first(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
 ) -> Result<Json<QueueList>> {
     experiment_next(&state, &id, &caller).await?;
     Ok(Json(look(&state, &presence).await?))
 }
 
 /// Puts all of an experiment first.
-pub async fn experiment_next(state: &AppState, id: &str, by: &Caller) -> Result<()> {
+pub async fn experiment_next(state: &AppState, id: &ExperimentId, by: &Caller) -> Result<()> {
     crate::experiments::lookup::found(state, id).await?;
-    if !crate::dispatch::store::queue::put_all_first(&state.db.write, id, &by.does(Deed::RunPutFirst, id)).await? {
+    if !crate::dispatch::store::queue::put_all_first(&state.db.write, id, &by.does(Deed::RunPutFirst, id.as_str()))
+        .await?
+    {
         return Err(Error::Conflict("no run of the experiment waits".to_owned()));
     }
     // One is enough for whoever watches: everything is read anew.

@@ -7,6 +7,7 @@ use brewbench_agent::{scenarios, wire::now_ms};
 use crate::{
     app::{
         error::{Error, Result},
+        ids::RunId,
         state::AppState,
     },
     dispatch::{
@@ -36,8 +37,8 @@ pub const MOST_LISTED: i64 = 500;
 pub async fn look(state: &AppState, presence: &Presence) -> Result<QueueList> {
     let pool = &state.db.read;
     let rows = crate::dispatch::store::queue::waiting(pool, MOST_LISTED).await?;
-    let ids: Vec<String> = rows.iter().map(|row| row.id.clone()).collect();
-    let mut by_id: BTreeMap<String, Run> =
+    let ids: Vec<_> = rows.iter().map(|row| row.id.clone()).collect();
+    let mut by_id: BTreeMap<RunId, Run> =
         crate::runs::store::by_ids(pool, &ids).await?.into_iter().map(|run| (run.id.clone(), run)).collect();
     let (running, total) = crate::runs::store::unfinished_count(pool).await?;
     let working = crate::runs::store::unfinished(pool, i64::try_from(running).unwrap_or(MOST_LISTED)).await?;
@@ -58,12 +59,12 @@ pub(crate) fn told(
 ) -> Result<Vec<Waiting>> {
     let needs: Vec<Needs> = pairs.iter().map(|(row, run)| needs(row, run)).collect::<Result<_>>()?;
     let all = pairs.iter().zip(&needs);
-    let homes = Homes::of(all.clone().map(|((_, run), needs)| (run.experiment.as_deref(), *needs)), connected);
+    let homes = Homes::of(all.clone().map(|((_, run), needs)| (run.experiment.as_ref(), *needs)), connected);
     let reason = |((row, run), needs): (&(WaitingRun, Run), &Needs)| {
         if row.is_paused {
             return paused(row.paused_by.as_deref());
         }
-        let at = homes.at(needs, run.experiment.as_deref(), row.home.as_deref(), connected);
+        let at = homes.at(needs, run.experiment.as_ref(), row.home.as_deref(), connected);
         why(needs, &at, connected, known)
     };
     let whys: Vec<Why> = all.map(reason).collect();
@@ -95,7 +96,7 @@ pub(crate) fn needs<'a>(row: &'a WaitingRun, run: &'a Run) -> Result<Needs<'a>> 
     let size = run.size.as_ref();
     let is_bundled = run.scenario_sha256.as_deref().is_some_and(scenarios::comes_along);
     Ok(Needs {
-        run: run.id.parse().map_err(Error::internal)?,
+        run: run.id.to_wire().map_err(Error::internal)?,
         target: &run.target,
         size: size.map_or("", |size| size.name.as_str()),
         vcpus: size.map_or(0.0, |size| size.vcpus),
@@ -114,7 +115,7 @@ pub(crate) fn free_in(
     working: &[Run],
     now_ms: i64,
 ) -> BTreeMap<String, Option<f64>> {
-    let left = |agent: &Connected| match agent.busy.map(|run| run.to_string()) {
+    let left = |agent: &Connected| match agent.busy.map(RunId::from) {
         None => Some(0.0),
         Some(id) => working.iter().find(|run| run.id == id).and_then(|run| left_s(run, &[], now_ms)),
     };
@@ -130,7 +131,7 @@ pub(crate) mod made_up {
     use brewbench_agent::{
         engine,
         wire::{
-            PROTOCOL, RunId,
+            self, PROTOCOL,
             messages::{Hello, Machine, TargetOffer},
             outcome::Mechanism,
         },
@@ -187,13 +188,13 @@ pub(crate) mod made_up {
 
     /// It works on some run.
     pub fn working(agent: &mut Connected) {
-        agent.busy = Some(RunId(Uuid::max()));
+        agent.busy = Some(wire::RunId(Uuid::max()));
     }
 
     /// What a run of a target at 2 vCPU / 4 GiB needs.
     pub fn needs(target: &str) -> Needs<'_> {
         Needs {
-            run: RunId(Uuid::nil()),
+            run: wire::RunId(Uuid::nil()),
             target,
             size: "2/4GiB",
             vcpus: 2.0,

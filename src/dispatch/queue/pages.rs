@@ -19,7 +19,12 @@ use tokio::sync::watch;
 
 use super::api::{experiment_next, run_next};
 use crate::{
-    app::{alert_cache::Notice, error::Result, state::AppState},
+    app::{
+        alert_cache::Notice,
+        error::Result,
+        ids::{ExperimentId, RunId},
+        state::AppState,
+    },
     auth::{
         caller::{Read, Submit},
         model::Scope,
@@ -92,7 +97,7 @@ struct Row {
 }
 
 impl Row {
-    fn id(&self) -> &str {
+    fn id(&self) -> &RunId {
         &self.line.run.id
     }
 
@@ -125,8 +130,8 @@ impl Row {
     }
 
     /// The experiment that others of its runs may wait in.
-    fn experiment(&self) -> Option<(&str, &str)> {
-        Some((self.line.run.experiment.as_deref()?, self.waiting.experiment_name.as_deref().unwrap_or("experiment")))
+    fn experiment(&self) -> Option<(&ExperimentId, &str)> {
+        Some((self.line.run.experiment.as_ref()?, self.waiting.experiment_name.as_deref().unwrap_or("experiment")))
     }
 }
 
@@ -192,7 +197,7 @@ async fn index(
 async fn post_run_next(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
 ) -> Result<Redirect> {
     run_next(&state, &id, &caller).await?;
     Ok(Redirect::to("/queue"))
@@ -202,7 +207,7 @@ async fn post_run_next(
 async fn post_experiment_next(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<ExperimentId>,
 ) -> Result<Redirect> {
     experiment_next(&state, &id, &caller).await?;
     Ok(Redirect::to("/queue"))

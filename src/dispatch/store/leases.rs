@@ -6,6 +6,7 @@ use brewbench_agent::wire::Phase;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{
+    app::ids::{ExperimentId, RunId},
     distributed::store::participants,
     results::store::parts,
     runs::store::{
@@ -41,7 +42,7 @@ pub async fn holds_any(connection: &mut SqliteConnection, agent: &str) -> sqlx::
 /// its experiment.
 pub async fn lease(
     pool: &SqlitePool,
-    id: &str,
+    id: &RunId,
     agent: &str,
     generators: &[String],
     (now, expires): (i64, i64),
@@ -72,7 +73,7 @@ pub async fn lease(
     Ok(done)
 }
 
-async fn grant(connection: &mut SqliteConnection, run: &str, agent: &str, expires: i64) -> sqlx::Result<()> {
+async fn grant(connection: &mut SqliteConnection, run: &RunId, agent: &str, expires: i64) -> sqlx::Result<()> {
     sqlx::query!("insert into lease (run_id, agent, expires_at) values (?, ?, ?)", run, agent, expires)
         .execute(connection)
         .await?;
@@ -80,7 +81,7 @@ async fn grant(connection: &mut SqliteConnection, run: &str, agent: &str, expire
 }
 
 /// Gives a leased run back to the queue: its agent can't do it after all. False if it had ended.
-pub async fn give_back(pool: &SqlitePool, id: &str, agent: &str, now: i64) -> sqlx::Result<bool> {
+pub async fn give_back(pool: &SqlitePool, id: &RunId, agent: &str, now: i64) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update run set phase = 'queued', phase_at = ?3, agent = null, started_at = null
@@ -115,7 +116,7 @@ pub enum Advance {
 const WORK: [Phase; 5] = [Phase::Leased, Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting];
 
 /// Moves a run on to a later phase of its work.
-pub async fn advance(pool: &SqlitePool, id: &str, agent: &str, phase: Phase, now: i64) -> sqlx::Result<Advance> {
+pub async fn advance(pool: &SqlitePool, id: &RunId, agent: &str, phase: Phase, now: i64) -> sqlx::Result<Advance> {
     let mut transaction = pool.begin().await?;
     let standing = standing(&mut transaction, id).await?.filter(|(_, holder)| holder.as_deref() == Some(agent));
     let rank = |name: &str| WORK.iter().position(|phase| phase.as_str() == name);
@@ -136,9 +137,9 @@ pub async fn advance(pool: &SqlitePool, id: &str, agent: &str, phase: Phase, now
 #[derive(Clone, Debug)]
 pub struct Lease {
     /// The run.
-    pub run: String,
+    pub run: RunId,
     /// Its experiment.
-    pub experiment: Option<String>,
+    pub experiment: Option<ExperimentId>,
     /// The agent.
     pub agent: String,
     /// Whether it generates load for a target that another agent runs.
@@ -146,7 +147,7 @@ pub struct Lease {
 }
 
 /// Prolongs the lease of an agent that still works on a run; false if it does not by our books.
-pub async fn prolong(pool: &SqlitePool, run: &str, agent: &str, expires: i64) -> sqlx::Result<bool> {
+pub async fn prolong(pool: &SqlitePool, run: &RunId, agent: &str, expires: i64) -> sqlx::Result<bool> {
     let done = sqlx::query!("update lease set expires_at = ?3 where run_id = ?1 and agent = ?2", run, agent, expires)
         .execute(pool)
         .await?;
@@ -163,7 +164,7 @@ pub async fn prolong_all(pool: &SqlitePool, expires: i64) -> sqlx::Result<()> {
 pub async fn held_by(pool: &SqlitePool, agent: &str) -> sqlx::Result<Vec<Lease>> {
     sqlx::query_as!(
         Lease,
-        r#"select run.id as run, run.experiment_id as experiment, lease.agent,
+        r#"select run.id as "run: RunId", run.experiment_id as "experiment: ExperimentId", lease.agent,
                   run.agent is not lease.agent as "is_generator!: bool"
            from lease join run on run.id = lease.run_id where lease.agent = ? order by run.seq"#,
         agent
@@ -176,7 +177,7 @@ pub async fn held_by(pool: &SqlitePool, agent: &str) -> sqlx::Result<Vec<Lease>>
 pub async fn expired(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<Lease>> {
     sqlx::query_as!(
         Lease,
-        r#"select run.id as run, run.experiment_id as experiment, lease.agent,
+        r#"select run.id as "run: RunId", run.experiment_id as "experiment: ExperimentId", lease.agent,
                   run.agent is not lease.agent as "is_generator!: bool"
            from lease join run on run.id = lease.run_id where lease.expires_at <= ?
            order by run.agent is not lease.agent, run.seq"#,
@@ -187,7 +188,7 @@ pub async fn expired(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<Lease>> {
 }
 
 /// Gives a run up and does its repetition again where that is due. False if it had ended.
-pub async fn lose(pool: &SqlitePool, id: &str, new_id: &str, error: &str, now: i64) -> sqlx::Result<bool> {
+pub async fn lose(pool: &SqlitePool, id: &RunId, new_id: &RunId, error: &str, now: i64) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update run set phase = 'lost', phase_at = ?2, finished_at = ?2, error = ?3
@@ -209,14 +210,14 @@ pub async fn lose(pool: &SqlitePool, id: &str, new_id: &str, error: &str, now: i
 }
 
 /// Those of these runs that were given up in the hands of an agent, but for those that others do too: they were stopped.
-pub async fn lost_by(pool: &SqlitePool, agent: &str, ids: &BTreeSet<String>) -> sqlx::Result<Vec<HeldRun>> {
+pub async fn lost_by(pool: &SqlitePool, agent: &str, ids: &BTreeSet<RunId>) -> sqlx::Result<Vec<HeldRun>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
     let ids = serde_json::to_string(ids).map_err(crate::runs::store::row::decode)?;
     sqlx::query_as!(
         HeldRun,
-        r#"select run.id as "id!", run.experiment_id from json_each(?) named cross join run on run.id = named.value
+        r#"select run.id as "id!: RunId", run.experiment_id as "experiment_id: ExperimentId" from json_each(?) named cross join run on run.id = named.value
            where run.agent = ? and run.phase = 'lost' and run.generators = '[]' order by run.seq"#,
         ids,
         agent
@@ -227,7 +228,7 @@ pub async fn lost_by(pool: &SqlitePool, agent: &str, ids: &BTreeSet<String>) -> 
 
 /// Takes a run that was given up back into the hands of its agent, which holds it after all, as long as nobody has begun
 /// to measure its cell again: its place-holder then leaves the queue. False if somebody has, or it was not given up.
-pub async fn revive(pool: &SqlitePool, id: &str, agent: &str, now: i64, expires: i64) -> sqlx::Result<bool> {
+pub async fn revive(pool: &SqlitePool, id: &RunId, agent: &str, now: i64, expires: i64) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     match retry_of(&mut transaction, id).await? {
         Some((_, phase)) if phase != Phase::Queued.as_str() => return Ok(false),

@@ -2,15 +2,18 @@
 
 use sqlx::SqlitePool;
 
-use crate::auth::{audit, audit::Act};
+use crate::{
+    app::ids::{ExperimentId, RunId},
+    auth::{audit, audit::Act},
+};
 
 /// A queued run with what an agent needs to do it.
 #[derive(Clone, Debug)]
 pub struct QueuedRun {
     /// Its id.
-    pub id: String,
+    pub id: RunId,
     /// Its experiment.
-    pub experiment_id: Option<String>,
+    pub experiment_id: Option<ExperimentId>,
     /// The target's name.
     pub target: String,
     /// The machine size's name.
@@ -47,7 +50,7 @@ pub struct QueuedRun {
 pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
     sqlx::query_as!(
         QueuedRun,
-        r#"select id, experiment_id, target, size_name as "size_name!", vcpus as "vcpus!",
+        r#"select id as "id: RunId", experiment_id as "experiment_id: ExperimentId", target, size_name as "size_name!", vcpus as "vcpus!",
                   memory_bytes as "memory_bytes!", scenario as "scenario!", scenario_sha256 as "scenario_sha256!",
                   parameters, load as "load!", warm_up_ms as "warm_up_ms!", warm_up_auto, wanted_agent, agent_label, block,
                   generators,
@@ -69,7 +72,7 @@ pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
 #[derive(Clone, Debug)]
 pub struct WaitingRun {
     /// Its id.
-    pub id: String,
+    pub id: RunId,
     /// What its experiment is called.
     pub experiment_name: Option<String>,
     /// Whether its experiment is paused.
@@ -92,7 +95,7 @@ pub struct WaitingRun {
 pub async fn waiting(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<WaitingRun>> {
     sqlx::query_as!(
         WaitingRun,
-        r#"select run.id, experiment.name as "experiment_name?", experiment.paused_at is not null as "is_paused!: bool",
+        r#"select run.id as "id: RunId", experiment.name as "experiment_name?", experiment.paused_at is not null as "is_paused!: bool",
                   experiment.paused_by as "paused_by?", run.wanted_agent, run.agent_label, run.block, run.priority,
                   (select agent.name from run earlier cross join agent on agent.name = earlier.agent
                    where earlier.experiment_id = run.experiment_id and earlier.block = run.block
@@ -109,7 +112,7 @@ pub async fn waiting(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<WaitingR
 }
 
 /// Puts a run before all others that wait; false if it does not wait.
-pub async fn put_first(pool: &SqlitePool, id: &str, act: &Act) -> sqlx::Result<bool> {
+pub async fn put_first(pool: &SqlitePool, id: &RunId, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update run set priority = 1 + (
@@ -125,7 +128,7 @@ pub async fn put_first(pool: &SqlitePool, id: &str, act: &Act) -> sqlx::Result<b
 }
 
 /// Puts all runs of an experiment that wait before all others, in their own order; false if none of it waits.
-pub async fn put_all_first(pool: &SqlitePool, experiment: &str, act: &Act) -> sqlx::Result<bool> {
+pub async fn put_all_first(pool: &SqlitePool, experiment: &ExperimentId, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update run set priority = 1 + (

@@ -2,6 +2,8 @@
 
 use sqlx::{SqliteConnection, SqlitePool};
 
+use crate::app::ids::{ExperimentId, RunId};
+
 /// One who takes part in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
@@ -15,7 +17,7 @@ pub struct Member {
 /// earlier try left is gone.
 pub async fn begin(
     connection: &mut SqliteConnection,
-    run: &str,
+    run: &RunId,
     host: &str,
     generators: &[String],
 ) -> sqlx::Result<()> {
@@ -30,7 +32,7 @@ pub async fn begin(
 
 /// Those who do a run that goes on, who runs the target first; nobody for one that has ended or waits, or that one agent
 /// does alone.
-pub async fn of(pool: &SqlitePool, run: &str) -> sqlx::Result<Vec<Member>> {
+pub async fn of(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Vec<Member>> {
     sqlx::query_as!(
         Member,
         r#"select run_part.agent, run_part.outcome is not null as "has_delivered!: bool"
@@ -44,7 +46,7 @@ pub async fn of(pool: &SqlitePool, run: &str) -> sqlx::Result<Vec<Member>> {
 }
 
 /// Keeps what is known of the clock of one who takes part, milliseconds.
-pub async fn keep_clock(pool: &SqlitePool, run: &str, place: i64, offset_ms: f64, error_ms: f64) -> sqlx::Result<()> {
+pub async fn keep_clock(pool: &SqlitePool, run: &RunId, place: i64, offset_ms: f64, error_ms: f64) -> sqlx::Result<()> {
     sqlx::query!(
         "update run_part set clock_offset_ms = ?3, clock_error_ms = ?4 where run_id = ?1 and place = ?2",
         run,
@@ -58,7 +60,9 @@ pub async fn keep_clock(pool: &SqlitePool, run: &str, place: i64, offset_ms: f64
 }
 
 /// The experiment of a run, if it has one.
-pub async fn experiment_of(pool: &SqlitePool, run: &str) -> sqlx::Result<Option<String>> {
-    let row = sqlx::query!("select experiment_id from run where id = ?", run).fetch_optional(pool).await?;
+pub async fn experiment_of(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Option<ExperimentId>> {
+    let row = sqlx::query!(r#"select experiment_id as "experiment_id: ExperimentId" from run where id = ?"#, run)
+        .fetch_optional(pool)
+        .await?;
     Ok(row.and_then(|row| row.experiment_id))
 }

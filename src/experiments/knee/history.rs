@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use super::search::{self, End, Outcome, Step, Tally, Tried};
 use crate::{
+    app::ids::RunId,
     experiments::{
         knee::model::{Knee, judge, rate_of},
         model::Experiment,
@@ -76,7 +77,8 @@ pub struct Rung {
     /// What is wrong with the first run that did not simply hold or miss.
     pub note: Option<String>,
     /// Its runs, those that have not ended too.
-    pub runs: Vec<String>,
+    #[schema(value_type = Vec<String>)]
+    pub runs: Vec<RunId>,
 }
 
 /// What the runs of a rate say.

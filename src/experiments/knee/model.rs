@@ -138,7 +138,7 @@ pub(crate) mod tests {
 
     /// A run at a rate with this p99.
     pub fn at(target: &str, level: u32, p99_ms: f64) -> Run {
-        let id = format!("{target}-{level}-{p99_ms}");
+        let id = format!("{target}-{level}-{p99_ms}").into();
         let run = Run { id, load: Some(rate(level, 10.0)), ..finished(target, 1) };
         figured(run, |figures| figures.p99_ms = Some(p99_ms))
     }

@@ -22,11 +22,11 @@ fn repeated(count: u32, make: impl Fn(u32) -> Run) -> Vec<Run> {
 }
 
 fn base(count: u32) -> Vec<Run> {
-    repeated(count, |n| Run { id: format!("old-{n}"), ..run("servy", n) })
+    repeated(count, |n| Run { id: format!("old-{n}").into(), ..run("servy", n) })
 }
 
 fn new(count: u32, factor: f64) -> Vec<Run> {
-    repeated(count, |n| faster(Run { id: format!("new-{n}"), ..run("servy", n) }, factor))
+    repeated(count, |n| faster(Run { id: format!("new-{n}").into(), ..run("servy", n) }, factor))
 }
 
 fn cell(baseline: Vec<Run>, candidate: Vec<Run>) -> Cell {
@@ -72,7 +72,7 @@ fn a_real_difference_within_the_limit_and_a_better_candidate_are_fine() {
 
 /// Repetitions that scatter by far more than they differ.
 fn noisy(prefix: &str, values: [f64; 6]) -> Vec<Run> {
-    let one = |(n, factor)| faster(Run { id: format!("{prefix}-{n}"), ..run("servy", n) }, factor);
+    let one = |(n, factor)| faster(Run { id: format!("{prefix}-{n}").into(), ..run("servy", n) }, factor);
     (1..).zip(values).map(one).collect()
 }
 
@@ -91,7 +91,7 @@ fn a_difference_that_may_be_noise_is_not_fine_however_often_it_was_measured() {
 
 fn of_experiment(runs: Vec<Run>, experiment: &str, day: i64) -> Vec<Run> {
     let moved = |run: Run| Run {
-        experiment: Some(experiment.to_owned()),
+        experiment: Some(experiment.to_owned().into()),
         started_at_ms: run.started_at_ms.map(|at| at + day * 86_400_000),
         ..run
     };
@@ -104,7 +104,7 @@ fn nightly(count: u32, level: f64) -> Vec<PastRun> {
         let level = 10_000.0 * if number.is_multiple_of(2) { 1.0 } else { level };
         let at_ms = base(1)[0].started_at_ms.map(|at| at - i64::from(number + 1) * 86_400_000);
         [0.99, 1.0, 1.01].map(|factor| PastRun {
-            experiment: format!("past-{number}"),
+            experiment: format!("past-{number}").into(),
             at_ms,
             figures: vec![Some(factor * level)],
         })
@@ -190,7 +190,7 @@ fn a_plan_with_more_repetitions_spends_the_error_rate_look_by_look() {
     let undecided = [cell(noisy("old", [1.0, 0.9, 1.1, 1.1, 0.9, 1.0]), noisy("new", [1.0, 1.1, 0.9, 0.9, 1.1, 1.0]))];
     let gate = at(20, &undecided);
     assert!(gate.alpha < 0.01, "{gate:?}");
-    assert_eq!(gate.more, Some(More { experiment: "night".to_owned(), repetitions: 2 }));
+    assert_eq!(gate.more, Some(More { experiment: "night".to_owned().into(), repetitions: 2 }));
     assert_eq!(at(7, &undecided).more.map(|more| more.repetitions), Some(1), "no more than the plan has");
     assert_eq!(at(6, &undecided).more, None);
     let gate = ask(&["rps<-5%"], &undecided, &[]);
@@ -224,7 +224,7 @@ fn a_candidate_that_fell_is_not_fine_because_others_went_well() {
         reason.starts_with("1 run of the candidate without results that count, the first: it died; of the others: "),
         "{reason}"
     );
-    let again = Run { id: "again".to_owned(), retry_of: Some(fell.id.clone()), ..run("servy", 11) };
+    let again = Run { id: "again".to_owned().into(), retry_of: Some(fell.id.clone()), ..run("servy", 11) };
     assert_eq!(with(vec![fell.clone(), again]).outcome, Outcome::Fine);
     let cancelled = Run { phase: Phase::Cancelled, ..fell };
     assert_eq!(with(vec![cancelled]).outcome, Outcome::Fine);

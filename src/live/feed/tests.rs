@@ -12,19 +12,19 @@ fn second(until_ms: u32, requests: u64) -> Second {
     Second { until_ms, succeeded, ..Second::default() }
 }
 
-fn portion(run: RunId, part: Part, start_ms: i64, after_ms: u32, seconds: &[(u32, u64)]) -> Portion {
+fn portion(run: wire::RunId, part: Part, start_ms: i64, after_ms: u32, seconds: &[(u32, u64)]) -> Portion {
     let mut series = Series::default();
     let seconds = seconds.iter().map(|(until, requests)| second(*until, *requests)).collect();
     *series.part_mut(part) = Some(Stretch { start_ms, seconds, ..Stretch::default() });
     Portion { run, seconds_after_ms: after_ms, usage_after_ms: i32::MAX, points: Packed::pack(&series) }
 }
 
-fn measured(run: RunId, after_ms: u32, seconds: &[(u32, u64)]) -> Portion {
+fn measured(run: wire::RunId, after_ms: u32, seconds: &[(u32, u64)]) -> Portion {
     portion(run, Part::Measured, 10_000, after_ms, seconds)
 }
 
-fn opened() -> (Underway, RunId) {
-    let (underway, run) = (Underway::default(), RunId::now());
+fn opened() -> (Underway, wire::RunId) {
+    let (underway, run) = (Underway::default(), wire::RunId::now());
     underway.open(run, "rack");
     (underway, run)
 }
@@ -33,7 +33,7 @@ fn times(news: &News) -> (Option<i64>, Vec<u32>) {
     (news.seconds.after_ms, news.seconds.points.iter().map(|second| second.until_ms).collect())
 }
 
-fn known(underway: &Underway, run: RunId) -> Vec<(u32, u64)> {
+fn known(underway: &Underway, run: wire::RunId) -> Vec<(u32, u64)> {
     let series = underway.series(run).expect("a series");
     let seconds = series.parts().flat_map(|(_, stretch)| stretch.seconds.clone()).collect::<Vec<_>>();
     seconds.iter().map(|second| (second.until_ms, second.requests())).collect()
@@ -124,7 +124,7 @@ fn what_makes_no_sense_or_too_much_is_refused_and_harms_nothing() {
 fn an_agent_has_one_run_and_what_is_over_is_forgotten() {
     let (underway, first) = opened();
     let (_, mut news) = underway.listen(first, None).expect("open");
-    let second = RunId::now();
+    let second = wire::RunId::now();
     underway.open(second, "rack");
     assert!(!underway.is_open(first, "rack") && underway.is_open(second, "rack") && !underway.is_open(second, "attic"));
     assert_eq!(news.try_recv().err(), Some(broadcast::error::TryRecvError::Closed));
@@ -174,7 +174,7 @@ fn what_is_sent_is_written_once_for_all() {
 
 #[test]
 fn those_who_begin_at_the_same_moment_keep_what_the_other_has_told() {
-    let (underway, run) = (Underway::default(), RunId::now());
+    let (underway, run) = (Underway::default(), wire::RunId::now());
     let teller = |agent: &str| Teller { agent: agent.to_owned(), clock: None };
     let open = || underway.open_together(run, teller("rack"), vec![teller("one"), teller("two")]);
     open();

@@ -8,6 +8,7 @@ use axum::{
 use crate::{
     app::{
         error::{ErrorBody, Result},
+        ids::RunId,
         state::AppState,
     },
     auth::caller::Read,
@@ -18,7 +19,7 @@ use crate::{
 /// The last output of a run's target and load generators.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/logs", tag = "runs", params(("id" = String, Path)),
     responses((status = 200, body = RunLogs), (status = 404, body = ErrorBody)))]
-pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<String>) -> Result<Json<RunLogs>> {
+pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<RunId>) -> Result<Json<RunLogs>> {
     let run = found(&state, &id).await?;
     let evidence = evidence(&state, &run.id).await?;
     Ok(Json(RunLogs::new(&run, evidence.as_ref())))

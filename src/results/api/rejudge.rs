@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use crate::{
     app::{
         error::{Error, ErrorBody, Input, Result},
+        ids::RunId,
         state::AppState,
     },
     auth::{
@@ -34,7 +35,8 @@ const MOST_IDS: usize = 1_000;
 #[serde(deny_unknown_fields, default)]
 pub struct RejudgeBody {
     /// Ids of runs, 1000 at most.
-    pub ids: Option<Vec<String>>,
+    #[schema(value_type = Option<Vec<String>>)]
+    pub ids: Option<Vec<RunId>>,
     /// Name of a scenario.
     pub scenario: Option<String>,
     /// Whether nothing is to be kept: it is only told what would change.
@@ -68,7 +70,7 @@ pub async fn rejudge(
     let object = match which {
         Which::All => "all runs".to_owned(),
         Which::Scenario(name) => name.to_owned(),
-        Which::Ids([id]) => id.clone(),
+        Which::Ids([id]) => id.to_string(),
         Which::Ids(ids) => plural(ids.len(), "run"),
     };
     let act = caller.does(Deed::RunsRejudged, &object).with(json!({"rules": RULES, "runs": ids}));
@@ -92,9 +94,10 @@ pub struct JudgedByBody {
 /// The rules and limits that a run was judged by.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/judgement", tag = "runs", params(("id" = String, Path)),
     responses((status = 200, body = JudgedByBody), (status = 404, body = ErrorBody)))]
-pub async fn judged_by(_: Read, State(state): State<AppState>, Path(id): Path<String>) -> Result<Json<JudgedByBody>> {
+pub async fn judged_by(_: Read, State(state): State<AppState>, Path(id): Path<RunId>) -> Result<Json<JudgedByBody>> {
     found(&state, &id).await?;
     let by = verdicts::judged_by(&state.db.read, &id).await?;
-    let by = by.ok_or_else(|| Error::NotFound(format!("judgement of run {id:?} by rules that were kept")))?;
+    let by =
+        by.ok_or_else(|| Error::NotFound(format!("judgement of run {:?} by rules that were kept", id.as_str())))?;
     Ok(Json(JudgedByBody { rules: by.rules, rules_now: RULES, limits: by.limits, judged_at_ms: by.judged_at_ms }))
 }

@@ -13,6 +13,7 @@ use utoipa::IntoParams;
 use crate::{
     app::{
         error::{Asked, Error, ErrorBody, Result},
+        ids::RunId,
         state::AppState,
     },
     auth::caller::Read,
@@ -42,7 +43,7 @@ pub struct SeriesAs {
 pub async fn series(
     _: Read,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
     Asked(wish): Asked<SeriesAs>,
 ) -> Result<Response> {
     let run = found(&state, &id).await?;
@@ -50,12 +51,12 @@ pub async fn series(
         let gone = downsampled::of(&state.db.read, &id)
             .await?
             .map(|(_, at)| format!(": it was old and deleted {}", exact(Some(at))));
-        return Err(Error::NotFound(format!("series of run {id:?}{}", gone.unwrap_or_default())));
+        return Err(Error::NotFound(format!("series of run {:?}{}", id.as_str(), gone.unwrap_or_default())));
     };
     let evidence = crate::runs::api::environment::evidence(&state, &run.id).await?;
     let body = SeriesBody::new(&id, &series, SideCores::of(&run, evidence.as_ref()));
     let name = |end: &str| {
-        let disposition = format!("attachment; filename=\"{}-series.{end}\"", id.replace(['"', '\\'], ""));
+        let disposition = format!("attachment; filename=\"{}-series.{end}\"", id.as_str().replace(['"', '\\'], ""));
         (header::CONTENT_DISPOSITION, disposition)
     };
     Ok(match wish.format {
@@ -72,11 +73,11 @@ pub async fn known(state: &AppState, run: &Run) -> Result<Option<Series>> {
     if run.has_ended() {
         return stored(state, &run.id).await;
     }
-    Ok(run.id.parse().ok().and_then(|id| state.underway.series(id)))
+    Ok(run.id.to_wire().ok().and_then(|id| state.underway.series(id)))
 }
 
 /// The series that is stored of a run.
-pub async fn stored(state: &AppState, id: &str) -> Result<Option<Series>> {
+pub async fn stored(state: &AppState, id: &RunId) -> Result<Option<Series>> {
     let packed = crate::runs::store::series(&state.db.read, id).await?.map(Packed::from_bytes);
     packed.map(|packed| packed.unpack().map_err(Error::internal)).transpose()
 }

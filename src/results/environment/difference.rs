@@ -193,7 +193,7 @@ mod tests {
 
     fn environment(run: &str, target: &str, facts: &[(&str, &str)]) -> RunEnvironment {
         RunEnvironment {
-            run: run.to_owned(),
+            run: run.to_owned().into(),
             target: target.to_owned(),
             version: None,
             size: None,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
+    app::ids::RunId,
     results::{
         conditions::Conditions,
         environment::{
@@ -22,7 +23,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunEnvironment {
     /// Its id.
-    pub run: String,
+    #[schema(value_type = String)]
+    pub run: RunId,
     /// Name of its target.
     pub target: String,
     /// Version of its target.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
+    app::ids::RunId,
     results::{evidence::Evidence, verdict::usage::throttled_share},
     runs::model::Run,
 };
@@ -19,7 +20,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SeriesBody {
     /// The run.
-    pub run: String,
+    #[schema(value_type = String)]
+    pub run: RunId,
     /// When the first stretch began, by the agent's clock (of several agents by the server's), unix ms.
     pub start_ms: Option<i64>,
     /// The warm-up, where there was one.
@@ -187,14 +189,14 @@ pub struct LacksBody {
 
 impl SeriesBody {
     /// The series of a run in words of the API.
-    pub fn new(run: &str, series: &Series, cores: SideCores) -> Self {
+    pub fn new(run: &RunId, series: &Series, cores: SideCores) -> Self {
         let start_ms = start_ms(series);
         let stretch = |stretch: &Option<Stretch>| {
             stretch
                 .as_ref()
                 .map(|stretch| StretchBody::new(stretch, offset_ms(stretch, start_ms.unwrap_or_default()), cores))
         };
-        Self { run: run.to_owned(), start_ms, warm_up: stretch(&series.warm_up), measured: stretch(&series.measured) }
+        Self { run: run.clone(), start_ms, warm_up: stretch(&series.warm_up), measured: stretch(&series.measured) }
     }
 
     /// Warm-up and measurement, as far as they are there.

@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn every_second_has_a_line_with_a_cell_for_every_head() {
-        let text = csv(&SeriesBody::new("run", &rising(), SideCores::default()));
+        let text = csv(&SeriesBody::new(&"run".to_owned().into(), &rising(), SideCores::default()));
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
         assert!(lines.len() == 13 && lines.iter().all(|line| line.len() == HEAD.len()), "{text}");
         let cell = |line: usize, head: &str| lines[line][HEAD.iter().position(|name| *name == head).expect("a head")];
@@ -157,7 +157,8 @@ mod tests {
 
     #[test]
     fn no_sample_stands_beside_two_seconds() {
-        let mut stretch = SeriesBody::new("run", &rising(), SideCores::default()).measured.expect("there");
+        let mut stretch =
+            SeriesBody::new(&"run".to_owned().into(), &rising(), SideCores::default()).measured.expect("there");
         stretch.usage.truncate(4);
         let beside: Vec<_> = rows(&stretch).filter_map(|(_, usage)| usage.map(|usage| usage.at_s)).collect();
         assert_eq!(beside, [3.5, 4.5, 5.5]);

@@ -2,10 +2,10 @@
 
 use sqlx::SqliteConnection;
 
-use crate::results::cost::Cost;
+use crate::{app::ids::RunId, results::cost::Cost};
 
 /// Stores what a run's requests cost. What is no longer known, because its series was deleted, stays as it was stored.
-pub async fn note(connection: &mut SqliteConnection, run: &str, cost: Cost) -> sqlx::Result<()> {
+pub async fn note(connection: &mut SqliteConnection, run: &RunId, cost: Cost) -> sqlx::Result<()> {
     let Cost { cpu_us, memory_bytes, throttled_share, startup_ms, idle_memory_bytes } = cost;
     let idle_memory = idle_memory_bytes.map(u64::cast_signed);
     let (cpu, memory) = (cpu_us.map(u64::cast_signed), memory_bytes.map(u64::cast_signed));

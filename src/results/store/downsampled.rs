@@ -3,7 +3,7 @@
 
 use sqlx::SqlitePool;
 
-use crate::results::store::parts;
+use crate::{app::ids::RunId, results::store::parts};
 
 /// How many at once: who else wants to write waits for them.
 const PORTION: i64 = 50;
@@ -14,7 +14,7 @@ pub struct Due {
     /// The run's place in the order of submission.
     pub seq: i64,
     /// The run.
-    pub run: String,
+    pub run: RunId,
     /// The series, packed.
     pub body: Vec<u8>,
 }
@@ -23,7 +23,7 @@ pub struct Due {
 pub async fn whole(pool: &SqlitePool, before: i64, after: i64) -> sqlx::Result<Vec<Due>> {
     sqlx::query_as!(
         Due,
-        r#"select run.seq as "seq!", run.id as "run!", run_series.body as "body!"
+        r#"select run.seq as "seq!", run.id as "run!: RunId", run_series.body as "body!"
            from run join run_series on run_series.run_id = run.id
            where run.seq > ?2 and run.finished_at < ?1
                and not exists (select 1 from run_series_reduced where run_id = run.id)
@@ -39,7 +39,7 @@ pub async fn whole(pool: &SqlitePool, before: i64, after: i64) -> sqlx::Result<V
 /// Series of runs that ended before a time, unix ms, without what is in them: those after a run, in their order.
 pub async fn there(pool: &SqlitePool, before: i64, after: i64) -> sqlx::Result<Vec<Due>> {
     let rows = sqlx::query!(
-        r#"select run.seq as "seq!", run.id as "run!" from run
+        r#"select run.seq as "seq!", run.id as "run!: RunId" from run
            where run.seq > ?2 and run.finished_at < ?1 and exists (select 1 from run_series where run_id = run.id)
            order by run.seq limit ?3"#,
         before,
@@ -99,7 +99,7 @@ pub async fn delete(pool: &SqlitePool, due: &[Due], now: i64) -> sqlx::Result<us
 }
 
 /// What was done to a run's series, `thin` or `delete`, and when, unix ms; none if nothing.
-pub async fn of(pool: &SqlitePool, run: &str) -> sqlx::Result<Option<(String, i64)>> {
+pub async fn of(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Option<(String, i64)>> {
     let row = sqlx::query!("select reduction, reduced_at from run_series_reduced where run_id = ?", run)
         .fetch_optional(pool)
         .await?;

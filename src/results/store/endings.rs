@@ -8,6 +8,7 @@ use sqlx::{SqliteConnection, SqlitePool};
 
 use super::figures::FigureColumns;
 use crate::{
+    app::ids::RunId,
     results::{
         store::verdicts,
         verdict::{limits::Limits, model::Judgement},
@@ -83,7 +84,7 @@ impl<'a> Ending<'a> {
 }
 
 /// Stores the end of a run, in whatever phase it is: the caller has settled that it counts.
-pub async fn end(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>) -> sqlx::Result<()> {
+pub async fn end(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<'_>) -> sqlx::Result<()> {
     let phase = ending.phase.as_str();
     update(connection, id, ending).await?;
     if let Some(body) = ending.summary {
@@ -106,20 +107,20 @@ pub async fn end(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_
 }
 
 /// The compressed evidence of a run, if it has any.
-pub async fn evidence(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<Option<Vec<u8>>> {
+pub async fn evidence(connection: &mut SqliteConnection, id: &RunId) -> sqlx::Result<Option<Vec<u8>>> {
     let row = sqlx::query!("select body from run_evidence where run_id = ?", id).fetch_optional(connection).await?;
     Ok(row.map(|row| row.body))
 }
 
 /// Takes the place of the evidence that there was.
-pub async fn keep_evidence(connection: &mut SqliteConnection, id: &str, body: &[u8]) -> sqlx::Result<()> {
+pub async fn keep_evidence(connection: &mut SqliteConnection, id: &RunId, body: &[u8]) -> sqlx::Result<()> {
     sqlx::query!("insert or replace into run_evidence (run_id, body) values (?, ?)", id, body)
         .execute(connection)
         .await?;
     Ok(())
 }
 
-async fn update(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>) -> sqlx::Result<()> {
+async fn update(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<'_>) -> sqlx::Result<()> {
     let phase = ending.phase.as_str();
     let verdict = ending.verdict.map(Verdict::as_str);
     let reasons = serde_json::to_string(ending.reasons).map_err(crate::runs::store::row::decode)?;
@@ -202,7 +203,7 @@ async fn update(connection: &mut SqliteConnection, id: &str, ending: &Ending<'_>
 }
 
 /// Cancels a run that has not ended; false if it had, or there is none.
-pub async fn cancel(pool: &SqlitePool, id: &str, error: &str, now: i64) -> sqlx::Result<bool> {
+pub async fn cancel(pool: &SqlitePool, id: &RunId, error: &str, now: i64) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update run set phase = 'cancelled', phase_at = ?2, finished_at = ?2, error = ?3

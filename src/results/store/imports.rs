@@ -5,6 +5,7 @@ use sqlx::{AssertSqlSafe, Sqlite, SqliteConnection, SqlitePool, query::QueryAs, 
 
 use super::figures::FigureColumns;
 use crate::{
+    app::ids::{ExperimentId, RunId},
     catalog::model::Engine,
     results::{
         import::About,
@@ -21,7 +22,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct NewImport {
     /// The run's id.
-    pub id: String,
+    pub id: RunId,
     /// What is known besides the summary.
     pub about: About,
     /// Who brought it.
@@ -176,7 +177,7 @@ fn bound<'q>(query: Statements<'q>, import: &'q NewImport) -> sqlx::Result<State
 }
 
 /// Makes imported runs those of an experiment.
-pub async fn gather(connection: &mut SqliteConnection, ids: &[String], experiment: &str) -> sqlx::Result<()> {
+pub async fn gather(connection: &mut SqliteConnection, ids: &[RunId], experiment: &ExperimentId) -> sqlx::Result<()> {
     let ids = serde_json::to_string(ids).map_err(decode)?;
     sqlx::query!(
         "update run set experiment_id = ?2

@@ -2,6 +2,8 @@
 
 use sqlx::{SqliteConnection, SqlitePool};
 
+use crate::app::ids::RunId;
+
 /// One agent's part.
 #[derive(Clone, Debug)]
 pub struct PartRow {
@@ -22,7 +24,7 @@ pub struct PartRow {
 }
 
 /// All parts of a run, by place.
-pub async fn of(pool: &SqlitePool, run: &str) -> sqlx::Result<Vec<PartRow>> {
+pub async fn of(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Vec<PartRow>> {
     sqlx::query_as!(
         PartRow,
         "select place, agent, clock_offset_ms, clock_error_ms, outcome, summary, series from run_part
@@ -49,7 +51,7 @@ pub struct PartState {
 }
 
 /// How far those are who do a run, by place.
-pub async fn states(pool: &SqlitePool, run: &str) -> sqlx::Result<Vec<PartState>> {
+pub async fn states(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Vec<PartState>> {
     sqlx::query_as!(
         PartState,
         r#"select place, agent, clock_offset_ms, clock_error_ms, outcome is not null as "delivered!: bool"
@@ -61,7 +63,7 @@ pub async fn states(pool: &SqlitePool, run: &str) -> sqlx::Result<Vec<PartState>
 }
 
 /// The places of which the result is there.
-pub async fn delivered(connection: &mut SqliteConnection, run: &str) -> sqlx::Result<Vec<i64>> {
+pub async fn delivered(connection: &mut SqliteConnection, run: &RunId) -> sqlx::Result<Vec<i64>> {
     let rows = sqlx::query!("select place from run_part where run_id = ? and outcome is not null order by place", run)
         .fetch_all(connection)
         .await?;
@@ -69,7 +71,7 @@ pub async fn delivered(connection: &mut SqliteConnection, run: &str) -> sqlx::Re
 }
 
 /// Whether an agent makes a part of the load of a run.
-pub async fn generates(connection: &mut SqliteConnection, run: &str, agent: &str) -> sqlx::Result<bool> {
+pub async fn generates(connection: &mut SqliteConnection, run: &RunId, agent: &str) -> sqlx::Result<bool> {
     let row = sqlx::query!("select place from run_part where run_id = ? and agent = ? and place > 0", run, agent)
         .fetch_optional(connection)
         .await?;
@@ -90,7 +92,7 @@ pub struct Came<'a> {
 /// Keeps what came of a part, which ends the lease of its agent. False if there is something already.
 pub async fn keep(
     connection: &mut SqliteConnection,
-    run: &str,
+    run: &RunId,
     place: i64,
     Came { outcome, summary, series }: Came<'_>,
 ) -> sqlx::Result<bool> {
@@ -111,13 +113,13 @@ pub async fn keep(
 }
 
 /// The run waits again: others may do it.
-pub async fn forget(connection: &mut SqliteConnection, run: &str) -> sqlx::Result<()> {
+pub async fn forget(connection: &mut SqliteConnection, run: &RunId) -> sqlx::Result<()> {
     sqlx::query!("delete from run_part where run_id = ?", run).execute(connection).await?;
     Ok(())
 }
 
 /// The series of the parts go; what was seen in them is kept with the run.
-pub async fn drop_series(connection: &mut SqliteConnection, run: &str) -> sqlx::Result<()> {
+pub async fn drop_series(connection: &mut SqliteConnection, run: &RunId) -> sqlx::Result<()> {
     sqlx::query!("update run_part set series = null where run_id = ? and series is not null", run)
         .execute(connection)
         .await?;

@@ -5,6 +5,7 @@ use serde_json::json;
 use sqlx::{SqliteConnection, SqliteExecutor, SqlitePool};
 
 use crate::{
+    app::ids::{ExperimentId, RunId},
     auth::audit::{self, Act},
     results::verdict::{limits::Limits, model::RULES},
     runs::{
@@ -42,9 +43,9 @@ pub struct Candidate {
     /// Order of submission.
     pub seq: i64,
     /// Its id.
-    pub id: String,
+    pub id: RunId,
     /// Its experiment.
-    pub experiment: Option<String>,
+    pub experiment: Option<ExperimentId>,
     /// Whether an agent of ours made it.
     pub is_ours: bool,
     /// The scenario's name.
@@ -69,7 +70,7 @@ pub enum Which<'a> {
     /// Those of a scenario.
     Scenario(&'a str),
     /// These.
-    Ids(&'a [String]),
+    Ids(&'a [RunId]),
 }
 
 /// What a run was asked for, as far as it is judged by it.
@@ -86,7 +87,7 @@ pub struct Asked {
 }
 
 /// What a run was asked for; nothing if there is no such run.
-pub async fn asked(pool: &SqlitePool, id: &str) -> sqlx::Result<Asked> {
+pub async fn asked(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Asked> {
     let row =
         sqlx::query!("select load, scenario, vcpus, generators from run where id = ?", id).fetch_optional(pool).await?;
     let Some(row) = row else { return Ok(Asked::default()) };
@@ -152,7 +153,7 @@ pub async fn all_judged(pool: &SqlitePool, scenario: &str, revision: i64) -> sql
 }
 
 /// What a run was judged by; none if that was before it was kept.
-pub async fn judged_by(pool: &SqlitePool, run: &str) -> sqlx::Result<Option<JudgedBy>> {
+pub async fn judged_by(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Option<JudgedBy>> {
     let row = sqlx::query!("select rules, limits, judged_at from run_judgement where run_id = ?", run)
         .fetch_optional(pool)
         .await?;
@@ -162,7 +163,7 @@ pub async fn judged_by(pool: &SqlitePool, run: &str) -> sqlx::Result<Option<Judg
 }
 
 /// Keeps what a run was judged by: today's rules and these limits.
-pub async fn note(connection: &mut SqliteConnection, run: &str, limits: &Limits, now: i64) -> sqlx::Result<()> {
+pub async fn note(connection: &mut SqliteConnection, run: &RunId, limits: &Limits, now: i64) -> sqlx::Result<()> {
     let text = serde_json::to_string(limits).map_err(decode)?;
     let rules = i64::from(RULES);
     sqlx::query!(
@@ -180,7 +181,7 @@ pub async fn note(connection: &mut SqliteConnection, run: &str, limits: &Limits,
 /// Another verdict on a run with figures.
 pub async fn revise(
     connection: &mut SqliteConnection,
-    run: &str,
+    run: &RunId,
     verdict: Verdict,
     reasons: &[Reason],
 ) -> sqlx::Result<()> {
@@ -205,7 +206,7 @@ pub async fn candidates(pool: &SqlitePool, which: Which<'_>, after: i64, limit: 
         Which::Ids(ids) => (None, Some(serde_json::to_string(ids).map_err(decode)?)),
     };
     let rows = sqlx::query!(
-        r#"select seq as "seq!", id as "id!", experiment_id, origin, scenario, load, vcpus, enforced_cpu, enforced_memory,
+        r#"select seq as "seq!", id as "id!: RunId", experiment_id as "experiment_id: ExperimentId", origin, scenario, load, vcpus, enforced_cpu, enforced_memory,
                   verdict as "verdict!", reasons
            from run
            where seq > ?1 and phase = 'finished' and verdict is not null and (?2 is null or scenario = ?2)

@@ -3,10 +3,10 @@
 use brewbench_agent::wire::{outcome::WarmUp, work_done::WorkDone};
 use sqlx::SqliteConnection;
 
-use crate::runs::store::row::decode;
+use crate::{app::ids::RunId, runs::store::row::decode};
 
 /// Stores what a warm-up until the target is steady came to.
-pub async fn note_warm_up(connection: &mut SqliteConnection, run: &str, warm_up: WarmUp) -> sqlx::Result<()> {
+pub async fn note_warm_up(connection: &mut SqliteConnection, run: &RunId, warm_up: WarmUp) -> sqlx::Result<()> {
     let (took_ms, steady) = (warm_up.took_ms.cast_signed(), warm_up.steady);
     sqlx::query!("update run set warmed_up_ms = ?2, warm_up_steady = ?3 where id = ?1", run, took_ms, steady)
         .execute(connection)
@@ -15,7 +15,7 @@ pub async fn note_warm_up(connection: &mut SqliteConnection, run: &str, warm_up:
 }
 
 /// Stores what k6's tags say of a run's requests.
-pub async fn note(connection: &mut SqliteConnection, run: &str, work: &WorkDone) -> sqlx::Result<()> {
+pub async fn note(connection: &mut SqliteConnection, run: &RunId, work: &WorkDone) -> sqlx::Result<()> {
     let WorkDone { statuses, protocols, new_connections } = work;
     let json = |counts: &Option<_>| counts.as_ref().map(serde_json::to_string).transpose().map_err(decode);
     let (statuses, protocols) = (json(statuses)?, json(protocols)?);

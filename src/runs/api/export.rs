@@ -136,7 +136,7 @@ fn cells(run: &Run) -> Vec<String> {
     let size = run.size.as_ref();
     let parameters: Vec<_> = run.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let before = [
-        run.id.clone(),
+        run.id.to_string(),
         word(run.experiment.as_ref()),
         run.target.clone(),
         word(run.version.as_ref()),

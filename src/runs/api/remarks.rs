@@ -8,6 +8,7 @@ use axum::{
 use crate::{
     app::{
         error::{ErrorBody, Input, Result},
+        ids::RunId,
         state::AppState,
     },
     auth::caller::Submit,
@@ -26,7 +27,7 @@ use crate::{
 pub async fn add_label(
     _: Submit,
     State(state): State<AppState>,
-    Path((id, label)): Path<(String, String)>,
+    Path((id, label)): Path<(RunId, String)>,
 ) -> Result<Json<RunList>> {
     let run = found(&state, &id).await?;
     add_label_to(&state, &[run], &label).await?;
@@ -40,7 +41,7 @@ pub async fn add_label(
 pub async fn remove_label(
     _: Submit,
     State(state): State<AppState>,
-    Path((id, label)): Path<(String, String)>,
+    Path((id, label)): Path<(RunId, String)>,
 ) -> Result<Json<RunList>> {
     let run = found(&state, &id).await?;
     remove_label_from(&state, &[run], &label).await?;
@@ -54,7 +55,7 @@ pub async fn remove_label(
 pub async fn set_note(
     _: Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
     Input(note): Input<Note>,
 ) -> Result<Json<RunList>> {
     let run = found(&state, &id).await?;
@@ -62,7 +63,7 @@ pub async fn set_note(
     one(&state, &id).await
 }
 
-async fn one(state: &AppState, id: &str) -> Result<Json<RunList>> {
+async fn one(state: &AppState, id: &RunId) -> Result<Json<RunList>> {
     Ok(Json(RunList { runs: vec![found(state, id).await?] }))
 }
 
@@ -96,6 +97,6 @@ pub async fn note_on(state: &AppState, run: &Run, text: &str) -> Result<()> {
     Ok(())
 }
 
-fn ids(runs: &[Run]) -> Vec<String> {
+fn ids(runs: &[Run]) -> Vec<RunId> {
     runs.iter().map(|run| run.id.clone()).collect()
 }

@@ -10,6 +10,7 @@ use brewbench_agent::wire::now_ms;
 use crate::{
     app::{
         error::{Error, ErrorBody, Result},
+        ids::RunId,
         state::AppState,
     },
     auth::caller::{Read, Submit},
@@ -23,7 +24,7 @@ use crate::{
 /// One run, as a list of one.
 #[utoipa::path(get, path = "/api/v1/runs/{id}", tag = "runs", params(("id" = String, Path)),
     responses((status = 200, body = RunList), (status = 404, body = ErrorBody)))]
-pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<String>) -> Result<Json<RunList>> {
+pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<RunId>) -> Result<Json<RunList>> {
     Ok(Json(RunList { runs: vec![found(&state, &id).await?] }))
 }
 
@@ -34,11 +35,11 @@ pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<String>
 pub async fn summary(
     _: Read,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
 ) -> Result<([(HeaderName, String); 2], Vec<u8>)> {
     found(&state, &id).await?;
     let body = crate::runs::store::summary(&state.db.read, &id).await?;
-    let body = body.ok_or_else(|| Error::NotFound(format!("summary of run {id:?}")))?;
+    let body = body.ok_or_else(|| Error::NotFound(format!("summary of run {:?}", id.as_str())))?;
     let body = blob::unpack(&body).map_err(Error::internal)?;
     let (kind, ending) = if brewbench_agent::reports::read::is_json(&body) {
         ("application/json", "json")
@@ -47,7 +48,10 @@ pub async fn summary(
     };
     let headers = [
         (header::CONTENT_TYPE, kind.to_owned()),
-        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{}.{ending}\"", id.replace(['"', '\\'], ""))),
+        (
+            header::CONTENT_DISPOSITION,
+            format!("attachment; filename=\"{}.{ending}\"", id.as_str().replace(['"', '\\'], "")),
+        ),
     ];
     Ok((headers, body))
 }
@@ -58,7 +62,7 @@ pub async fn summary(
 pub async fn cancel(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
 ) -> Result<Json<RunList>> {
     let run = found(&state, &id).await?;
     if !endings::cancel(&state.db.write, &id, &format!("cancelled by {}", caller.name), now_ms()).await? {

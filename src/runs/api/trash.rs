@@ -14,6 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::{
     app::{
         error::{Error, ErrorBody, Result},
+        ids::RunId,
         state::AppState,
     },
     auth::{
@@ -42,7 +43,7 @@ pub fn regret_since() -> i64 {
 pub async fn delete(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
 ) -> Result<StatusCode> {
     let run = found(&state, &id).await?;
     delete_all(&state, &caller, &[run]).await?;
@@ -54,7 +55,7 @@ pub async fn delete_all(state: &AppState, caller: &Caller, runs: &[Run]) -> Resu
     if let Some(run) = runs.iter().find(|run| !run.has_ended()) {
         return Err(Error::Conflict(format!("the run is {}: cancel it first", run.phase)));
     }
-    let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
+    let ids: Vec<RunId> = runs.iter().map(|run| run.id.clone()).collect();
     trash::delete(&state.db.write, &ids, now_ms(), &act(caller, Deed::RunDeleted, &ids)).await?;
     for run in runs {
         tell(state, run);
@@ -62,9 +63,9 @@ pub async fn delete_all(state: &AppState, caller: &Caller, runs: &[Run]) -> Resu
     Ok(())
 }
 
-fn act(caller: &Caller, deed: Deed, ids: &[String]) -> Act {
+fn act(caller: &Caller, deed: Deed, ids: &[RunId]) -> Act {
     match ids {
-        [id] => caller.does(deed, id),
+        [id] => caller.does(deed, id.as_str()),
         ids => caller.does(deed, &plural(ids.len(), "run")).with(json!({"runs": ids})),
     }
 }
@@ -89,7 +90,7 @@ pub async fn undelete(
 }
 
 /// Brings runs back that were deleted not too long ago; gives them.
-pub async fn restore(state: &AppState, caller: &Caller, ids: &[String]) -> Result<Vec<Run>> {
+pub async fn restore(state: &AppState, caller: &Caller, ids: &[RunId]) -> Result<Vec<Run>> {
     let act = act(caller, Deed::RunRestored, ids);
     let runs = trash::restore(&state.db.write, ids, regret_since(), &act).await?;
     for run in &runs {
@@ -99,7 +100,7 @@ pub async fn restore(state: &AppState, caller: &Caller, ids: &[String]) -> Resul
 }
 
 /// Those of some runs that are there; a 404 if none is.
-pub async fn found_all(state: &AppState, ids: &[String]) -> Result<Vec<Run>> {
+pub async fn found_all(state: &AppState, ids: &[RunId]) -> Result<Vec<Run>> {
     let runs = crate::runs::store::by_ids(&state.db.read, ids).await?;
     if runs.is_empty() {
         return Err(Error::NotFound("run among those that were named".to_owned()));

@@ -9,6 +9,7 @@ use brewbench_agent::wire::Phase;
 use crate::{
     app::{
         error::{Error, Result},
+        ids::RunId,
         state::AppState,
     },
     auth::caller::{Caller, Submit},
@@ -28,7 +29,7 @@ use crate::{
 pub async fn ask_cancel(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
 ) -> Result<Confirm> {
     let run = lookup::found(&state, &id).await?;
     if run.has_ended() {
@@ -46,7 +47,7 @@ pub async fn ask_cancel(
 }
 
 /// `POST /runs/{id}/cancel`
-pub async fn cancel(submit: Submit, state: State<AppState>, Path(id): Path<String>) -> Result<Redirect> {
+pub async fn cancel(submit: Submit, state: State<AppState>, Path(id): Path<RunId>) -> Result<Redirect> {
     let _ = show::cancel(submit, state, Path(id.clone())).await?;
     Ok(Redirect::to(&format!("/runs/{id}")))
 }
@@ -55,7 +56,7 @@ pub async fn cancel(submit: Submit, state: State<AppState>, Path(id): Path<Strin
 pub async fn ask_delete(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
 ) -> Result<Confirm> {
     let run = lookup::found(&state, &id).await?;
     if !run.has_ended() {
@@ -70,7 +71,7 @@ pub async fn ask_delete(
 }
 
 /// `POST /runs/{id}/delete`
-pub async fn delete(submit: Submit, state: State<AppState>, id: Path<String>) -> Result<Redirect> {
+pub async fn delete(submit: Submit, state: State<AppState>, id: Path<RunId>) -> Result<Redirect> {
     api::trash::delete(submit, state, id).await?;
     Ok(Redirect::to("/runs"))
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::{
     app::{
         error::{Asked, Error, Result},
+        ids::{RunId, joined},
         state::AppState,
     },
     auth::caller::{Caller, Submit},
@@ -51,8 +52,8 @@ impl Ticked {
 
 /// The history with the same runs ticked.
 fn back(runs: &[Run]) -> String {
-    let ids: Vec<_> = runs.iter().map(|run| run.id.as_str()).collect();
-    address("/runs", &[("runs", &ids.join(","))])
+    let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
+    address("/runs", &[("runs", &joined(&ids))])
 }
 
 /// `GET /runs/delete?runs=…`
@@ -116,7 +117,7 @@ pub async fn undelete(
 #[template(path = "runs/label.html")]
 pub struct LabelPage {
     shell: Shell,
-    ids: Vec<String>,
+    ids: Vec<RunId>,
     named: Vec<String>,
     unnamed: usize,
     /// Labels that some of them have.

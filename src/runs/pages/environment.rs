@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::{
     app::{
         error::{Asked, Result},
+        ids::RunId,
         state::AppState,
     },
     auth::caller::Read,
@@ -64,7 +65,7 @@ impl Facing<'_> {
 /// A run in the list of others.
 #[derive(Debug)]
 struct Other {
-    id: String,
+    id: RunId,
     name: String,
     is_chosen: bool,
 }
@@ -72,18 +73,18 @@ struct Other {
 /// Which other run.
 #[derive(Debug, Deserialize)]
 pub struct With {
-    with: Option<String>,
+    with: Option<RunId>,
 }
 
 /// `GET /runs/{id}/environment`, `?with=ID` for the differences.
 pub async fn environment(
     Read(caller): Read,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
     Asked(With { with }): Asked<With>,
 ) -> Result<EnvironmentPage> {
     let environment = read(&state, &id).await?;
-    let with = match with.filter(|with| !with.is_empty()) {
+    let with = match with.filter(|with| !with.as_str().is_empty()) {
         Some(with) => Some(read(&state, &with).await?),
         None => None,
     };
@@ -194,7 +195,7 @@ mod tests {
         };
         let html = page(&with("8080"), None, &[]);
         assert!(html.contains("Load from gen-1") && html.contains("8080"), "{html}");
-        let other = RunEnvironment { run: "servy-2".to_owned(), ..with("6502") };
+        let other = RunEnvironment { run: "servy-2".to_owned().into(), ..with("6502") };
         let html = page(&with("8080"), Some(&other), &[]);
         assert!(html.contains("The environments are the same in all 1 facts"), "{html}");
         assert!(html.contains("load from gen-1") && html.contains("1 fact that matters differs"), "{html}");

@@ -11,6 +11,7 @@ use super::views::Views;
 use crate::{
     app::{
         error::{Asked, Error, Result},
+        ids::{RunId, joined},
         state::AppState,
     },
     auth::{caller::Read, model::Scope},
@@ -80,9 +81,9 @@ pub struct History {
     /// In the order that is wanted; only what has ended, unless something is asked for.
     lines: Vec<Line>,
     /// Where the next page begins, if there is one.
-    older: Option<String>,
+    older: Option<RunId>,
     /// Ids of the runs that the address says are ticked.
-    ticked: Vec<String>,
+    ticked: Vec<RunId>,
     /// Those of them that this page does not list.
     elsewhere: Vec<Line>,
     /// Filters without which something would be found.
@@ -183,7 +184,7 @@ impl History {
     pub fn sorted_by(&self, column: &Column) -> Option<String> {
         let order = self.filter.order;
         let next = if order.column == *column { order.reversed() } else { column.order()? };
-        let (key, ticked) = (next.key(), self.ticked.join(","));
+        let (key, ticked) = (next.key(), joined(&self.ticked));
         let mut pairs = self.wanted.narrows();
         pairs.push(("sort", &key));
         pairs.extend(self.chosen.as_deref().map(|columns| ("columns", columns)));
@@ -251,7 +252,7 @@ fn of_same<'a>(run: &Run, ended: impl Iterator<Item = &'a Run>) -> Vec<&'a Run> 
 
 /// How fast a run is now.
 pub fn rate(state: &AppState, run: &Run) -> Option<Rate> {
-    run.id.parse().ok().and_then(|id| state.underway.rate(id))
+    run.id.to_wire().ok().and_then(|id| state.underway.rate(id))
 }
 
 /// What an address says beside the filters: ticks go along from page to page, and so do columns.

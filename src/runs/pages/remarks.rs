@@ -13,7 +13,7 @@ use futures_util::stream;
 use serde::Deserialize;
 
 use crate::{
-    app::{error::Result, state::AppState},
+    app::{error::Result, ids::RunId, state::AppState},
     auth::{caller::Submit, model::Scope},
     runs::{api, lookup, model::Run},
     web::{
@@ -107,7 +107,7 @@ pub struct LabelForm {
 pub async fn note(
     submit: Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
     headers: HeaderMap,
     Form(form): Form<NoteForm>,
 ) -> Result<Response> {
@@ -120,7 +120,7 @@ pub async fn note(
 pub async fn add_label(
     submit: Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
     headers: HeaderMap,
     Form(form): Form<LabelForm>,
 ) -> Result<Response> {
@@ -133,7 +133,7 @@ pub async fn add_label(
 pub async fn remove_label(
     submit: Submit,
     State(state): State<AppState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
     headers: HeaderMap,
     Form(form): Form<LabelForm>,
 ) -> Result<Response> {
@@ -142,6 +142,6 @@ pub async fn remove_label(
     again(&submit, &state, &id, &headers).await
 }
 
-async fn again(Submit(caller): &Submit, state: &AppState, id: &str, headers: &HeaderMap) -> Result<Response> {
+async fn again(Submit(caller): &Submit, state: &AppState, id: &RunId, headers: &HeaderMap) -> Result<Response> {
     answer(headers, Remarks::of(&lookup::found(state, id).await?, caller.scope))
 }

@@ -23,6 +23,7 @@ use super::{
 use crate::{
     app::{
         error::{Error, Result},
+        ids::RunId,
         state::AppState,
     },
     auth::{caller::Read, model::Scope},
@@ -160,7 +161,7 @@ impl Stored {
         let evidence = api::environment::evidence(state, &run.id).await?;
         let shares = distributed::api::read(state, run, evidence.as_ref()).await?;
         let series = crate::results::api::series::known(state, run).await?;
-        let rate = run.id.parse().ok().and_then(|id| state.underway.rate(id));
+        let rate = run.id.to_wire().ok().and_then(|id| state.underway.rate(id));
         let judged = verdicts::judged_by(pool, &run.id).await?;
         let phases = crate::runs::store::phases(pool, &run.id).await?;
         let reduced = downsampled::of(pool, &run.id).await?;
@@ -169,7 +170,7 @@ impl Stored {
 }
 
 impl RunView {
-    async fn read(state: &AppState, id: &str, scope: Scope) -> Result<Self> {
+    async fn read(state: &AppState, id: &RunId, scope: Scope) -> Result<Self> {
         let run = lookup::found(state, id).await?;
         let stored = Stored::read(state, &run).await?;
         Ok(Self::new(run, stored, scope, now_ms()))
@@ -255,7 +256,7 @@ impl RunView {
 }
 
 /// `GET /runs/{id}`
-pub async fn one(Read(caller): Read, State(state): State<AppState>, Path(id): Path<String>) -> Result<RunPage> {
+pub async fn one(Read(caller): Read, State(state): State<AppState>, Path(id): Path<RunId>) -> Result<RunPage> {
     let view = RunView::read(&state, &id, caller.scope).await?;
     let title = format!("{}, repetition {}", view.run().target, view.run().repetition);
     Ok(RunPage { shell: Shell::signed_in(title, Section::Runs, &caller.name), view })

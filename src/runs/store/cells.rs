@@ -8,6 +8,7 @@ use serde::Deserialize;
 use sqlx::{AssertSqlSafe, SqlitePool};
 
 use crate::{
+    app::ids::{ExperimentId, RunId},
     metrics,
     runs::{
         load,
@@ -113,10 +114,10 @@ pub async fn in_cells(pool: &SqlitePool, keys: &[String], agent: Option<&str>, l
 }
 
 /// The figures of a run of the past that counts. Null where a summary does not have one.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct PastRun {
     /// Its experiment.
-    pub experiment: String,
+    pub experiment: ExperimentId,
     /// When an agent took it, unix ms; null for an import.
     pub at_ms: Option<i64>,
     /// The metrics that comparisons show, in their order.
@@ -126,7 +127,7 @@ pub struct PastRun {
 /// What else was measured of a run's cell, in whatever version and under the very same load: the newest runs of
 /// experiments that count, at most `limit`, in the order of submission. Those `but` which are asked about anyway are left
 /// out, and what lies more than 20,000 runs back.
-pub async fn past(pool: &SqlitePool, run: &str, but: &[String], limit: i64) -> sqlx::Result<Vec<PastRun>> {
+pub async fn past(pool: &SqlitePool, run: &RunId, but: &[RunId], limit: i64) -> sqlx::Result<Vec<PastRun>> {
     let but = serde_json::to_string(but).map_err(decode)?;
     // As one text: a page asks for many cells, and row by row, column by column it takes ten times as long.
     let figures: Vec<_> = metrics::compared().map(|metric| metric.def().sql).collect();
@@ -155,7 +156,7 @@ pub async fn past(pool: &SqlitePool, run: &str, but: &[String], limit: i64) -> s
 const RECENT: i64 = 20_000;
 
 /// The most looks at any of these experiments: 1, and 1 more each time somebody added repetitions.
-pub async fn looks(pool: &SqlitePool, experiments: &[String]) -> sqlx::Result<usize> {
+pub async fn looks(pool: &SqlitePool, experiments: &[ExperimentId]) -> sqlx::Result<usize> {
     let ids = serde_json::to_string(experiments).map_err(decode)?;
     let most = sqlx::query_scalar!(
         r#"select coalesce(max(looks), 1) as "most!: i64" from experiment where id in (select value from json_each(?))"#,
@@ -187,18 +188,18 @@ pub struct Planned<'a> {
 
 /// The newest run that counts of a cell, by whatever agent and with whatever load generator: a cell key begins with the plan
 /// key and a space.
-pub async fn newest(pool: &SqlitePool, cell: &Planned<'_>) -> sqlx::Result<Option<String>> {
+pub async fn newest(pool: &SqlitePool, cell: &Planned<'_>) -> sqlx::Result<Option<RunId>> {
     let parameters = serde_json::to_string(cell.parameters).map_err(decode)?;
     let (memory, load) = (cell.memory_bytes.cast_signed(), load::written(cell.load));
     let vus = load::constant_vus(cell.load);
     sqlx::query_scalar!(
-        "with planned (plan_key) as (
+        r#"with planned (plan_key) as (
              values (json_array(?1, ?2, ?3, ?4, ?5, json(?6), json_remove(?7, '$.duration_s'), ?8))
          )
-         select id from run
+         select id as "id: RunId" from run
          where cell_key >= (select plan_key || ' ' from planned) and cell_key < (select plan_key || '!' from planned)
              and phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
-         order by seq desc limit 1",
+         order by seq desc limit 1"#,
         cell.target,
         cell.vcpus,
         memory,

@@ -15,9 +15,12 @@ pub use history::{Values, list, plan, values};
 use sqlx::{SqliteConnection, SqlitePool};
 
 use super::load;
-use crate::runs::{
-    model::{Run, RunSize},
-    store::row::{RunRow, decode, runs},
+use crate::{
+    app::ids::{ExperimentId, RunId},
+    runs::{
+        model::{Run, RunSize},
+        store::row::{RunRow, decode, runs},
+    },
 };
 
 /// What waits or runs, in the order in which it will be done, at most `limit`.
@@ -46,7 +49,7 @@ pub async fn unfinished_count(pool: &SqlitePool) -> sqlx::Result<(usize, usize)>
 }
 
 /// All runs of an experiment in the order of submission.
-pub async fn of_experiment(pool: &SqlitePool, experiment: &str) -> sqlx::Result<Vec<Run>> {
+pub async fn of_experiment(pool: &SqlitePool, experiment: &ExperimentId) -> sqlx::Result<Vec<Run>> {
     let rows = sqlx::query_as!(
         RunRow,
         "select * from run where experiment_id = ? and deleted_at is null order by seq",
@@ -85,7 +88,7 @@ fn may_be_same<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
 }
 
 /// The runs with these ids, in the order of submission; unknown ids are left out.
-pub async fn by_ids(pool: &SqlitePool, ids: &[String]) -> sqlx::Result<Vec<Run>> {
+pub async fn by_ids(pool: &SqlitePool, ids: &[RunId]) -> sqlx::Result<Vec<Run>> {
     let ids = serde_json::to_string(ids).map_err(decode)?;
     let rows = sqlx::query_as!(
         RunRow,
@@ -98,7 +101,7 @@ pub async fn by_ids(pool: &SqlitePool, ids: &[String]) -> sqlx::Result<Vec<Run>>
 }
 
 /// One run.
-pub async fn one(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Run>> {
+pub async fn one(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Option<Run>> {
     let row = sqlx::query_as!(RunRow, "select * from run where id = ? and deleted_at is null", id)
         .fetch_optional(pool)
         .await?;
@@ -106,14 +109,14 @@ pub async fn one(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Run>> {
 }
 
 /// When each phase of a run began, in order.
-pub async fn phases(pool: &SqlitePool, id: &str) -> sqlx::Result<Vec<(String, i64)>> {
+pub async fn phases(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Vec<(String, i64)>> {
     let rows =
         sqlx::query!("select phase, at from run_phase where run_id = ? order by at, phase", id).fetch_all(pool).await?;
     Ok(rows.into_iter().map(|row| (row.phase, row.at)).collect())
 }
 
 /// The compressed summary of a run.
-pub async fn summary(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Vec<u8>>> {
+pub async fn summary(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Option<Vec<u8>>> {
     Ok(sqlx::query!("select body from run_summary where run_id = ?", id)
         .fetch_optional(pool)
         .await?
@@ -121,13 +124,13 @@ pub async fn summary(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Vec<u8>
 }
 
 /// The packed series of a run.
-pub async fn series(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Vec<u8>>> {
+pub async fn series(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Option<Vec<u8>>> {
     let row = sqlx::query!("select body from run_series where run_id = ?", id).fetch_optional(pool).await?;
     Ok(row.map(|row| row.body))
 }
 
 /// The compressed evidence of a run.
-pub async fn evidence(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Vec<u8>>> {
+pub async fn evidence(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Option<Vec<u8>>> {
     Ok(sqlx::query!("select body from run_evidence where run_id = ?", id)
         .fetch_optional(pool)
         .await?
@@ -135,22 +138,26 @@ pub async fn evidence(pool: &SqlitePool, id: &str) -> sqlx::Result<Option<Vec<u8
 }
 
 /// The compressed evidence of those of these runs that have one, by their ids.
-pub async fn evidence_of(pool: &SqlitePool, ids: &[String]) -> sqlx::Result<HashMap<String, Vec<u8>>> {
+pub async fn evidence_of(pool: &SqlitePool, ids: &[RunId]) -> sqlx::Result<HashMap<RunId, Vec<u8>>> {
     let ids = serde_json::to_string(ids).map_err(decode)?;
-    let rows =
-        sqlx::query!("select run_id, body from run_evidence where run_id in (select value from json_each(?))", ids)
-            .fetch_all(pool)
-            .await?;
+    let rows = sqlx::query!(
+        r#"select run_id as "run_id: RunId", body from run_evidence where run_id in (select value from json_each(?))"#,
+        ids
+    )
+    .fetch_all(pool)
+    .await?;
     Ok(rows.into_iter().map(|row| (row.run_id, row.body)).collect())
 }
 
 /// The packed series of those of these runs that have one, by their ids.
-pub async fn series_of(pool: &SqlitePool, ids: &[String]) -> sqlx::Result<HashMap<String, Vec<u8>>> {
+pub async fn series_of(pool: &SqlitePool, ids: &[RunId]) -> sqlx::Result<HashMap<RunId, Vec<u8>>> {
     let ids = serde_json::to_string(ids).map_err(decode)?;
-    let rows =
-        sqlx::query!("select run_id, body from run_series where run_id in (select value from json_each(?))", ids)
-            .fetch_all(pool)
-            .await?;
+    let rows = sqlx::query!(
+        r#"select run_id as "run_id: RunId", body from run_series where run_id in (select value from json_each(?))"#,
+        ids
+    )
+    .fetch_all(pool)
+    .await?;
     Ok(rows.into_iter().map(|row| (row.run_id, row.body)).collect())
 }
 
@@ -158,9 +165,9 @@ pub async fn series_of(pool: &SqlitePool, ids: &[String]) -> sqlx::Result<HashMa
 #[derive(Clone, Debug)]
 pub struct NewRun<'a> {
     /// Its id.
-    pub id: String,
+    pub id: RunId,
     /// Its experiment.
-    pub experiment: Option<&'a str>,
+    pub experiment: Option<&'a ExperimentId>,
     /// The target.
     pub target: &'a str,
     /// The machine size.
@@ -238,7 +245,7 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
 }
 
 /// Notes when a run entered a phase.
-pub async fn enter(connection: &mut SqliteConnection, id: &str, phase: &str, at: i64) -> sqlx::Result<()> {
+pub async fn enter(connection: &mut SqliteConnection, id: &RunId, phase: &str, at: i64) -> sqlx::Result<()> {
     sqlx::query!("insert into run_phase (run_id, phase, at) values (?, ?, ?) on conflict do nothing", id, phase, at)
         .execute(connection)
         .await?;

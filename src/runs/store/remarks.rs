@@ -2,10 +2,10 @@
 
 use sqlx::SqlitePool;
 
-use crate::runs::store::row::decode;
+use crate::{app::ids::RunId, runs::store::row::decode};
 
 /// Gives some runs a label; those that have it keep it.
-pub async fn add_label(pool: &SqlitePool, ids: &[String], label: &str) -> sqlx::Result<()> {
+pub async fn add_label(pool: &SqlitePool, ids: &[RunId], label: &str) -> sqlx::Result<()> {
     let ids = serde_json::to_string(ids).map_err(decode)?;
     sqlx::query!(
         "insert into run_label (label, run_seq)
@@ -20,7 +20,7 @@ pub async fn add_label(pool: &SqlitePool, ids: &[String], label: &str) -> sqlx::
 }
 
 /// Takes a label from some runs.
-pub async fn remove_label(pool: &SqlitePool, ids: &[String], label: &str) -> sqlx::Result<()> {
+pub async fn remove_label(pool: &SqlitePool, ids: &[RunId], label: &str) -> sqlx::Result<()> {
     let ids = serde_json::to_string(ids).map_err(decode)?;
     sqlx::query!(
         "delete from run_label where label = ?2
@@ -34,7 +34,7 @@ pub async fn remove_label(pool: &SqlitePool, ids: &[String], label: &str) -> sql
 }
 
 /// Takes the place of a run's note; none leaves it without one.
-pub async fn set_note(pool: &SqlitePool, id: &str, note: Option<&str>) -> sqlx::Result<()> {
+pub async fn set_note(pool: &SqlitePool, id: &RunId, note: Option<&str>) -> sqlx::Result<()> {
     sqlx::query!("update run set note = ?2 where id = ?1 and deleted_at is null", id, note).execute(pool).await?;
     Ok(())
 }

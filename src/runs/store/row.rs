@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// A row of `run`, column by column.
+/// A row of `run`, column by column. Its ids are text, because `select *` cannot give columns other types.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct RunRow {
     /// Order of submission.
@@ -214,9 +214,9 @@ impl TryFrom<RunRow> for Run {
         let (requests, failed) = (whole::<u64>(requests)?, whole::<u64>(failed)?);
         let counts = |text: Option<String>| text.as_deref().map(serde_json::from_str).transpose().map_err(decode);
         Ok(Self {
-            id,
-            experiment: experiment_id,
-            retry_of,
+            id: id.into(),
+            experiment: experiment_id.map(Into::into),
+            retry_of: retry_of.map(Into::into),
             labels: serde_json::from_str(&labels).map_err(decode)?,
             note,
             origin,

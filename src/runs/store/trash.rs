@@ -4,12 +4,13 @@ use sqlx::SqlitePool;
 
 use super::by_ids;
 use crate::{
+    app::ids::RunId,
     auth::audit::{self, Act},
     runs::{model::Run, store::row::decode},
 };
 
 /// Deletes those of some runs that have ended; gives how many.
-pub async fn delete(pool: &SqlitePool, ids: &[String], now: i64, act: &Act) -> sqlx::Result<u64> {
+pub async fn delete(pool: &SqlitePool, ids: &[RunId], now: i64, act: &Act) -> sqlx::Result<u64> {
     let ids = serde_json::to_string(ids).map_err(decode)?;
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
@@ -31,7 +32,7 @@ pub async fn delete(pool: &SqlitePool, ids: &[String], now: i64, act: &Act) -> s
 }
 
 /// Brings deleted runs back that were deleted since a time; gives those of the named that are there then.
-pub async fn restore(pool: &SqlitePool, ids: &[String], since: i64, act: &Act) -> sqlx::Result<Vec<Run>> {
+pub async fn restore(pool: &SqlitePool, ids: &[RunId], since: i64, act: &Act) -> sqlx::Result<Vec<Run>> {
     let named = serde_json::to_string(ids).map_err(decode)?;
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
@@ -74,17 +75,22 @@ pub async fn deletions(pool: &SqlitePool, since: i64) -> sqlx::Result<Vec<Deleti
 }
 
 /// The ids of what was deleted at a time.
-pub async fn deleted_at(pool: &SqlitePool, at: i64) -> sqlx::Result<Vec<String>> {
-    let rows = sqlx::query!("select id from run where deleted_at = ? order by seq", at).fetch_all(pool).await?;
+pub async fn deleted_at(pool: &SqlitePool, at: i64) -> sqlx::Result<Vec<RunId>> {
+    let rows = sqlx::query!(r#"select id as "id: RunId" from run where deleted_at = ? order by seq"#, at)
+        .fetch_all(pool)
+        .await?;
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
 /// The full ids of deleted runs whose ids end with a text; two at most.
-pub async fn deleted_ending(pool: &SqlitePool, end: &str, since: i64) -> sqlx::Result<Vec<String>> {
-    let rows =
-        sqlx::query!("select id from run where deleted_at >= ?2 and substr(id, -length(?1)) = ?1 limit 2", end, since)
-            .fetch_all(pool)
-            .await?;
+pub async fn deleted_ending(pool: &SqlitePool, end: &str, since: i64) -> sqlx::Result<Vec<RunId>> {
+    let rows = sqlx::query!(
+        r#"select id as "id: RunId" from run where deleted_at >= ?2 and substr(id, -length(?1)) = ?1 limit 2"#,
+        end,
+        since
+    )
+    .fetch_all(pool)
+    .await?;
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 

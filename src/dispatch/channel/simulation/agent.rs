@@ -9,7 +9,7 @@ use brewbench_agent::{
     connection::session::{Accepts, Effect, Input, Session},
     engine,
     wire::{
-        PROTOCOL, Phase, RunId,
+        self, PROTOCOL, Phase,
         engine::EngineVersion,
         job::{Job, Role},
         messages::{AgentMessage, Gate, Hello, Machine, ServerMessage, TargetOffer},
@@ -84,7 +84,7 @@ pub struct SimulatedAgent {
     pub life: Uuid,
     session: Session,
     /// What survives its end.
-    pub spool: BTreeMap<RunId, Outcome>,
+    pub spool: BTreeMap<wire::RunId, Outcome>,
     work: Option<Work>,
     /// The newest last; the agent uses that one, if it believes that it lives.
     pub lines: Vec<Line>,
@@ -114,7 +114,7 @@ impl SimulatedAgent {
             anywhere: true,
         };
         let running = self.session.running();
-        let mut holds: Vec<RunId> = self.spool.keys().copied().collect();
+        let mut holds: Vec<wire::RunId> = self.spool.keys().copied().collect();
         holds.extend(running);
         Hello {
             protocol: PROTOCOL,
@@ -141,7 +141,7 @@ impl SimulatedAgent {
     }
 
     /// What it works on, by its own account.
-    pub fn running(&self) -> Option<RunId> {
+    pub fn running(&self) -> Option<wire::RunId> {
         self.session.running()
     }
 
@@ -255,7 +255,7 @@ impl SimulatedAgent {
     }
 
     /// The runs that it knows anything of.
-    pub fn knows(&self) -> BTreeSet<RunId> {
+    pub fn knows(&self) -> BTreeSet<wire::RunId> {
         self.spool.keys().copied().chain(self.work.as_ref().map(|work| work.job.run)).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::{prelude::TestCaseError, prop_assert, prop_assert_eq};
 
 use super::{AGENTS, world::World};
-use crate::fleet::presence::Connected;
+use crate::{app::ids::RunId, fleet::presence::Connected};
 
 /// After so many rounds in which everything works, everything has ended.
 const ROUNDS: usize = 120;
@@ -13,8 +13,8 @@ const ROUNDS: usize = 120;
 /// A run as it stands.
 #[derive(sqlx::FromRow)]
 pub struct Stored {
-    pub id: String,
-    retry_of: Option<String>,
+    pub id: RunId,
+    retry_of: Option<RunId>,
     pub phase: String,
     verdict: Option<String>,
     leased: bool,
@@ -46,7 +46,7 @@ impl World {
     }
 
     /// Which parts of runs are stored: of which run, and whose.
-    async fn parts(&self) -> BTreeSet<(String, String)> {
+    async fn parts(&self) -> BTreeSet<(RunId, String)> {
         let all = "select run_id, agent from run_part where outcome is not null";
         sqlx::query_as(all).fetch_all(&self.server.state.db.read).await.expect("parts").into_iter().collect()
     }
@@ -69,7 +69,7 @@ impl World {
             }
             prop_assert!(!(run.has_ended() && run.leased), "a run that has ended is leased");
         }
-        let mut counting: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut counting: BTreeMap<&RunId, usize> = BTreeMap::new();
         for run in stored.iter().filter(|run| run.counts()) {
             *counting.entry(cell(&stored, run)).or_default() += 1;
         }
@@ -112,7 +112,7 @@ impl World {
 }
 
 /// The first of those that were done in place of each other.
-fn cell<'a>(stored: &'a [Stored], run: &'a Stored) -> &'a str {
+fn cell<'a>(stored: &'a [Stored], run: &'a Stored) -> &'a RunId {
     let before = run.retry_of.as_ref().and_then(|before| stored.iter().find(|other| other.id == *before));
-    before.map_or(run.id.as_str(), |before| cell(stored, before))
+    before.map_or(&run.id, |before| cell(stored, before))
 }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use brewbench_agent::{
     scenarios,
     wire::{
-        RunId,
         load::{Closed, Form, Load},
         now_ms,
         outcome::Outcome,
@@ -21,7 +20,7 @@ use super::{
     agent::{Line, SimulatedAgent},
 };
 use crate::{
-    app::{config::Config, server::Server, state::RunChanged},
+    app::{config::Config, ids::RunId, server::Server, state::RunChanged},
     dispatch::{
         renewal::{give_up_expired, prolong_all},
         worker::hear,
@@ -43,13 +42,13 @@ pub struct World {
     pub agents: Vec<SimulatedAgent>,
     /// Outcomes on their way, and whose.
     under_way: Vec<(usize, Outcome)>,
-    submitted: Vec<String>,
+    submitted: Vec<RunId>,
     /// Results that count, by what the server answered.
-    pub kept: BTreeMap<String, String>,
+    pub kept: BTreeMap<RunId, String>,
     /// Parts that count, by the same: of which run, and whose.
-    pub kept_parts: BTreeSet<(String, String)>,
+    pub kept_parts: BTreeSet<(RunId, String)>,
     /// Ends that nothing changes any more.
-    pub ended: BTreeMap<String, String>,
+    pub ended: BTreeMap<RunId, String>,
     _folder: TempDir,
 }
 
@@ -123,7 +122,7 @@ impl World {
         let load = Load::Closed(Closed::new(Form::Constant { level: 2, duration_ms: 1_000 }).expect("a load"));
         let size = RunSize { name: "small".to_owned(), vcpus: 1.0, memory_bytes: 1 << 28 };
         let run = NewRun {
-            id: RunId::now().to_string(),
+            id: RunId::now(),
             experiment: None,
             target: "fast",
             size: Some(&size),
@@ -151,7 +150,7 @@ impl World {
         let Some(id) = self.submitted.get(which) else { return };
         let state = &self.server.state;
         if endings::cancel(&state.db.write, id, "cancelled", now_ms()).await.expect("asked") {
-            state.events.tell(RunChanged { run: id.parse().expect("an id"), experiment: None });
+            state.events.tell(RunChanged { run: id.clone(), experiment: None });
         }
     }
 
@@ -222,10 +221,10 @@ impl World {
         if acknowledged {
             sender.spool.remove(&outcome.run);
         }
-        let (name, id) = (sender.name.clone(), outcome.run.to_string());
+        let (name, id) = (sender.name.clone(), RunId::from(outcome.run));
         let together = Together { state, presence: &self.presence, meetings: &self.meetings };
         together.delivered(&name, outcome.run).await.expect("told");
-        state.events.tell(RunChanged { run: outcome.run.0, experiment: None });
+        state.events.tell(RunChanged { run: id.clone(), experiment: None });
         if settled.kept {
             let run = self.stored().await.into_iter().find(|run| run.id == id).expect("a run");
             // A part may count for a run that goes on, or that was given up.
@@ -256,7 +255,7 @@ impl World {
     /// As the dispatch does, which is told of every change.
     pub async fn hear_changes(&mut self) {
         while let Ok(event) = self.changes.try_recv() {
-            let heard = hear(&self.server.state, &self.presence, &self.meetings, Some(event)).await;
+            let heard = hear(&self.server.state, &self.presence, &self.meetings, Some(&event)).await;
             heard.expect("passed on");
         }
     }

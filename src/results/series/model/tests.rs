@@ -32,7 +32,7 @@ fn latencies(count: u64) -> Histogram {
 
 #[test]
 fn times_count_from_the_warm_up_and_rates_come_of_counts_and_time() {
-    let body = SeriesBody::new("run", &rising(), SideCores::default());
+    let body = SeriesBody::new(&"run".to_owned().into(), &rising(), SideCores::default());
     let (warm_up, measured) = (body.warm_up.expect("there"), body.measured.expect("there"));
     assert_eq!((body.start_ms, warm_up.from_s, measured.from_s), (Some(1_000_000), 0.0, 2.5));
     let last = measured.seconds.last().expect("ten");
@@ -42,7 +42,7 @@ fn times_count_from_the_warm_up_and_rates_come_of_counts_and_time() {
 
 #[test]
 fn a_stretch_has_the_latencies_of_all_its_requests() {
-    let measured = SeriesBody::new("run", &rising(), SideCores::default()).measured.expect("there");
+    let measured = SeriesBody::new(&"run".to_owned().into(), &rising(), SideCores::default()).measured.expect("there");
     assert_eq!((measured.succeeded.count, measured.failed.count), (5_490, 10));
     let p99 = measured.succeeded.p99_ms.expect("known");
     assert!((0.9..=1.1).contains(&p99), "{p99}");
@@ -51,7 +51,7 @@ fn a_stretch_has_the_latencies_of_all_its_requests() {
 
 #[test]
 fn the_first_sample_has_levels_only() {
-    let measured = SeriesBody::new("run", &rising(), SideCores::default()).measured.expect("there");
+    let measured = SeriesBody::new(&"run".to_owned().into(), &rising(), SideCores::default()).measured.expect("there");
     let sides = [&measured.usage[0], &measured.usage[1]].map(|usage| (usage.target.cores, usage.target.memory_bytes));
     assert_eq!(sides, [(None, Some(1 << 20)), (Some(0.5), Some(1 << 20))]);
     assert_eq!(measured.usage[1].generator.cores, None, "what is not known is not zero");
@@ -65,7 +65,8 @@ fn nothing_is_said_of_a_second_without_time_or_requests() {
 
 #[test]
 fn in_fewer_points_there_is_as_much() {
-    let thin = SeriesBody::new("run", &thinned(rising(), 4), SideCores::default()).measured.expect("there");
+    let thin =
+        SeriesBody::new(&"run".to_owned().into(), &thinned(rising(), 4), SideCores::default()).measured.expect("there");
     let requests: Vec<u64> = thin.seconds.iter().map(|second| second.requests).collect();
     assert_eq!((requests, thin.succeeded.count), (vec![600, 1_500, 2_400, 1_000], 5_490));
     let last = thin.seconds.last().expect("four");
@@ -76,7 +77,7 @@ fn in_fewer_points_there_is_as_much() {
 fn a_series_that_goes_on_is_told_like_one_that_is_whole() {
     let series = rising();
     let measured = series.measured.as_ref().expect("there");
-    let whole = SeriesBody::new("run", &series, SideCores::default()).measured.expect("there");
+    let whole = SeriesBody::new(&"run".to_owned().into(), &series, SideCores::default()).measured.expect("there");
     let offset = offset_ms(measured, start_ms(&series).expect("there"));
     assert_eq!(seconds_after(offset, 4_000, &measured.seconds[4..]), whole.seconds[4..]);
     assert_eq!(usage_after(offset, Some(3_000), &measured.usage[4..], SideCores::default()), whole.usage[4..]);
@@ -91,9 +92,9 @@ fn throttled_time_is_a_share_of_the_time_whatever_the_number_of_cores() {
     }
     let throttled = |target| {
         let cores = SideCores { target, generator: None };
-        SeriesBody::new("run", &series, cores).measured.expect("there").usage[1].target.throttled
+        SeriesBody::new(&"run".to_owned().into(), &series, cores).measured.expect("there").usage[1].target.throttled
     };
     assert_eq!((throttled(Some(4.0)), throttled(Some(1.0)), throttled(None)), (Some(0.5), Some(1.0), None));
-    let none = SeriesBody::new("run", &rising(), SideCores::default()).measured.expect("there");
+    let none = SeriesBody::new(&"run".to_owned().into(), &rising(), SideCores::default()).measured.expect("there");
     assert_eq!(none.usage[1].target.throttled, Some(0.0), "nothing of nothing");
 }

@@ -1,0 +1,85 @@
+//! Ids of runs and experiments. Each has a type of its own, so that one is never passed for the other.
+//!
+//! They are stored as text. New ids are version 7 UUIDs, so they sort by the time of submission.
+
+use std::fmt;
+
+use brewbench_agent::wire;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Identifies a run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, sqlx::Type)]
+#[serde(transparent)]
+#[sqlx(transparent)]
+pub struct RunId(String);
+
+/// Identifies an experiment.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, sqlx::Type)]
+#[serde(transparent)]
+#[sqlx(transparent)]
+pub struct ExperimentId(String);
+
+/// Returns ids as the query of an address lists them: `ID,ID`.
+pub fn joined(ids: &[RunId]) -> String {
+    ids.iter().map(RunId::as_str).collect::<Vec<_>>().join(",")
+}
+
+impl RunId {
+    /// Returns a new id that sorts after all earlier ones of this process.
+    pub fn now() -> Self {
+        Self(Uuid::now_v7().to_string())
+    }
+
+    /// Returns the id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the id as agents know it; fails if it is not a UUID.
+    pub fn to_wire(&self) -> Result<wire::RunId, uuid::Error> {
+        self.0.parse()
+    }
+}
+
+impl ExperimentId {
+    /// Returns a new id that sorts after all earlier ones of this process.
+    pub fn now() -> Self {
+        Self(Uuid::now_v7().to_string())
+    }
+
+    /// Returns the id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<wire::RunId> for RunId {
+    fn from(id: wire::RunId) -> Self {
+        Self(id.to_string())
+    }
+}
+
+impl From<String> for RunId {
+    fn from(id: String) -> Self {
+        Self(id)
+    }
+}
+
+impl From<String> for ExperimentId {
+    fn from(id: String) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for ExperimentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
