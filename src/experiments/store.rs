@@ -259,21 +259,3 @@ pub async fn insert_gathered(
     .await?;
     Ok(())
 }
-
-/// Experiments that are for an agent are for it under its new name: what they queue from now on is.
-pub async fn rename_agent(connection: &mut SqliteConnection, name: &str, new: &str) -> sqlx::Result<()> {
-    sqlx::query!("update experiment set plan = json_set(plan, '$.agent', ?2) where plan ->> '$.agent' = ?1", name, new)
-        .execute(&mut *connection)
-        .await?;
-    sqlx::query!(
-        "update experiment set plan = json_set(plan, '$.generators', json(
-             (select json_group_array(iif(value = ?1, ?2, value) order by key) from json_each(plan, '$.generators'))
-         ))
-         where exists (select 1 from json_each(plan, '$.generators') where value = ?1)",
-        name,
-        new
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
-}

@@ -24,6 +24,7 @@ use crate::{
         admin::found,
         model::{Agent, NewName},
         presence::Presence,
+        store,
     },
     web::{address, form},
 };
@@ -69,11 +70,9 @@ async fn call_it(state: &AppState, presence: &Presence, name: &str, new: &str, b
     if leases::holds_any(&mut transaction, name).await? {
         return Err(Error::Conflict(format!("{name} is at work: drain it, and rename it when it has finished")));
     }
-    if !crate::fleet::store::rename(&mut transaction, name, &new).await? {
+    if !store::rename(&mut transaction, name, &new).await? {
         return Err(Error::NotFound(format!("agent {name:?}")));
     }
-    leases::rename_agent(&mut transaction, name, &new).await?;
-    crate::experiments::store::rename_agent(&mut transaction, name, &new).await?;
     audit::note(&mut transaction, &by.does(Deed::AgentRenamed, name).with(json!({"to": new}))).await?;
     transaction.commit().await?;
     // It connects anew, and is then known by its new name.

@@ -179,7 +179,8 @@ pub async fn set_labels(pool: &SqlitePool, name: &str, labels: &[String], act: &
     Ok(audit::commit(transaction, &done, act).await?)
 }
 
-/// Gives an agent another name; false if there is none of this one.
+/// Gives an agent another name, also wherever the old one stands: see the trigger `agent_renamed`. False if there is none of
+/// this name.
 pub async fn rename(connection: &mut SqliteConnection, name: &str, new: &str) -> Result<bool> {
     let done = sqlx::query!("update agent set name = ?2 where name = ?1", name, new)
         .execute(connection)

@@ -15,22 +15,6 @@ use crate::{
     },
 };
 
-/// Gives the runs of an agent, and those that wait for it, its new name.
-pub async fn rename_agent(connection: &mut SqliteConnection, name: &str, new: &str) -> sqlx::Result<()> {
-    sqlx::query!("update run set agent = ?2 where agent = ?1", name, new).execute(&mut *connection).await?;
-    parts::rename_agent(connection, name, new).await?;
-    sqlx::query!("update lease set agent = ?2 where agent = ?1", name, new).execute(&mut *connection).await?;
-    sqlx::query!(
-        "update run set wanted_agent = ?2
-         where wanted_agent = ?1 and phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost')",
-        name,
-        new
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
 /// Whether an agent holds a run by our books.
 pub async fn holds_any(connection: &mut SqliteConnection, agent: &str) -> sqlx::Result<bool> {
     let row =

@@ -125,18 +125,3 @@ pub async fn drop_series(connection: &mut SqliteConnection, run: &RunId) -> sqlx
         .await?;
     Ok(())
 }
-
-/// Gives an agent its new name in all runs that it made load for, or is to.
-pub async fn rename_agent(connection: &mut SqliteConnection, name: &str, new: &str) -> sqlx::Result<()> {
-    sqlx::query!("update run_part set agent = ?2 where agent = ?1", name, new).execute(&mut *connection).await?;
-    sqlx::query!(
-        "update run indexed by run_together set generators =
-             (select json_group_array(iif(value = ?1, ?2, value) order by key) from json_each(run.generators))
-         where generators <> '[]' and exists (select 1 from json_each(run.generators) where value = ?1)",
-        name,
-        new
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
-}

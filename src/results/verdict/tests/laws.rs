@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::results::conditions;
 
 /// Everything bad that can be added to a run.
 const FAULTS: [fn(&mut Case); 16] = [
@@ -23,7 +24,10 @@ const FAULTS: [fn(&mut Case); 16] = [
     |case| case.conditions.clock_jump_ms = Some(-5_000),
     |case| case.conditions.response_change = Some("other".to_owned()),
     |case| (case.conditions.processes, case.conditions.processes_gone) = (Some(2), Some(2)),
-    |case| case.conditions.ground = Some(Ground { waited_ms: 1, busy_cores: 1.0, limit_cores: 0.1, quiet: false }),
+    |case| {
+        case.conditions.ground =
+            Some(conditions::Ground { waited_ms: 1, busy_cores: 1.0, limit_cores: 0.1, quiet: false });
+    },
     |case| case.series = None,
 ];
 
