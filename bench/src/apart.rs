@@ -50,6 +50,11 @@ impl Apart {
         self.status_mib("VmRSS:")
     }
 
+    /// The memory that it holds for itself, MiB: without the pages of files, which the system takes back when it likes.
+    pub fn anonymous_mib(&self) -> anyhow::Result<f64> {
+        self.status_mib("RssAnon:")
+    }
+
     fn status_mib(&self, what: &str) -> anyhow::Result<f64> {
         let status = std::fs::read_to_string(self.proc("status")?)?;
         let line = status.lines().find_map(|line| line.strip_prefix(what)).context("a line about memory")?;

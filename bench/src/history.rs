@@ -15,7 +15,7 @@ use tokio::{task::JoinSet, time::MissedTickBehavior};
 
 use crate::{recorded, site::Site};
 
-/// Runs that are stored.
+/// Runs that are stored unless another number is asked for.
 pub const RUNS: u32 = 100_000;
 /// How often each page is asked for.
 pub const TIMES: usize = 200;
@@ -26,15 +26,17 @@ pub const BUSY: Duration = Duration::from_mins(1);
 
 /// The page without a query.
 const BARE: &str = "login";
+/// Stands in an address for a number that is another one each time, so that nobody has seen the page before.
+pub const ROUND: &str = "ROUND";
+/// More than there are rounds: comparisons of the mix are others than those before it.
+const BEFORE_MIX: usize = 1_000;
 
 /// What came of it.
 pub struct History {
     /// One page after the other; the first is the one without a query.
     pub pages: Vec<Page>,
-    /// All of them mixed, [`RATE`] a second.
-    pub busy: Busy,
-    /// The most memory that the server has held, MiB.
-    pub peak_mib: f64,
+    /// All of them mixed, [`RATE`] a second: with comparisons that nobody has seen before, and with the same again and again.
+    pub busy: [Busy; 2],
 }
 
 /// What came of one page.
@@ -57,22 +59,24 @@ pub struct Busy {
     pub p99_ms: f64,
     /// CPU time of the server for one page, ms.
     pub cpu_ms: f64,
+    /// The most memory that the server held for itself, MiB.
+    pub peak_mib: f64,
 }
 
 /// Asks for each page [`TIMES`] times, after a few to warm up, and then for all of them at [`RATE`].
-pub async fn measure() -> anyhow::Result<History> {
+pub async fn measure(runs: u32) -> anyhow::Result<History> {
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("site");
     let server = Site::start(&data).await?;
     let file = SqliteConnectOptions::new().filename(data.join("brewbench.db"));
     let pool = SqlitePool::connect_with(file).await?;
-    fill(&pool).await?;
+    fill(&pool, runs).await?;
     let pages = pages(&pool).await?;
     pool.close().await;
     let mut times: Vec<Vec<f64>> = vec![Vec::with_capacity(TIMES); pages.len()];
     for round in 0..TIMES + 10 {
         for ((_, path), times) in pages.iter().zip(&mut times) {
-            let took = ask(&server.client, path).await?;
+            let took = ask(&server.client, &path.replace(ROUND, &round.to_string())).await?;
             if round >= 10 {
                 times.push(took);
             }
@@ -84,14 +88,14 @@ pub async fn measure() -> anyhow::Result<History> {
         Page { what, p50_ms, p99_ms }
     });
     let told = told.collect();
-    let busy = busy(&server, pages.into_iter().map(|(_, path)| path).collect()).await?;
-    let peak_mib = server.process.peak_mib()?;
+    let paths: Vec<String> = pages.into_iter().map(|(_, path)| path).collect();
+    let busy = [busy(&server, &paths, true).await?, busy(&server, &paths, false).await?];
     server.process.stop().await?;
-    Ok(History { pages: told, busy, peak_mib })
+    Ok(History { pages: told, busy })
 }
 
 /// How long an answer took, ms.
-async fn ask(client: &Client, path: &str) -> anyhow::Result<f64> {
+pub async fn ask(client: &Client, path: &str) -> anyhow::Result<f64> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let pairs: Vec<_> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
     let started = Instant::now();
@@ -102,22 +106,26 @@ async fn ask(client: &Client, path: &str) -> anyhow::Result<f64> {
 }
 
 /// Half and 99 of 100 were at most this.
-fn quantiles(mut times: Vec<f64>) -> [f64; 2] {
+pub fn quantiles(mut times: Vec<f64>) -> [f64; 2] {
     times.sort_by(f64::total_cmp);
     [times[times.len() / 2], times[times.len() * 99 / 100]]
 }
 
-/// Pages by the clock, whether or not those before are answered: a slow server does not slow its visitors down.
-async fn busy(server: &Site, paths: Vec<String>) -> anyhow::Result<Busy> {
+/// Pages by the clock, whether or not those before are answered: a slow server does not slow its visitors down. Comparisons
+/// are others each time, or the same.
+async fn busy(server: &Site, paths: &[String], first_seen: bool) -> anyhow::Result<Busy> {
     let asked = RATE as usize * usize::try_from(BUSY.as_secs())?;
     let times = Arc::new(Mutex::new(Vec::with_capacity(asked)));
     let mut clock = tokio::time::interval(Duration::from_secs(1) / RATE);
     clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let before = server.process.cpu_s()?;
-    let mut visitors = JoinSet::new();
-    for path in paths.iter().cycle().take(asked) {
+    let (mut visitors, mut peak_mib) = (JoinSet::new(), 0.0_f64);
+    for (number, path) in paths.iter().cycle().take(asked).enumerate() {
         let due = clock.tick().await;
-        let (client, path, times) = (server.client.clone(), path.clone(), Arc::clone(&times));
+        let round = if first_seen { BEFORE_MIX + number / paths.len() } else { 0 };
+        let (client, path, times) =
+            (server.client.clone(), path.replace(ROUND, &round.to_string()), Arc::clone(&times));
+        peak_mib = peak_mib.max(server.process.anonymous_mib()?);
         visitors.spawn(async move {
             if ask(&client, &path).await.is_ok() {
                 let took = due.elapsed().as_secs_f64() * 1_000.0;
@@ -131,11 +139,11 @@ async fn busy(server: &Site, paths: Vec<String>) -> anyhow::Result<Busy> {
     let errors = asked - times.len();
     ensure!(!times.is_empty(), "nothing was answered");
     let [p50_ms, p99_ms] = quantiles(times);
-    Ok(Busy { errors, p50_ms, p99_ms, cpu_ms })
+    Ok(Busy { errors, p50_ms, p99_ms, cpu_ms, peak_mib })
 }
 
 /// Straight into the store, in one transaction. Figures are spread; one run in 20 has none.
-async fn fill(pool: &SqlitePool) -> anyhow::Result<()> {
+pub async fn fill(pool: &SqlitePool, runs: u32) -> anyhow::Result<()> {
     let mut transaction = pool.begin().await?;
     sqlx::query(
         "with recursive n(i) as (select 0 union all select i + 1 from n where i < ? - 1), r as (
@@ -160,7 +168,7 @@ async fn fill(pool: &SqlitePool) -> anyhow::Result<()> {
              case when i % 500 = 0 then 'after the upgrade of the kernel' end
          from r",
     )
-    .bind(RUNS)
+    .bind(runs)
     .execute(&mut *transaction)
     .await?;
     sqlx::query(
@@ -180,8 +188,13 @@ async fn fill(pool: &SqlitePool) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The address of a comparison with another minimum effect each time.
+fn first_seen(comparison: String) -> String {
+    comparison + "&min_effect=rps:0." + ROUND
+}
+
 /// What people look at, as (words, path).
-async fn pages(pool: &SqlitePool) -> anyhow::Result<Vec<(&'static str, String)>> {
+pub async fn pages(pool: &SqlitePool) -> anyhow::Result<Vec<(&'static str, String)>> {
     let one: String = sqlx::query_scalar("select run_id from run_summary").fetch_one(pool).await?;
     let deep: String = sqlx::query_scalar("select id from run where rps is not null order by rps limit 1 offset 50000")
         .fetch_one(pool)
@@ -206,9 +219,10 @@ async fn pages(pool: &SqlitePool) -> anyhow::Result<Vec<(&'static str, String)>>
         ("`/runs`, text in notes", "runs?q=upgrade".to_owned()),
         ("`/runs`, one day by p99", "runs?from=2023-12-01&to=2023-12-01&sort=p99".to_owned()),
         ("a run", format!("runs/{one}")),
-        ("`/compare` of 8 runs", compare),
-        ("`/compare` of 8 runs with series", format!("compare?runs={}", recorded[..8].join(","))),
-        ("`/compare` of 60 runs with series", format!("compare?runs={}", recorded.join(","))),
-        ("the report of these 60", format!("api/v1/report?runs={}", recorded.join(","))),
+        ("`/compare` of 8 runs", first_seen(compare)),
+        ("`/compare` of 8 runs with series", first_seen(format!("compare?runs={}", recorded[..8].join(",")))),
+        ("`/compare` of 60 runs with series", first_seen(format!("compare?runs={}", recorded.join(",")))),
+        ("the same, seen before", format!("compare?runs={}", recorded.join(","))),
+        ("the report of these 60", first_seen(format!("api/v1/report?runs={}", recorded.join(",")))),
     ])
 }

@@ -23,7 +23,7 @@ pub const SUMMARIES: usize = 400;
 pub const CLIENTS: usize = 4;
 
 /// What k6 wrote at the end of a run of the scenario `hash`.
-const SUMMARY: &[u8] = include_bytes!("../../tests/fixtures/k6/summary-export-hash-v1.8.1.json");
+pub const SUMMARY: &[u8] = include_bytes!("../../tests/fixtures/k6/summary-export-hash-v1.8.1.json");
 
 /// What came of it.
 pub struct Ingested {

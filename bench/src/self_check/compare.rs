@@ -3,7 +3,7 @@
 use brewbench::{
     compare::{
         chosen::Options,
-        context::Known,
+        known::Known,
         metric::Metric,
         stat::Stat,
         statistics::{ALPHA, Decision, Stratum, rank_test},

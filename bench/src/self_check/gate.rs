@@ -1,7 +1,7 @@
 //! The gate on simulated runs: how often it passes what it should not, fails what it should not, and cannot say.
 
 use brewbench::{
-    compare::context::Known,
+    compare::known::Known,
     gate::{
         cells::Cell,
         decide::{Question, decide},
