@@ -63,7 +63,7 @@ async fn look_at(state: &AppState, id: &ExperimentId) -> Result<()> {
         return Ok(());
     }
     let Some(experiment) = crate::experiments::store::one(&state.db.read, id).await? else { return Ok(()) };
-    let runs = crate::runs::store::of_experiment(&state.db.read, id).await?;
+    let runs = crate::runs::store::of_experiment(&state.db.rows, id).await?;
     // What was brought from elsewhere ended there.
     if runs.iter().any(|run| run.origin == Origin::Agent) {
         let told = Told::new(Event::ExperimentFinished, now_ms(), &data(state, &experiment, &runs));

@@ -18,11 +18,20 @@ use sqlx::{
 };
 use tokio::task::spawn_blocking;
 
-use crate::app::data_folder;
+use crate::app::{data_folder, rows::Rows};
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
 
 const READERS: u32 = 4;
+
+/// Pages of the file that readers see in the system's own cache instead of copying them, bytes.
+pub(crate) const MAPPED: &str = "268435456";
+
+/// Pages that each connection keeps for itself, KiB.
+pub(crate) const CACHED: &str = "-8192";
+
+/// Rows that SQLite may be ahead of whoever reads them. A page of a list fits, so its reader is woken once.
+const ROWS_AHEAD: usize = 512;
 
 /// The database's name in its folder.
 pub const FILE: &str = "brewbench.db";
@@ -30,10 +39,21 @@ pub const FILE: &str = "brewbench.db";
 /// The pools; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Db {
-    /// For everything that only reads.
+    /// For what only reads.
     pub read: SqlitePool,
+    /// For rows of runs, which are wide.
+    pub rows: Rows,
     /// For everything that writes: one connection, so writers queue here and never meet `SQLITE_BUSY`.
     pub write: SqlitePool,
+}
+
+impl Db {
+    /// Closes all connections. The last one brings what is in the log into the file, so it is the one that writes.
+    pub async fn close(&self) {
+        self.rows.close().await;
+        self.read.close().await;
+        self.write.close().await;
+    }
 }
 
 /// The database can't be used; each says what to do.
@@ -92,6 +112,8 @@ pub async fn open(folder: &Path) -> Result<Db, OpenError> {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
+        .pragma("cache_size", CACHED)
+        .row_buffer_size(ROWS_AHEAD)
         .busy_timeout(Duration::from_secs(5));
     // A connection to a file does not go stale: it need not be tried before each use.
     let pool = || SqlitePoolOptions::new().test_before_acquire(false);
@@ -115,8 +137,13 @@ pub async fn open(folder: &Path) -> Result<Db, OpenError> {
         other => OpenError::Migration(file.clone(), other),
     })?;
     drop(turn);
-    let read = pool().max_connections(READERS).connect_with(options.read_only(true)).await.map_err(sqlite)?;
-    Ok(Db { read, write })
+    let reading = options.read_only(true).pragma("mmap_size", MAPPED);
+    let read = pool().max_connections(READERS).connect_with(reading).await.map_err(sqlite)?;
+    let rows = Rows::of(&file, usize::try_from(READERS).unwrap_or(1));
+    rows.read(|connection| Ok(connection.query_row("select changes from comparison_inputs", [], |_| Ok(()))?))
+        .await
+        .map_err(sqlite)?;
+    Ok(Db { read, rows, write })
 }
 
 /// Waits until nobody else makes this folder's database or brings it up to date, and keeps others from it. A server and a

@@ -5,6 +5,7 @@
 use std::fmt;
 
 use brewbench_agent::wire;
+use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -23,6 +24,18 @@ pub struct ExperimentId(String);
 /// Returns ids as the query of an address lists them: `ID,ID`.
 pub fn joined(ids: &[RunId]) -> String {
     ids.iter().map(RunId::as_str).collect::<Vec<_>>().join(",")
+}
+
+/// The ids or names that an address lists, each once.
+pub fn listed<Id: From<String> + PartialEq>(parts: &[String]) -> Vec<Id> {
+    let mut ids = Vec::new();
+    for id in parts.iter().flat_map(|part| part.split(',')).map(str::trim).filter(|id| !id.is_empty()) {
+        let id = Id::from(id.to_owned());
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    ids
 }
 
 impl RunId {
@@ -69,6 +82,18 @@ impl From<String> for RunId {
 impl From<String> for ExperimentId {
     fn from(id: String) -> Self {
         Self(id)
+    }
+}
+
+impl FromSql for RunId {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        String::column_result(value).map(Self)
+    }
+}
+
+impl FromSql for ExperimentId {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        String::column_result(value).map(Self)
     }
 }
 

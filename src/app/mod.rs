@@ -1,5 +1,6 @@
 //! The server as a process: configuration, database, listener, errors, rate limits, ids, state, and what starts it.
 
+pub mod admission;
 pub mod alert_cache;
 pub mod clock;
 pub mod config;
@@ -14,6 +15,7 @@ pub mod local_admin;
 pub mod logs;
 pub mod networks;
 pub mod rate_limit;
+pub mod rows;
 pub mod secrets_key;
 pub mod server;
 pub mod signals;

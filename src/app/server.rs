@@ -14,6 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::{
     alerts,
     app::{
+        admission::{self, Admission},
         alert_cache::Notices,
         clock::Clock,
         config::Config,
@@ -28,7 +29,9 @@ use crate::{
         tls::{Certificate, CertificateError},
     },
     auth::{self, caller::Read, passkeys::Passkeys, places, refusals::Refusals},
-    baselines, catalog, compare, dashboard, differences,
+    baselines, catalog,
+    compare::{self, cache::Cache},
+    dashboard, differences,
     dispatch::{self, worker},
     distributed,
     distributed::coordinate::Meetings,
@@ -36,7 +39,9 @@ use crate::{
     fleet::{self, presence::Presence},
     gate, live,
     live::feed::Underway,
-    maintenance, reports, results, runs, settings, shares, trends,
+    maintenance, reports,
+    results::{self, store::imports::Waiting},
+    runs, settings, shares, trends,
     web::{self, theme},
 };
 
@@ -122,6 +127,8 @@ impl Server {
             certificate: certificate.as_ref().map(Certificate::in_use),
             events: Events::default(),
             underway: Underway::default(),
+            comparisons: Cache::default(),
+            uploads: Waiting::default(),
             notices: Notices::default(),
             work: Arc::new(Notify::new()),
             rejudge: Arc::new(Notify::new()),
@@ -180,8 +187,7 @@ impl Server {
             tracing::warn!("some background work did not end in time");
         }
         refusals.write_down(&state.db).await;
-        state.db.read.close().await;
-        state.db.write.close().await;
+        state.db.close().await;
         Ok(())
     }
 }
@@ -280,6 +286,7 @@ pub fn router(
         .merge(dispatch::channel(presence, meetings))
         .fallback(web::errors::not_found)
         .layer(DefaultBodyLimit::max(2 * 1024 * 1024))
+        .layer(axum::middleware::from_fn_with_state(Admission::default(), admission::admit))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.public_url), web::host::check))
         .layer(axum::middleware::from_fn(web::errors::error_pages))
         .layer(axum::middleware::from_fn(theme::remember))

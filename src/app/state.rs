@@ -19,7 +19,9 @@ use crate::{
         secrets_key::SecretsKey,
         tls::InUse,
     },
+    compare::cache::Cache,
     live::feed::Underway,
+    results::store::imports::Waiting,
 };
 
 /// Cheap to clone: the pools and handles of one server.
@@ -47,6 +49,10 @@ pub struct AppState {
     pub events: Events,
     /// The runs that agents work on, as they go.
     pub underway: Underway,
+    /// Comparisons that were made.
+    pub comparisons: Cache,
+    /// Imports that wait to be stored.
+    pub uploads: Waiting,
     /// What somebody should look at.
     pub notices: Notices,
     /// Rung when there may be something to hand out: a new run, a free agent.

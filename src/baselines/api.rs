@@ -10,7 +10,7 @@ use brewbench_agent::wire::{name::Name, now_ms};
 use crate::{
     app::{
         error::{Error, ErrorBody, Input, Result},
-        ids::{ExperimentId, RunId},
+        ids::{ExperimentId, RunId, listed},
         state::AppState,
     },
     auth::{
@@ -22,7 +22,7 @@ use crate::{
         model::{Baseline, BaselineList, BaselineRuns, BaselineWithRuns},
         resolve::{is_id, of_experiment},
     },
-    runs::{lookup::ids, model::Run},
+    runs::model::Run,
 };
 
 /// As many as a comparison shows.
@@ -41,7 +41,7 @@ pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<Baselin
     responses((status = 200, body = BaselineWithRuns), (status = 404, body = ErrorBody)))]
 pub async fn show(_: Read, State(state): State<AppState>, Path(name): Path<String>) -> Result<Json<BaselineWithRuns>> {
     let baseline = found(&state, &name).await?;
-    let runs = crate::runs::store::by_ids(&state.db.read, &baseline.runs).await?;
+    let runs = crate::runs::store::by_ids(&state.db.rows, &baseline.runs).await?;
     Ok(Json(BaselineWithRuns { baseline, runs }))
 }
 
@@ -102,11 +102,11 @@ fn checked(name: &str) -> Result<Name> {
 }
 
 async fn read(state: &AppState, asked: &BaselineRuns) -> Result<Vec<Run>> {
-    let (named, experiments) = (ids::<RunId>(&asked.runs), ids::<ExperimentId>(&asked.experiments));
+    let (named, experiments) = (listed::<RunId>(&asked.runs), listed::<ExperimentId>(&asked.experiments));
     if named.is_empty() && experiments.is_empty() {
         return Err(Error::Invalid("runs: name at least one run or experiment".to_owned()));
     }
-    let mut runs = crate::runs::store::by_ids(&state.db.read, &named).await?;
+    let mut runs = crate::runs::store::by_ids(&state.db.rows, &named).await?;
     if let Some(missing) = named.iter().find(|id| !runs.iter().any(|run| run.id == **id)) {
         return Err(Error::NotFound(format!("run {:?}", missing.as_str())));
     }

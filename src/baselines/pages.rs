@@ -12,13 +12,17 @@ use serde::Deserialize;
 
 use super::api;
 use crate::{
-    app::{error::Result, ids::RunId, state::AppState},
+    app::{
+        error::Result,
+        ids::{RunId, listed},
+        state::AppState,
+    },
     auth::{
         caller::{Read, Submit},
         model::Scope,
     },
     baselines::model::{Baseline, BaselineList, BaselineRuns, BaselineWithRuns},
-    runs::{lookup::ids, model::Run, pages::row::Line},
+    runs::{model::Run, pages::row::Line},
     web::{
         address::segment,
         confirm::Confirm,
@@ -91,8 +95,8 @@ struct Typed {
 
 /// Of the runs of a comparison those whose figures count become a baseline.
 async fn set(Submit(caller): Submit, State(state): State<AppState>, Form(typed): Form<Typed>) -> Result<Redirect> {
-    let named: Vec<RunId> = ids(&[typed.runs]);
-    let runs = crate::runs::store::by_ids(&state.db.read, &named).await?;
+    let named: Vec<RunId> = listed(&[typed.runs]);
+    let runs = crate::runs::store::by_ids(&state.db.rows, &named).await?;
     let runs = runs.into_iter().filter(Run::counts).map(|run| run.id.to_string()).collect();
     let asked = BaselineRuns { runs, ..BaselineRuns::default() };
     let baseline = api::set_as(&state, &caller, &typed.name, &asked).await?;

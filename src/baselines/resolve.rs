@@ -77,13 +77,13 @@ async fn by_id(state: &AppState, id: &str) -> Result<(Kind, Vec<Run>)> {
     if !runs.is_empty() {
         return Ok((Kind::Experiment, runs));
     }
-    let run = crate::runs::store::one(&state.db.read, &id.to_owned().into()).await?;
+    let run = crate::runs::store::one(&state.db.rows, &id.to_owned().into()).await?;
     run.map(|run| (Kind::Run, vec![run])).ok_or_else(|| Error::NotFound(format!("run or experiment with runs {id:?}")))
 }
 
 /// An experiment's runs but for lost ones that were repeated; none where it has none or is not there.
 pub async fn of_experiment(state: &AppState, id: &ExperimentId) -> Result<Vec<Run>> {
-    let all = crate::runs::store::of_experiment(&state.db.read, id).await?;
+    let all = crate::runs::store::of_experiment(&state.db.rows, id).await?;
     let repeated = |run: &Run| all.iter().any(|other| other.retry_of.as_ref() == Some(&run.id));
     Ok(all.iter().filter(|run| run.phase != Phase::Lost || !repeated(run)).cloned().collect())
 }
@@ -92,5 +92,5 @@ async fn of_baseline(state: &AppState, name: &str, gone: &mut usize) -> Result<V
     let baseline = crate::baselines::store::one(&state.db.read, name).await?;
     let baseline = baseline.ok_or_else(|| Error::NotFound(format!("baseline {name:?}")))?;
     *gone += baseline.gone.len();
-    Ok(crate::runs::store::by_ids(&state.db.read, &baseline.runs).await?)
+    Ok(crate::runs::store::by_ids(&state.db.rows, &baseline.runs).await?)
 }

@@ -1,18 +1,18 @@
 //! `/api/v1/compare`: what the page shows, as JSON.
 
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::{RawQuery, State},
+    response::{IntoResponse, Response},
+};
 
 use crate::{
     app::{
-        error::{Asked, ErrorBody, Result},
+        error::{ErrorBody, Result},
         state::AppState,
     },
     auth::caller::Read,
-    compare::{
-        chosen::Chosen,
-        load::{load, named, nothing_named},
-        view::Comparison,
-    },
+    compare::{chosen::Chosen, load, view::Comparison},
 };
 
 /// Compares runs: medians of their repetitions, differences to the baseline, clear winners and doubts.
@@ -27,14 +27,7 @@ use crate::{
         (status = 422, body = ErrorBody, description = "no run is named, or too many are"),
     )
 )]
-pub async fn compare(
-    _read: Read,
-    State(state): State<AppState>,
-    Asked(chosen): Asked<Chosen>,
-) -> Result<Json<Comparison>> {
-    let ids = named(&state, &chosen).await?;
-    if ids.is_empty() {
-        return Err(nothing_named());
-    }
-    load(&state, &chosen, &ids).await.map(Json)
+pub async fn compare(_read: Read, State(state): State<AppState>, RawQuery(query): RawQuery) -> Result<Response> {
+    let comparison = load::of_query(&state, &query.unwrap_or_default()).await?;
+    Ok(Json(&*comparison).into_response())
 }

@@ -7,11 +7,10 @@ use utoipa::IntoParams;
 use crate::{
     app::{
         error::{Error, Result},
-        ids::{RunId, joined},
+        ids::{RunId, joined, listed},
     },
     compare::{metric::Metric, min_effect::MinEffect, selection::By},
     metrics,
-    runs::lookup,
 };
 
 /// More runs than this are no comparison that anybody reads.
@@ -92,7 +91,7 @@ impl Options {
 impl Chosen {
     /// The ids, each once, in the order given.
     pub(crate) fn ids(&self) -> Vec<RunId> {
-        lookup::ids(&self.runs)
+        listed(&self.runs)
     }
 
     /// What the address says of the runs.

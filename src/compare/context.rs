@@ -10,7 +10,7 @@ use crate::{
         error::{Error, Result},
         state::AppState,
     },
-    compare::comparability::Environments,
+    compare::{comparability::Environments, known::Known},
     differences::AcceptedDifference,
     results::{blob, environment::facts::RunEnvironment},
     runs::{model::Run, store::cells},
@@ -18,19 +18,6 @@ use crate::{
 
 /// More cells than this are compared without a past: nobody reads them one by one.
 const MOST_PASTS: usize = 60;
-
-/// As far as it was looked up.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Known {
-    /// Of the runs that count.
-    pub environments: Environments,
-    /// Of the cells that have runs that count, without the experiments that are compared.
-    pub history: History,
-    /// How often these experiments were extended and compared again, and 1.
-    pub looks: usize,
-    /// Differences in the work of their targets.
-    pub accepted: Vec<AcceptedDifference>,
-}
 
 /// Looks up what is known of these runs.
 pub async fn known(state: &AppState, runs: &[Run]) -> Result<Known> {

@@ -1,6 +1,6 @@
 //! Loads the runs of a comparison and compares them.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use axum::http::Uri;
 use axum_extra::extract::Query;
@@ -10,62 +10,82 @@ use tokio::task::spawn_blocking;
 use crate::{
     app::{
         error::{Error, Result},
-        ids::{ExperimentId, RunId},
+        ids::{ExperimentId, RunId, listed},
         state::AppState,
     },
     baselines,
     baselines::{model::Baseline, resolve},
     compare::{
+        cache::Key,
         cell::Row,
         chosen::{Chosen, MOST_RUNS, Options},
-        context, notes,
+        context, notes, store,
         timeseries::Story,
         timeseries_charts,
         view::{Comparison, Told},
     },
-    runs::{lookup, model::Run},
+    runs::model::Run,
     web::series_style::Marks,
 };
 
 /// The comparison that the query of an address of `/compare` names, wherever else its figures are used.
-pub async fn of_query(state: &AppState, query: &str) -> Result<Comparison> {
-    let chosen = read(query)?;
-    let ids = named(state, &chosen).await?;
-    if ids.is_empty() {
-        return Err(nothing_named());
-    }
-    load(state, &chosen, &ids).await
+pub async fn of_query(state: &AppState, query: &str) -> Result<Arc<Comparison>> {
+    cached(state, Key { query: query.to_owned(), with_series: false }).await?.ok_or_else(nothing_named)
 }
 
 /// The same as its page shows it, with what happened second by second.
-pub async fn page_of_query(state: &AppState, query: &str) -> Result<Comparison> {
-    let chosen = read(query)?;
-    let mut comparison = of_query(state, query).await?;
-    tell(state, &mut comparison, chosen.setting).await?;
-    Ok(comparison)
+pub async fn page_of_query(state: &AppState, query: &str) -> Result<Arc<Comparison>> {
+    page_if_named(state, query).await?.ok_or_else(nothing_named)
 }
 
-pub(crate) fn read(query: &str) -> Result<Chosen> {
+/// The same; none where the address names no runs.
+pub async fn page_if_named(state: &AppState, query: &str) -> Result<Option<Arc<Comparison>>> {
+    cached(state, Key { query: query.to_owned(), with_series: true }).await
+}
+
+async fn cached(state: &AppState, key: Key) -> Result<Option<Arc<Comparison>>> {
+    let version = store::version(&state.db.read).await?;
+    if let Some(known) = state.comparisons.get(version, &key) {
+        return Ok(Some(known));
+    }
+    let chosen = read(&key.query)?;
+    let ids = named(state, &chosen).await?;
+    if ids.is_empty() {
+        return Ok(None);
+    }
+    let Loaded { mut comparison, have_ended } = load(state, &chosen, &ids).await?;
+    if key.with_series {
+        tell(state, &mut comparison, chosen.setting).await?;
+    }
+    comparison.keep = chosen.kept(&ids);
+    let comparison = Arc::new(comparison);
+    if have_ended {
+        state.comparisons.keep(version, key, Arc::clone(&comparison));
+    }
+    Ok(Some(comparison))
+}
+
+fn read(query: &str) -> Result<Chosen> {
     let uri: Uri = format!("/compare?{query}").parse().map_err(|fault| Error::Invalid(format!("query: {fault}")))?;
     let Query(chosen) = Query::<Chosen>::try_from_uri(&uri)?;
     Ok(chosen)
 }
 
-pub(crate) fn nothing_named() -> Error {
+fn nothing_named() -> Error {
     Error::Invalid("name the runs to compare: ?runs=ID,ID, or experiments= or baselines=".to_owned())
 }
 
 /// The ids of all runs that are meant. Of a baseline also those that were deleted since, so that they are told.
-pub(crate) async fn named(state: &AppState, chosen: &Chosen) -> Result<Vec<RunId>> {
+async fn named(state: &AppState, chosen: &Chosen) -> Result<Vec<RunId>> {
     let mut all = chosen.ids();
-    for experiment in lookup::ids::<ExperimentId>(&chosen.experiments) {
+    for experiment in listed::<ExperimentId>(&chosen.experiments) {
         let runs = resolve::of_experiment(state, &experiment).await?;
         if runs.is_empty() {
             return Err(Error::NotFound(format!("experiment with runs {:?}", experiment.as_str())));
         }
         all.extend(runs.into_iter().map(|run| run.id));
     }
-    for name in lookup::ids::<String>(&chosen.baselines) {
+    for name in listed::<String>(&chosen.baselines) {
         let Baseline { runs, gone, .. } = baselines::api::found(state, &name).await?;
         all.extend(runs.into_iter().chain(gone));
     }
@@ -75,12 +95,18 @@ pub(crate) async fn named(state: &AppState, chosen: &Chosen) -> Result<Vec<RunId
     Ok(all)
 }
 
+struct Loaded {
+    comparison: Comparison,
+    /// Whether no run of it is still to be done: such a one changes in ways that nobody counts.
+    have_ended: bool,
+}
+
 /// Reads the runs with these ids and compares them. Some that are missing are a note, all of them an error.
-pub(crate) async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId]) -> Result<Comparison> {
+async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId]) -> Result<Loaded> {
     if ids.len() > MOST_RUNS {
         return Err(Error::Invalid(format!("{} runs were chosen; compare at most {MOST_RUNS} at once", ids.len())));
     }
-    let runs = crate::runs::store::by_ids(&state.db.read, ids).await?;
+    let runs = crate::runs::store::by_ids(&state.db.rows, ids).await?;
     if runs.is_empty() {
         let ids: Vec<_> = ids.iter().map(RunId::as_str).collect();
         return Err(Error::NotFound(format!("run {}", ids.join(", "))));
@@ -88,9 +114,10 @@ pub(crate) async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId]) -> Re
     let missing: Vec<_> = ids.iter().filter(|id| !runs.iter().any(|run| run.id == **id)).cloned().collect();
     let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
+    let have_ended = runs.iter().all(|run| run.phase.is_final());
     let mut comparison = of_runs(state, runs, marks, chosen.options()?).await?;
     comparison.notes.extend(notes::missing(&missing));
-    Ok(comparison)
+    Ok(Loaded { comparison, have_ended })
 }
 
 /// Compares runs, with all that is known beside them.
@@ -103,7 +130,7 @@ pub async fn of_runs(state: &AppState, runs: Vec<Run>, marks: Marks, options: Op
 pub(crate) const MOST_RECORDED: usize = 60;
 
 /// Tells the story of one setting of a comparison: the one that was asked for, or the first that was recorded.
-pub(crate) async fn tell(state: &AppState, comparison: &mut Comparison, setting: Option<usize>) -> Result<()> {
+async fn tell(state: &AppState, comparison: &mut Comparison, setting: Option<usize>) -> Result<()> {
     let counting = |row: &Row| -> Vec<RunId> {
         let each = (MOST_RECORDED / row.rivals().count().max(1)).max(1);
         row.rivals().flat_map(|cell| cell.counting().take(each)).map(|run| run.id.clone()).collect()

@@ -7,6 +7,7 @@
 //! of a comparison, [`pages`] and [`api`] show it.
 
 pub mod api;
+pub mod cache;
 pub mod cell;
 pub mod charts;
 pub mod chosen;
@@ -16,6 +17,7 @@ pub mod differences;
 pub mod equal_work;
 pub mod excluded;
 pub mod headline;
+pub mod known;
 pub mod load;
 pub mod matrix;
 pub mod metric;
@@ -31,6 +33,7 @@ pub mod setting;
 pub mod significance;
 pub mod stat;
 pub mod statistics;
+mod store;
 pub mod sweep;
 #[cfg(test)]
 pub mod testing;

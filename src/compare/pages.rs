@@ -4,19 +4,13 @@ use askama::Template;
 use askama_web::WebTemplate;
 use axum::extract::{RawQuery, State};
 
+use std::sync::Arc;
+
 use super::equal_work::{OpenDifference, open_differences};
 use crate::{
-    app::{
-        error::{Asked, Result},
-        ids::joined,
-        state::AppState,
-    },
+    app::{error::Result, ids::joined, state::AppState},
     auth::{caller::Read, model::Scope},
-    compare::{
-        chosen::Chosen,
-        load::{load, named, tell},
-        view::Comparison,
-    },
+    compare::{load, view::Comparison},
     web::shell::{Section, Shell},
 };
 
@@ -27,7 +21,7 @@ pub struct ComparePage {
     /// What surrounds it.
     pub shell: Shell,
     /// What is compared.
-    pub comparison: Option<Comparison>,
+    pub comparison: Option<Arc<Comparison>>,
     /// What can be done with it.
     pub acts: Acts,
 }
@@ -75,19 +69,11 @@ pub async fn compare(
     Read(caller): Read,
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
-    Asked(chosen): Asked<Chosen>,
 ) -> Result<ComparePage> {
-    let ids = named(&state, &chosen).await?;
-    let comparison = if ids.is_empty() {
-        None
-    } else {
-        let mut comparison = load(&state, &chosen, &ids).await?;
-        tell(&state, &mut comparison, chosen.setting).await?;
-        comparison.keep = chosen.kept(&ids);
-        Some(comparison)
-    };
+    let query = query.unwrap_or_default();
+    let comparison = load::page_if_named(&state, &query).await?;
     let title = comparison.as_ref().map_or_else(|| "Compare runs".to_owned(), |comparison| comparison.title.clone());
-    let acts = Acts::new(query.unwrap_or_default(), comparison.as_ref(), caller.scope);
+    let acts = Acts::new(query, comparison.as_deref(), caller.scope);
     Ok(ComparePage { shell: Shell::signed_in(title, Section::Compare, &caller.name), comparison, acts })
 }
 
@@ -104,7 +90,7 @@ mod tests {
         let comparison = Comparison::new(runs, &Marks::default(), None);
         let shell = Shell::signed_in(comparison.title.clone(), Section::Compare, "ada");
         let acts = Acts::new(String::new(), Some(&comparison), Scope::Read);
-        ComparePage { shell, comparison: Some(comparison), acts }.render().expect("it renders")
+        ComparePage { shell, comparison: Some(Arc::new(comparison)), acts }.render().expect("it renders")
     }
 
     #[test]

@@ -165,7 +165,7 @@ mod tests {
     use crate::{
         compare::{
             chosen::Options,
-            context::Known,
+            known::Known,
             stat::Stat,
             statistics::Decision,
             testing::{faster, repeated, run},

@@ -15,7 +15,7 @@ use super::{
     statistics::{self, ALPHA, Count, Decision, Lead, Test, power},
 };
 use crate::{
-    compare::{chosen::Options, context::Known},
+    compare::{chosen::Options, known::Known},
     metrics,
 };
 

@@ -19,8 +19,8 @@ use crate::{
     compare::{
         chosen::Options,
         comparability,
-        context::Known,
         excluded::{LeftOut, left_out},
+        known::Known,
         note::{Level, Note},
         setting::Setting,
         significance::{self, Asked},
@@ -170,7 +170,7 @@ impl Comparison {
     /// The same for people who can't follow a link into the site.
     #[must_use]
     pub fn outside(self) -> Self {
-        Self { place: Place::Outside, ..self }
+        Self { place: Place::Outside, keep: Vec::new(), ..self }
     }
 
     /// Whether its runs can be reached from where it is shown.

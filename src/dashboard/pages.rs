@@ -98,7 +98,7 @@ impl Home {
     async fn read(state: &AppState, presence: &Presence, since_ms: i64, known: &[list::Line]) -> Result<Self> {
         let pool = &state.db.read;
         let (running, queued) = crate::runs::store::unfinished_count(pool).await?;
-        let unfinished = crate::runs::store::unfinished(pool, MOST).await?;
+        let unfinished = crate::runs::store::unfinished(&state.db.rows, MOST).await?;
         let broken = dashboard::store::broken(pool, since_ms, MOST).await?;
         let targets: Vec<&str> = unfinished.iter().map(|run| run.target.as_str()).collect();
         let marks = crate::catalog::store::marks(pool, &targets).await?;

@@ -382,7 +382,7 @@ impl<'a> Visit<'a> {
     }
 
     async fn tell(&self, id: &RunId) -> Result<()> {
-        let run = crate::runs::store::one(&self.state.db.read, id).await?;
+        let run = crate::runs::store::one(&self.state.db.rows, id).await?;
         if let Some(run) = run {
             tell(self.state, &HeldRun { id: run.id, experiment_id: run.experiment });
         }

@@ -112,7 +112,7 @@ async fn add_to(state: &AppState, id: &ExperimentId, More { repetitions }: More,
     let Some(grounds) = experiments::store::grounds(&state.db.read, id).await? else {
         return conflict("all runs of the experiment are gone: nobody knows any more what they were made of");
     };
-    let runs = crate::runs::store::of_experiment(&state.db.read, id).await?;
+    let runs = crate::runs::store::of_experiment(&state.db.rows, id).await?;
     let done = runs.iter().map(|run| run.repetition).max().unwrap_or(0);
     let asked = experiment.plan.repetitions;
     let plan = extended(&experiment, &runs, repetitions)?;
@@ -169,7 +169,7 @@ async fn cancel_all(state: &AppState, id: &ExperimentId, caller: &Caller) -> Res
     // Read after that: what was decided before is among them. A run that fails meanwhile may be queued once more, so they
     // are read until none is left.
     loop {
-        let runs = crate::runs::store::of_experiment(&state.db.read, id).await?;
+        let runs = crate::runs::store::of_experiment(&state.db.rows, id).await?;
         let left: Vec<&Run> = runs.iter().rev().filter(|run| !run.has_ended()).collect();
         if left.is_empty() {
             return tell(state, id).await;
@@ -185,7 +185,7 @@ async fn cancel_all(state: &AppState, id: &ExperimentId, caller: &Caller) -> Res
 /// Tells whoever watches that something of an experiment has changed.
 async fn tell(state: &AppState, id: &ExperimentId) -> Result<()> {
     // One run is enough: everything is read anew.
-    if let Some(run) = crate::runs::store::of_experiment(&state.db.read, id).await?.first() {
+    if let Some(run) = crate::runs::store::of_experiment(&state.db.rows, id).await?.first() {
         lookup::tell(state, run);
     }
     Ok(())

@@ -129,7 +129,7 @@ fn changes(state: AppState, id: ExperimentId) -> impl Stream<Item = Result<Event
             }
         }
         let experiment = found(&state, &id).await.ok()?;
-        let runs = crate::runs::store::of_experiment(&state.db.read, &id).await.ok()?;
+        let runs = crate::runs::store::of_experiment(&state.db.rows, &id).await.ok()?;
         let progress = progress(&experiment, &runs, now_ms());
         let next = if progress.is_over() { Next::End } else { Next::Change };
         let event = Event::default().event("progress").json_data(&progress).ok()?;

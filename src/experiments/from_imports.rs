@@ -76,7 +76,7 @@ async fn make(state: &AppState, caller: &Caller, gathering: Gathering) -> Result
         return Err(Error::Invalid(format!("runs: 1 to {MOST_FILES} make an experiment")));
     }
     let ids: Vec<RunId> = ids.into_iter().collect();
-    let found = crate::runs::store::by_ids(&state.db.read, &ids).await?;
+    let found = crate::runs::store::by_ids(&state.db.rows, &ids).await?;
     if let Some(missing) = ids.iter().find(|id| !found.iter().any(|run| run.id == **id)) {
         return Err(Error::Invalid(format!("runs: there is no run {:?}", missing.as_str())));
     }

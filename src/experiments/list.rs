@@ -117,7 +117,7 @@ pub struct Which<'a> {
 pub async fn lines(state: &AppState, Which { before, label, limit }: Which<'_>, known: &[Line]) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     for experiment in crate::experiments::store::list(&state.db.read, before, label, limit).await? {
-        let runs = crate::runs::store::of_experiment(&state.db.read, &experiment.id).await?;
+        let runs = crate::runs::store::of_experiment(&state.db.rows, &experiment.id).await?;
         let progress = progress(&experiment, &runs, now_ms());
         let ended = |progress: &Progress| (progress.total, progress.ended, progress.without_figures);
         let is_same = |line: &&Line| line.experiment.id == experiment.id && ended(&line.progress) == ended(&progress);

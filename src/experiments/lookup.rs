@@ -27,7 +27,7 @@ pub async fn found(state: &AppState, id: &ExperimentId) -> Result<Experiment> {
 /// The experiment with this id and everything of it, or a 404.
 pub async fn whole(state: &AppState, id: &ExperimentId) -> Result<ExperimentWithRuns> {
     let experiment = found(state, id).await?;
-    let runs = crate::runs::store::of_experiment(&state.db.read, id).await?;
+    let runs = crate::runs::store::of_experiment(&state.db.rows, id).await?;
     let url = state.public_url.join(&format!("experiments/{id}")).map_err(Error::internal)?;
     let plan = &experiment.plan;
     Ok(ExperimentWithRuns {

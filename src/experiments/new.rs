@@ -244,7 +244,7 @@ async fn checked(state: &AppState, presence: &Presence, plan: Plan) -> Result<(O
 
 async fn forecast(state: &AppState, checked: &Checked) -> Result<Forecast> {
     let (running, queued) = crate::runs::store::unfinished_count(&state.db.read).await?;
-    let ahead: Vec<Run> = crate::runs::store::unfinished(&state.db.read, MOST_AHEAD).await?;
+    let ahead: Vec<Run> = crate::runs::store::unfinished(&state.db.rows, MOST_AHEAD).await?;
     let power = plan_power(checked.plan(), scatter(state, checked).await?);
     Ok(Forecast::new(checked.plan(), power, checked.runs(), &ahead, running + queued, now_ms()))
 }

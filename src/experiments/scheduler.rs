@@ -55,12 +55,12 @@ async fn go_on(state: &AppState, id: &ExperimentId) -> Result<()> {
     else {
         return Ok(());
     };
-    let runs = crate::runs::store::of_experiment(&state.db.read, id).await?;
+    let runs = crate::runs::store::of_experiment(&state.db.rows, id).await?;
     if runs.iter().any(|run| !run.has_ended()) {
         return Ok(());
     }
     decide(state, &experiment, &runs).await?;
-    let runs = crate::runs::store::of_experiment(&state.db.read, id).await?;
+    let runs = crate::runs::store::of_experiment(&state.db.rows, id).await?;
     // One is enough for whoever watches: everything is read anew.
     if let Some(run) = runs.last() {
         lookup::tell(state, run);

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     compare::{
         comparability::Circumstance,
-        context::Known,
+        known::Known,
         metric::Metric,
         pair::{Basis, basis},
         statistics::{self, ALPHA, Question as Answer, Test, spending},

@@ -54,7 +54,7 @@ const MOST_RUNNING: i64 = 1_000;
 pub async fn now(_: Read, State(state): State<AppState>) -> Result<Json<Now>> {
     let (running, queued) = crate::runs::store::unfinished_count(&state.db.read).await?;
     let limit = i64::try_from(running).unwrap_or(MOST_RUNNING).min(MOST_RUNNING);
-    let runs = crate::runs::store::unfinished(&state.db.read, limit).await?;
+    let runs = crate::runs::store::unfinished(&state.db.rows, limit).await?;
     let begun = runs.iter().filter(|run| run.phase != Phase::Queued);
     Ok(Json(Now { running: begun.map(|run| run_now(&state, run, &[])).collect(), queued }))
 }
@@ -168,7 +168,7 @@ impl Follower {
     /// Where the run stands.
     async fn look(&mut self) -> Result<Vec<Event>> {
         let run = found(&self.state, &self.id).await?;
-        let cell = crate::runs::store::repetitions(&self.state.db.read, &run).await?;
+        let cell = crate::runs::store::repetitions(&self.state.db.rows, &run).await?;
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
         let mut events = vec![event("phase", &run_now(&self.state, &run, &others))?];
         if run.has_ended() {

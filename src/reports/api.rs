@@ -44,7 +44,7 @@ pub async fn report(
         Format::Html => load::page_of_query(&state, &query).await?,
         _ => load::of_query(&state, &query).await?,
     };
-    let comparison = comparison.outside();
+    let comparison = Comparison::clone(&comparison).outside();
     let name = file_name(&comparison.title, format);
     let text = match format {
         Format::Html => html::text(&state, comparison).await?,

@@ -3,6 +3,7 @@
 //! All or nothing, because the way out of a fault is to mend it and to bring the same folder again: had a part been taken,
 //! its runs would be there twice, as repetitions that nobody made.
 
+pub mod about;
 pub mod folder;
 
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ use crate::{
     auth::checks::checked_line,
     catalog::{model::Engine, store::names},
     results::{
-        import::folder::Found,
+        import::{about::About, folder::Found},
         store::{
             imports::{self, NewImport},
             verdicts,
@@ -36,40 +37,13 @@ use crate::{
     },
     runs::{
         lookup,
-        model::{Run, RunSize},
+        model::Run,
         remarks::{checked_label, checked_note},
     },
 };
 
 /// More parameters than this are none that tell a load from another.
 const MOST_PARAMETERS: usize = 20;
-
-/// What is known of an imported summary besides itself.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct About {
-    /// Name of the target.
-    pub target: String,
-    /// Its version.
-    pub version: Option<String>,
-    /// The machine size that it had.
-    pub size: Option<RunSize>,
-    /// What was run.
-    pub scenario: Option<String>,
-    /// What of the load is told in no other field.
-    pub parameters: BTreeMap<String, String>,
-    /// Virtual users, where the summary does not say.
-    pub vus: Option<u64>,
-    /// How long the load was to last, seconds.
-    pub duration_s: Option<f64>,
-    /// Which repetition, from 1.
-    pub repetition: u32,
-    /// Whether it was measured in turn with the other runs that come with it.
-    pub in_turn: bool,
-    /// Labels of the run.
-    pub labels: Vec<String>,
-    /// Its note, as Markdown.
-    pub note: Option<String>,
-}
 
 /// What became of files that were brought.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -234,7 +208,7 @@ async fn store(state: &AppState, all: Vec<Ready>) -> Result<Imported> {
         .into_iter()
         .map(|Ready { file, summary, import }| (ImportedFile::of(file.as_deref(), &import.id, &summary), import))
         .unzip();
-    let runs = imports::insert(&state.db.write, imports).await?;
+    let runs = imports::insert(&state.db.write, &state.uploads, imports).await?;
     for run in &runs {
         lookup::tell(state, run);
     }

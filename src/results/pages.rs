@@ -27,7 +27,8 @@ use crate::{
         api::import::{meant_size, pair},
         blob,
         import::{
-            self, About, Imported, ImportedFile,
+            self, Imported, ImportedFile,
+            about::About,
             folder::{INDEX, MOST_FILES},
         },
     },
@@ -128,7 +129,7 @@ pub async fn imported(
 ) -> Result<ImportedPage> {
     let ids: Vec<RunId> =
         which.runs.split(',').filter(|id| !id.is_empty()).take(MOST_FILES).map(|id| id.to_owned().into()).collect();
-    let runs = crate::runs::store::by_ids(&state.db.read, &ids).await?;
+    let runs = crate::runs::store::by_ids(&state.db.rows, &ids).await?;
     if runs.is_empty() {
         return Err(Error::NotFound("run of these".to_owned()));
     }

@@ -11,22 +11,10 @@ use crate::{
 
 /// The run with this id, or a 404.
 pub async fn found(state: &AppState, id: &RunId) -> Result<Run> {
-    crate::runs::store::one(&state.db.read, id).await?.ok_or_else(|| Error::NotFound(format!("run {:?}", id.as_str())))
+    crate::runs::store::one(&state.db.rows, id).await?.ok_or_else(|| Error::NotFound(format!("run {:?}", id.as_str())))
 }
 
 /// Tells everybody who watches that a run changed.
 pub fn tell(state: &AppState, run: &Run) {
     state.events.tell(RunChanged { run: run.id.clone(), experiment: run.experiment.clone() });
-}
-
-/// The ids or names that an address lists, each once.
-pub fn ids<Id: From<String> + PartialEq>(parts: &[String]) -> Vec<Id> {
-    let mut ids = Vec::new();
-    for id in parts.iter().flat_map(|part| part.split(',')).map(str::trim).filter(|id| !id.is_empty()) {
-        let id = Id::from(id.to_owned());
-        if !ids.contains(&id) {
-            ids.push(id);
-        }
-    }
-    ids
 }

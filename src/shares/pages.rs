@@ -129,5 +129,5 @@ async fn shared(_: Public, State(state): State<AppState>, Path(secret): Path<Str
         fault => fault,
     })?;
     let headers = [(header::REFERRER_POLICY, NO_REFERRER), NO_INDEX];
-    Ok((headers, SharedPage { comparison: comparison.outside() }).into_response())
+    Ok((headers, SharedPage { comparison: Comparison::clone(&comparison).outside() }).into_response())
 }

@@ -83,7 +83,7 @@ pub(crate) async fn found(state: &AppState, target: &str, id: &str) -> Result<Kn
 pub(crate) async fn runs_of(state: &AppState, known: &Known) -> Result<Vec<Run>> {
     let limit = i64::try_from(MOST_RUNS).map_err(Error::internal)?;
     let runs =
-        crate::runs::store::cells::in_cells(&state.db.read, &known.keys, known.cell.agent.as_deref(), limit).await?;
+        crate::runs::store::cells::in_cells(&state.db.rows, &known.keys, known.cell.agent.as_deref(), limit).await?;
     Ok(if runs.len() < MOST_RUNS { runs } else { history::without_cut_experiment(runs) })
 }
 

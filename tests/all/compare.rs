@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use brewbench::compare::cache::{Key, Version};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Actor, Agent, App,
+    Actor, Agent, Answer, App,
     agent::outcome,
     program::as_user,
     submit::{plan_with, submit},
@@ -92,6 +94,51 @@ async fn a_difference_that_does_not_matter_to_the_reader_is_none() {
         assert!(why.contains(fault), "{why}");
     }
     user.get(&format!("/api/v1{}", path(&runs, "&by=beauty"))).await.refused(422);
+}
+
+/// A comparison that nobody has asked for in these words, so that it is made now. The setting is for pages alone.
+async fn made_now(user: &Actor, runs: &[String], number: usize) -> Value {
+    compared(user, runs, &format!("&setting={number}")).await
+}
+
+async fn is_kept(app: &App, runs: &[String]) -> bool {
+    let count = sqlx::query_scalar("select changes from comparison_inputs").fetch_one(&app.state.db.read).await;
+    let key = Key { query: format!("runs={}", runs.join(",")), with_series: false };
+    app.state.comparisons.get(Version(count.expect("a count")), &key).is_some()
+}
+
+#[tokio::test]
+async fn a_comparison_that_was_kept_is_made_again_once_anything_of_it_changes() {
+    let app = App::start().await;
+    let (user, admin) = (app.user().await, app.admin().await);
+    let mut runs = measured(&app, &user, 20.0, |_| {}).await;
+    let mut seen = compared(&user, &runs, "").await;
+    assert!(is_kept(&app, &runs).await);
+    let one = format!("/api/v1/runs/{}", runs[0]);
+    let (label, note) = (format!("{one}/labels/odd"), format!("{one}/note"));
+    let changes: [(&str, Method, &str, Value); 6] = [
+        ("a label", Method::PUT, &label, Value::Null),
+        ("a note", Method::PUT, &note, json!({"note": "the fan was loud"})),
+        ("a label that goes", Method::DELETE, &label, Value::Null),
+        ("a run that is deleted", Method::DELETE, &one, Value::Null),
+        ("a run that comes back", Method::POST, &format!("{one}/undelete"), Value::Null),
+        ("an agent's name", Method::PUT, "/api/v1/agents/rack/name", json!({"name": "shelf"})),
+    ];
+    for (number, (what, method, path, body)) in changes.into_iter().enumerate() {
+        let request = admin.request(&method, path);
+        let request = if body.is_null() { request } else { request.json(&body) };
+        let answer = Answer::of(request).await;
+        assert!(answer.status.is_success(), "{what}: {}", answer.text());
+        let now = compared(&user, &runs, "").await;
+        assert_ne!(now, seen, "{what}");
+        assert_eq!(now, made_now(&user, &runs, number + 1).await, "{what}");
+        seen = now;
+    }
+    // A run that is still to be done is no ended one: its comparison is made each time.
+    let (_, queued) = submit(&user, &plan_with(&json!({"targets": ["fast"], "repetitions": 1}))).await;
+    runs.extend(queued);
+    compared(&user, &runs, "").await;
+    assert!(!is_kept(&app, &runs).await);
 }
 
 #[tokio::test]

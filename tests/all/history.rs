@@ -169,14 +169,14 @@ async fn no_usual_view_reads_or_sorts_the_whole_table() {
     let id = bring(&user, &[("target", "t1")], good()).await;
     fill(&app, 3_000).await;
     for view in USUAL_VIEWS {
-        let steps = brewbench::runs::store::plan(&app.state.db.read, &filter(view, &id), 51).await.expect("a plan");
+        let steps = brewbench::runs::store::plan(&app.state.db.rows, &filter(view, &id), 51).await.expect("a plan");
         let sorts = steps.iter().any(|step| step.contains("TEMP B-TREE FOR ORDER BY"));
         // Who walks the history in its order ends with the page; who sorts must have looked up what there is to sort.
         let whole = steps.iter().any(|step| step.starts_with("SCAN run"));
         assert!(!(sorts && whole), "{view:?}: {steps:?}");
     }
     for view in ["", "before=ID", "sort=-rps", "sort=p99&before=ID", "verdict=valid&sort=-rps", "target=t1&before=ID"] {
-        let steps = brewbench::runs::store::plan(&app.state.db.read, &filter(view, &id), 51).await.expect("a plan");
+        let steps = brewbench::runs::store::plan(&app.state.db.rows, &filter(view, &id), 51).await.expect("a plan");
         assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{view:?}: {steps:?}");
     }
 }

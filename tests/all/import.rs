@@ -1,5 +1,16 @@
 //! Summaries that somebody brings: their figures to the last digit, and what becomes of bad ones.
 
+use brewbench::{
+    catalog::model::Engine,
+    results::{
+        blob,
+        import::about::About,
+        store::imports::{self, NewImport, Waiting},
+        verdict::limits::Limits,
+    },
+    runs::verdict::Verdict,
+};
+use brewbench_agent::reports::read::parse;
 use proptest::{
     collection::vec,
     prelude::*,
@@ -66,11 +77,11 @@ async fn another_payload_or_version_is_no_repetition() {
     }
     user.post("/api/v1/experiments/gathered", &json!({"name": "payloads", "runs": ids})).await.ok();
     for cell in ids.chunks(2) {
-        let run = brewbench::runs::store::one(&app.state.db.read, &cell[0].clone().into())
+        let run = brewbench::runs::store::one(&app.state.db.rows, &cell[0].clone().into())
             .await
             .expect("a run")
             .expect("a run");
-        let known = brewbench::runs::store::repetitions(&app.state.db.read, &run).await.expect("runs");
+        let known = brewbench::runs::store::repetitions(&app.state.db.rows, &run).await.expect("runs");
         assert_eq!(known.iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), cell);
     }
 }
@@ -437,4 +448,52 @@ fn whatever_is_brought_is_stored_whole_or_refused_with_a_sentence() {
     });
     done.expect("no input brings it down");
     runtime.block_on(app.stop());
+}
+
+fn summary_of(id: &str) -> NewImport {
+    let summary = parse(good().as_bytes()).expect("a summary");
+    NewImport {
+        id: id.to_owned().into(),
+        about: About { target: "servy".to_owned(), labels: vec!["nightly".to_owned()], ..About::default() },
+        created_by: "ada".to_owned(),
+        figures: summary.figures(),
+        verdict: Verdict::Valid,
+        reasons: Vec::new(),
+        limits: Limits::default(),
+        engine: Engine { name: "k6".to_owned(), version: None },
+        summary: blob::pack(good().as_bytes()),
+        now: 0,
+    }
+}
+
+#[tokio::test]
+async fn uploads_that_wait_are_stored_together_and_the_fault_of_one_is_its_own() {
+    let app = App::start().await;
+    let (pool, waiting) = (app.state.db.write.clone(), Waiting::default());
+    let busy = pool.acquire().await.expect("the connection that writes");
+    let uploads = [vec!["a", "b"], vec!["c", "a"], vec!["d"]].map(|ids| {
+        let (pool, waiting) = (pool.clone(), waiting.clone());
+        tokio::spawn(async move { imports::insert(&pool, &waiting, ids.into_iter().map(summary_of).collect()).await })
+    });
+    // Whoever does not wait for it any more has nothing stored.
+    let left = tokio::spawn({
+        let (pool, waiting) = (pool.clone(), waiting.clone());
+        async move { imports::insert(&pool, &waiting, vec![summary_of("e")]).await }
+    });
+    tokio::task::yield_now().await;
+    left.abort();
+    assert!(left.await.is_err_and(|fault| fault.is_cancelled()));
+    drop(busy);
+    let mut stored = Vec::new();
+    for upload in uploads {
+        stored.push(
+            upload.await.expect("no panic").map(|runs| runs.iter().map(|run| run.id.to_string()).collect::<Vec<_>>()),
+        );
+    }
+    assert_eq!(stored[0].as_deref().ok(), Some(["a".to_owned(), "b".to_owned()].as_slice()));
+    assert!(stored[1].is_err(), "there is an a already: {:?}", stored[1]);
+    assert_eq!(stored[2].as_deref().ok(), Some(["d".to_owned()].as_slice()));
+    let ids: Vec<String> =
+        sqlx::query_scalar("select id from run order by id").fetch_all(&app.state.db.read).await.expect("runs");
+    assert_eq!(ids, ["a", "b", "d"]);
 }

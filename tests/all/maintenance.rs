@@ -211,8 +211,7 @@ async fn what_is_no_backup_is_refused_and_nothing_changes() {
     .execute(&newer.write)
     .await
     .expect("a later version");
-    newer.read.close().await;
-    newer.write.close().await;
+    newer.close().await;
     let bytes = fs::read(to.path().join(db::FILE)).expect("a file");
     assert!(refused(&bytes).await.contains("written by a newer brewbench (migration 9999)"));
     fs::write(to.path().join("bad.db-wal"), "what is not in the file yet").expect("a file");

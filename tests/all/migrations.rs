@@ -71,7 +71,7 @@ async fn a_database_of_every_earlier_version_opens_and_becomes_what_a_new_one_is
         let old = db::open(folder.path()).await.unwrap_or_else(|fault| panic!("{}: {fault}", fixture.display()));
         assert_eq!(schema(&old).await, schema(&new).await, "{}", fixture.display());
         assert_eq!(applied(&old).await, applied(&new).await, "{}", fixture.display());
-        let runs = brewbench::runs::store::list(&old.read, &Filter::default(), 100).await.expect("runs");
+        let runs = brewbench::runs::store::list(&old.rows, &Filter::default(), 100).await.expect("runs");
         assert!(runs.len() >= 3, "{}", fixture.display());
     }
 }
@@ -156,5 +156,5 @@ async fn a_new_fixture_is_written_where_it_is_asked_for() {
     let written = sqlx::query("vacuum into ?").bind(fixture.display().to_string()).execute(&app.state.db.write).await;
     written.expect("a file that was not there before");
     let copy = db::open(data_with(&fixture).path()).await.expect("a whole database");
-    assert_eq!(brewbench::runs::store::list(&copy.read, &Filter::default(), 100).await.expect("runs").len(), 4);
+    assert_eq!(brewbench::runs::store::list(&copy.rows, &Filter::default(), 100).await.expect("runs").len(), 4);
 }

@@ -80,8 +80,7 @@ async fn a_database_of_a_newer_version_is_left_alone() {
     let insert = "insert into _sqlx_migrations (version, description, success, checksum, execution_time)
         values (9999, 'from the future', true, x'00', 0)";
     sqlx::query(insert).execute(&opened.write).await.expect("a row");
-    opened.read.close().await;
-    opened.write.close().await;
+    opened.close().await;
     let said = serve_refused(folder.path(), &[]).await;
     assert!(said.contains("was written by a newer brewbench (migration 9999); upgrade this program"), "{said}");
 }
@@ -301,7 +300,7 @@ pub fn assert_clean(state: &Path) {
 
 async fn stored_runs(data: &Path) -> Vec<Run> {
     let db = db::open(data).await.expect("the database");
-    brewbench::runs::store::list(&db.read, &Filter::default(), 100).await.expect("runs")
+    brewbench::runs::store::list(&db.rows, &Filter::default(), 100).await.expect("runs")
 }
 
 #[tokio::test]

@@ -51,8 +51,8 @@ async fn a_plan_of_several_loads_has_a_run_of_each_and_its_page_tells_them_apart
     assert!(page.contains("1, 2 VUs, 1 s measured") && page.contains("1 size × 2 loads × 2 repetitions"), "{page}");
     assert!(page.contains("<th scope=\"col\">Load</th>") && page.contains("order shuffled by seed"), "{page}");
     let run =
-        brewbench::runs::store::one(&app.state.db.read, &runs[0].clone().into()).await.expect("a run").expect("a run");
-    let cell = brewbench::runs::store::repetitions(&app.state.db.read, &run).await.expect("runs");
+        brewbench::runs::store::one(&app.state.db.rows, &runs[0].clone().into()).await.expect("a run").expect("a run");
+    let cell = brewbench::runs::store::repetitions(&app.state.db.rows, &run).await.expect("runs");
     assert!(cell.len() == 2 && cell.iter().all(|other| other.load == run.load), "another load is another cell");
 }
 

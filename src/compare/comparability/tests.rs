@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     compare::{
         chosen::Options,
-        context::Known,
+        known::Known,
         metric::Metric,
         statistics::{Decision, Lead},
         testing::{faster, judged, repeated, run},

@@ -77,7 +77,7 @@ pub async fn experiment_next(state: &AppState, id: &ExperimentId, by: &Caller) -
         return Err(Error::Conflict("no run of the experiment waits".to_owned()));
     }
     // One is enough for whoever watches: everything is read anew.
-    if let Some(run) = crate::runs::store::of_experiment(&state.db.read, id).await?.first() {
+    if let Some(run) = crate::runs::store::of_experiment(&state.db.rows, id).await?.first() {
         lookup::tell(state, run);
     }
     state.work.notify_one();

@@ -39,9 +39,9 @@ pub async fn look(state: &AppState, presence: &Presence) -> Result<QueueList> {
     let rows = crate::dispatch::store::queue::waiting(pool, MOST_LISTED).await?;
     let ids: Vec<_> = rows.iter().map(|row| row.id.clone()).collect();
     let mut by_id: BTreeMap<RunId, Run> =
-        crate::runs::store::by_ids(pool, &ids).await?.into_iter().map(|run| (run.id.clone(), run)).collect();
+        crate::runs::store::by_ids(&state.db.rows, &ids).await?.into_iter().map(|run| (run.id.clone(), run)).collect();
     let (running, total) = crate::runs::store::unfinished_count(pool).await?;
-    let working = crate::runs::store::unfinished(pool, i64::try_from(running).unwrap_or(MOST_LISTED)).await?;
+    let working = crate::runs::store::unfinished(&state.db.rows, i64::try_from(running).unwrap_or(MOST_LISTED)).await?;
     let known = crate::fleet::store::agents(pool).await?;
     // A run that was taken between the two looks is not among them.
     let pairs = rows.into_iter().filter_map(|row| by_id.remove(&row.id).map(|run| (row, run))).collect();

@@ -20,7 +20,7 @@ use crate::{
     },
     auth::caller::Submit,
     catalog::model::find_size,
-    results::import::{self, About, Imported},
+    results::import::{self, Imported, about::About},
     runs::model::RunSize,
 };
 

@@ -143,7 +143,7 @@ async fn known(state: &AppState, name: &str) -> Result<()> {
     }
     let wanted = Wanted { scenario: Some(name.to_owned()), ..Wanted::default() };
     let filter = wanted.filter().map_err(Error::Invalid)?;
-    if crate::runs::store::list(&state.db.read, &filter, 1).await?.is_empty() {
+    if crate::runs::store::list(&state.db.rows, &filter, 1).await?.is_empty() {
         return Err(Error::NotFound(format!("scenario {name:?}")));
     }
     Ok(())

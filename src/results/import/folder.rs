@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use brewbench_agent::reports::summary::{Shape, Summary};
 use serde::Deserialize;
 
-use crate::{catalog::model::size_name, results::import::About, runs::model::RunSize};
+use crate::{catalog::model::size_name, results::import::about::About, runs::model::RunSize};
 
 /// What the index of a folder is called.
 pub const INDEX: &str = "index.json";

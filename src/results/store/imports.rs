@@ -1,14 +1,22 @@
 //! SQL of imports.
 
+use std::{
+    slice,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
 use brewbench_agent::reports::summary::Figures;
-use sqlx::{AssertSqlSafe, Sqlite, SqliteConnection, SqlitePool, query::QueryAs, sqlite::SqliteArguments};
+use sqlx::{
+    AssertSqlSafe, Sqlite, SqliteConnection, SqlitePool, pool::PoolConnection, query::QueryAs, sqlite::SqliteArguments,
+};
+use tokio::sync::oneshot;
 
 use super::figures::FigureColumns;
 use crate::{
     app::ids::{ExperimentId, RunId},
     catalog::model::Engine,
     results::{
-        import::About,
+        import::about::About,
         verdict::{limits::Limits, model::RULES},
     },
     runs::{
@@ -61,44 +69,92 @@ const RUN: &str = "
 const LABELS: &str = "
     insert into run_label (label, run_seq) select value, (select seq from run where id = ?) from json_each(?);";
 
-/// Stores summaries as runs that have ended, all or none; committed when this returns.
-///
-/// The transaction is one string: each string is a trip to the thread that owns the connection, and while an import
-/// makes its trips, all others wait.
-pub async fn insert(pool: &SqlitePool, imports: Vec<NewImport>) -> sqlx::Result<Vec<Run>> {
-    let mut connection = pool.acquire().await?;
-    // A task of its own ends whatever becomes of the caller: the connection must not be left inside a transaction.
-    let stored = tokio::spawn(async move {
-        let stored = transaction(&mut connection, &imports).await;
-        if stored.is_err() {
-            // SQLite may have rolled back by itself, when the disk was full: then there is nothing to roll back.
-            let _ = sqlx::query!("rollback").execute(&mut *connection).await;
-        }
-        stored
-    });
-    stored.await.map_err(decode)?
+/// Uploads that wait to be stored. Whoever gets the connection first stores all of them, so that many wait for the disk
+/// together.
+#[derive(Clone, Debug, Default)]
+pub struct Waiting(Arc<Mutex<Vec<Upload>>>);
+
+/// What somebody brought: it is stored as a whole or not at all.
+#[derive(Debug)]
+struct Upload {
+    imports: Vec<NewImport>,
+    stored: oneshot::Sender<sqlx::Result<Vec<Run>>>,
 }
 
-async fn transaction(connection: &mut SqliteConnection, imports: &[NewImport]) -> sqlx::Result<Vec<Run>> {
-    let statements =
-        imports.iter().map(|import| if import.about.labels.is_empty() { [RUN, ""] } else { [RUN, LABELS] });
-    let statements = statements.flatten().collect::<String>();
-    // Checked as it runs: what the macro infers of `returning *` makes empty texts of nulls that an index leaves out.
-    let mut query = sqlx::query_as(AssertSqlSafe(format!("begin immediate; {statements} commit")));
-    // What differs from folder to folder is not worth remembering.
-    query = query.persistent(imports.len() == 1);
-    for import in imports {
-        query = bound(query, import)?;
+impl Waiting {
+    fn uploads(&self) -> MutexGuard<'_, Vec<Upload>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Stores summaries as runs that have ended, all or none; committed when this returns.
+pub async fn insert(pool: &SqlitePool, waiting: &Waiting, imports: Vec<NewImport>) -> sqlx::Result<Vec<Run>> {
+    let (stored, mut answer) = oneshot::channel();
+    waiting.uploads().push(Upload { imports, stored });
+    tokio::select! {
+        stored = &mut answer => return stored.map_err(decode)?,
+        connection = pool.acquire() => {
+            let (connection, uploads) = (connection?, std::mem::take(&mut *waiting.uploads()));
+            if !uploads.is_empty() {
+                // A task of its own ends whatever becomes of the caller: the connection must not be left inside a transaction.
+                tokio::spawn(store(connection, uploads));
+            }
+        }
+    }
+    answer.await.map_err(decode)?
+}
+
+/// Stores uploads in one transaction, or, where that fails, each in its own: the fault of one is not the fault of others.
+async fn store(mut connection: PoolConnection<Sqlite>, mut uploads: Vec<Upload>) {
+    // Nobody waits for these any more: they are not acknowledged.
+    uploads.retain(|upload| !upload.stored.is_closed());
+    if let Ok(all) = transaction(&mut connection, &uploads).await {
+        for (upload, runs) in uploads.into_iter().zip(all) {
+            let _ = upload.stored.send(Ok(runs));
+        }
+        return;
+    }
+    for upload in uploads {
+        let stored = transaction(&mut connection, slice::from_ref(&upload)).await;
+        let _ = upload.stored.send(stored.map(|runs| runs.into_iter().flatten().collect()));
+    }
+}
+
+async fn transaction(connection: &mut SqliteConnection, uploads: &[Upload]) -> sqlx::Result<Vec<Vec<Run>>> {
+    sqlx::query!("begin immediate").execute(&mut *connection).await?;
+    let stored = async {
+        let mut all = Vec::with_capacity(uploads.len());
+        for upload in uploads {
+            let mut runs = Vec::with_capacity(upload.imports.len());
+            for import in &upload.imports {
+                runs.push(one(connection, import).await?);
+            }
+            all.push(runs);
+        }
+        sqlx::query!("commit").execute(&mut *connection).await?;
+        Ok(all)
+    };
+    let stored = stored.await;
+    if stored.is_err() {
+        // SQLite may have rolled back by itself, when the disk was full: then there is nothing to roll back.
+        let _ = sqlx::query!("rollback").execute(&mut *connection).await;
+    }
+    stored
+}
+
+/// Its statements are one string: each string is a trip to the thread that owns the connection, and while an import makes its
+/// trips, all others wait.
+async fn one(connection: &mut SqliteConnection, import: &NewImport) -> sqlx::Result<Run> {
+    let labels = if import.about.labels.is_empty() { "" } else { LABELS };
+    // Checked as it runs: what the macro infers of `returning *` makes empty texts of nulls that an index leaves out.
+    let query = bound(sqlx::query_as(AssertSqlSafe(format!("{RUN}{labels}"))), import)?;
     // All of them, because a stream that is left early leaves statements undone.
     let rows: Vec<RunRow> = query.fetch_all(connection).await?;
-    let labelled = |(row, import): (RunRow, &NewImport)| {
-        let mut run = Run::try_from(row)?;
-        run.labels.clone_from(&import.about.labels);
-        run.labels.sort();
-        Ok(run)
-    };
-    rows.into_iter().zip(imports).map(labelled).collect()
+    let row = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
+    let mut run = Run::try_from(row)?;
+    run.labels.clone_from(&import.about.labels);
+    run.labels.sort();
+    Ok(run)
 }
 
 type Statements<'q> = QueryAs<'q, Sqlite, RunRow, SqliteArguments>;

@@ -15,12 +15,13 @@ use super::trash::found_all;
 use crate::{
     app::{
         error::{Asked, Error, ErrorBody, Result},
+        ids::listed,
         state::AppState,
     },
     auth::caller::Read,
     metrics::METRICS,
     runs::{
-        csv, load, lookup,
+        csv, load,
         model::{Run, RunList},
         verdict::Verdict,
     },
@@ -57,7 +58,7 @@ pub struct Wish {
     responses((status = 200, body = RunList, description = "or text/csv"), (status = 404, body = ErrorBody),
         (status = 422, body = ErrorBody)))]
 pub async fn export(_: Read, State(state): State<AppState>, Asked(wish): Asked<Wish>) -> Result<Response> {
-    let ids = lookup::ids(&wish.runs);
+    let ids = listed(&wish.runs);
     if ids.is_empty() || ids.len() > MOST_RUNS {
         return Err(Error::Invalid(format!("name the runs to export: ?runs=ID,ID; {MOST_RUNS} at most")));
     }

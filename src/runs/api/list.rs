@@ -34,5 +34,5 @@ pub async fn list(
 ) -> Result<Json<RunList>> {
     let limit = length.limit.unwrap_or(100).clamp(1, MOST_LISTED);
     let filter = wanted.filter().map_err(Error::Invalid)?;
-    Ok(Json(RunList { runs: crate::runs::store::list(&state.db.read, &filter, limit.into()).await? }))
+    Ok(Json(RunList { runs: crate::runs::store::list(&state.db.rows, &filter, limit.into()).await? }))
 }

@@ -92,7 +92,7 @@ pub async fn undelete(
 /// Brings runs back that were deleted not too long ago; gives them.
 pub async fn restore(state: &AppState, caller: &Caller, ids: &[RunId]) -> Result<Vec<Run>> {
     let act = act(caller, Deed::RunRestored, ids);
-    let runs = trash::restore(&state.db.write, ids, regret_since(), &act).await?;
+    let runs = trash::restore(&state.db, ids, regret_since(), &act).await?;
     for run in &runs {
         tell(state, run);
     }
@@ -101,7 +101,7 @@ pub async fn restore(state: &AppState, caller: &Caller, ids: &[RunId]) -> Result
 
 /// Those of some runs that are there; a 404 if none is.
 pub async fn found_all(state: &AppState, ids: &[RunId]) -> Result<Vec<Run>> {
-    let runs = crate::runs::store::by_ids(&state.db.read, ids).await?;
+    let runs = crate::runs::store::by_ids(&state.db.rows, ids).await?;
     if runs.is_empty() {
         return Err(Error::NotFound("run among those that were named".to_owned()));
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::{
     app::{
         error::{Asked, Error, Result},
-        ids::{RunId, joined},
+        ids::{RunId, joined, listed},
         state::AppState,
     },
     auth::caller::{Caller, Submit},
@@ -18,7 +18,6 @@ use crate::{
             trash::{self, found_all},
         },
         filter::address,
-        lookup,
         model::Run,
         progress,
     },
@@ -42,7 +41,7 @@ pub struct Ticked {
 
 impl Ticked {
     async fn read(&self, state: &AppState) -> Result<Vec<Run>> {
-        let ids = lookup::ids(&self.runs);
+        let ids = listed(&self.runs);
         if ids.is_empty() {
             return Err(Error::Invalid("no run is ticked; tick some in the history first".to_owned()));
         }

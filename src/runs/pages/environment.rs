@@ -88,7 +88,7 @@ pub async fn environment(
         Some(with) => Some(read(&state, &with).await?),
         None => None,
     };
-    let newest = crate::runs::store::list(&state.db.read, &Filter::default(), 200).await?;
+    let newest = crate::runs::store::list(&state.db.rows, &Filter::default(), 200).await?;
     let shell = Shell::signed_in(format!("Environment of {}", environment.target), Section::Runs, &caller.name);
     Ok(EnvironmentPage::new(shell, environment, with, &newest))
 }

@@ -11,7 +11,7 @@ use super::views::Views;
 use crate::{
     app::{
         error::{Asked, Error, Result},
-        ids::{RunId, joined},
+        ids::{self, RunId, joined},
         state::AppState,
     },
     auth::{caller::Read, model::Scope},
@@ -20,7 +20,6 @@ use crate::{
         api::trash::regret_since,
         column::Column,
         filter::{Among, Filter, Wanted, address},
-        lookup,
         model::Run,
         pages::{
             filters::Finder,
@@ -102,11 +101,11 @@ impl History {
         let (unfinished, running, queued) =
             if asks || filter.before.is_some() { (Vec::new(), 0, 0) } else { unfinished(state).await? };
         let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
-        let mut listed = crate::runs::store::list(pool, &filter, limit).await?;
+        let mut listed = crate::runs::store::list(&state.db.rows, &filter, limit).await?;
         let more = listed.len() > PAGE;
         listed.truncate(PAGE);
         let older = listed.last().filter(|_| more).map(|run| run.id.clone());
-        let ticked = crate::runs::store::by_ids(pool, &lookup::ids(&place.runs)).await?;
+        let ticked = crate::runs::store::by_ids(&state.db.rows, &ids::listed(&place.runs)).await?;
         let marks = marks(state, &[&unfinished, &listed, &ticked]).await?;
         let columns = view::shown(&place.columns);
         let mut doing = doing(unfinished, &listed, &marks);
@@ -215,7 +214,7 @@ impl History {
 async fn unfinished(state: &AppState) -> Result<(Vec<Run>, usize, usize)> {
     let limit = i64::try_from(MOST_UNFINISHED).unwrap_or(i64::MAX);
     let (running, queued) = crate::runs::store::unfinished_count(&state.db.read).await?;
-    Ok((crate::runs::store::unfinished(&state.db.read, limit).await?, running, queued))
+    Ok((crate::runs::store::unfinished(&state.db.rows, limit).await?, running, queued))
 }
 
 /// The filters that alone keep everything out, each with the address without it.
@@ -223,7 +222,7 @@ async fn culprits(state: &AppState, wanted: &Wanted) -> Result<Vec<(String, Stri
     let mut culprits = Vec::new();
     for chip in crate::runs::pages::filters::chips(wanted, None) {
         let filter = wanted.without(chip.name).filter().map_err(Error::Invalid)?;
-        if !crate::runs::store::list(&state.db.read, &filter, 1).await?.is_empty() {
+        if !crate::runs::store::list(&state.db.rows, &filter, 1).await?.is_empty() {
             culprits.push((chip.text, chip.without));
         }
     }

@@ -151,7 +151,7 @@ impl Stored {
 
     pub(crate) async fn read(state: &AppState, run: &Run) -> Result<Self> {
         let pool = &state.db.read;
-        let cell = crate::runs::store::repetitions(pool, run).await?;
+        let cell = crate::runs::store::repetitions(&state.db.rows, run).await?;
         let marks = crate::catalog::store::marks(pool, &[run.target.as_str()]).await?;
         let summary = match crate::runs::store::summary(pool, &run.id).await? {
             // What was stored was read before; should it not be any more, its figures are still in the run.

@@ -8,12 +8,15 @@ use serde::Deserialize;
 use sqlx::{AssertSqlSafe, SqlitePool};
 
 use crate::{
-    app::ids::{ExperimentId, RunId},
+    app::{
+        ids::{ExperimentId, RunId},
+        rows::Rows,
+    },
     metrics,
     runs::{
         load,
         model::Run,
-        store::row::{RunRow, decode, runs},
+        store::row::{decode, select},
     },
 };
 
@@ -96,21 +99,15 @@ pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx
 }
 
 /// The newest runs that count of cells on one agent, at most `limit`, in the order of submission.
-pub async fn in_cells(pool: &SqlitePool, keys: &[String], agent: Option<&str>, limit: i64) -> sqlx::Result<Vec<Run>> {
-    let keys = serde_json::to_string(keys).map_err(decode)?;
-    let rows = sqlx::query_as!(
-        RunRow,
-        "select * from run indexed by run_cell
+pub async fn in_cells(rows: &Rows, keys: &[String], agent: Option<&str>, limit: i64) -> sqlx::Result<Vec<Run>> {
+    let (keys, agent) = (serde_json::to_string(keys).map_err(decode)?, agent.map(str::to_owned));
+    let rest = "indexed by run_cell
          where cell_key in (select value from json_each(?1)) and agent is ?2
              and phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
-         order by seq desc limit ?3",
-        keys,
-        agent,
-        limit
-    )
-    .fetch_all(pool)
-    .await?;
-    runs(rows.into_iter().rev().collect())
+         order by seq desc limit ?3";
+    let mut runs = rows.read(move |connection| select(connection, rest, (keys, agent, limit))).await?;
+    runs.reverse();
+    Ok(runs)
 }
 
 /// The figures of a run of the past that counts. Null where a summary does not have one.

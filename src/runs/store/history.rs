@@ -3,47 +3,79 @@
 //! A page goes on from the last run of the page before. What people look by has an index, and which one leads is decided
 //! by counting, up to [`FEW`], and then written into the statement, so that it does not depend on what a planner guesses.
 
-use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection, SqlitePool};
+use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
+use sqlx::{AssertSqlSafe, SqlitePool};
 
+use crate::app::rows::Rows;
 use crate::runs::{
     column::{Column, First, Order},
     filter::{Among, Field, Filter, PHASES, VERDICTS},
     model::Run,
-    store::row::{RunRow, runs},
+    store::row::{decode, select},
 };
 
 /// So many runs are sorted sooner than an index of all is walked until a page is full.
 const FEW: i64 = 2_500;
 
 /// Runs that a filter leaves, in its order, at most `limit`.
-pub async fn list(pool: &SqlitePool, filter: &Filter, limit: i64) -> sqlx::Result<Vec<Run>> {
-    // One connection for all of it: the next that comes along may have to be opened first.
-    let mut connection = pool.acquire().await?;
-    let lead = lead(&mut connection, filter).await?;
-    let Some(parts) = parts(&mut connection, filter, &lead).await? else { return Ok(Vec::new()) };
-    let mut rows: Vec<RunRow> = Vec::new();
-    for part in parts {
-        let rest = limit - i64::try_from(rows.len()).unwrap_or(limit);
-        if rest <= 0 {
-            break;
+pub async fn list(rows: &Rows, filter: &Filter, limit: i64) -> sqlx::Result<Vec<Run>> {
+    let filter = filter.clone();
+    rows.read(move |connection| {
+        let lead = lead(connection, &filter)?;
+        let Some(parts) = parts(connection, &filter, &lead)? else { return Ok(Vec::new()) };
+        let mut runs: Vec<Run> = Vec::new();
+        for part in parts {
+            let rest = limit - i64::try_from(runs.len()).unwrap_or(limit);
+            if rest <= 0 {
+                break;
+            }
+            let Statement { sql, values } = statement(&filter, &lead, &part, rest);
+            runs.extend(select(connection, &sql, params_from_iter(values))?);
         }
-        let mut statement = statement("select * from run", filter, &lead, &part, rest);
-        rows.extend(statement.build_query_as::<RunRow>().fetch_all(&mut *connection).await?);
-    }
-    runs(rows)
+        Ok(runs)
+    })
+    .await
 }
 
 /// How SQLite would go about a list: a line a step, part by part.
-pub async fn plan(pool: &SqlitePool, filter: &Filter, limit: i64) -> sqlx::Result<Vec<String>> {
-    let mut connection = pool.acquire().await?;
-    let lead = lead(&mut connection, filter).await?;
-    let mut steps = Vec::new();
-    for part in parts(&mut connection, filter, &lead).await?.unwrap_or_default() {
-        let mut statement = statement("explain query plan select * from run", filter, &lead, &part, limit);
-        let rows = statement.build().fetch_all(&mut *connection).await?;
-        steps.extend(rows.iter().map(|row| row.get::<String, _>("detail")));
+pub async fn plan(rows: &Rows, filter: &Filter, limit: i64) -> sqlx::Result<Vec<String>> {
+    let filter = filter.clone();
+    rows.read(move |connection| {
+        let lead = lead(connection, &filter)?;
+        let mut steps = Vec::new();
+        for part in parts(connection, &filter, &lead)?.unwrap_or_default() {
+            let Statement { sql, values } = statement(&filter, &lead, &part, limit);
+            let mut explained = connection.prepare(&format!("explain query plan select * from run {sql}"))?;
+            let rows = explained.query_map(params_from_iter(values), |row| row.get::<_, String>("detail"))?;
+            steps.extend(rows.collect::<rusqlite::Result<Vec<_>>>()?);
+        }
+        Ok(steps)
+    })
+    .await
+}
+
+/// A part of a statement, and what is bound in it.
+#[derive(Debug)]
+struct Statement {
+    sql: String,
+    values: Vec<Value>,
+}
+
+impl Statement {
+    fn new(head: &str) -> Self {
+        Self { sql: head.to_owned(), values: Vec::new() }
     }
-    Ok(steps)
+
+    fn push(&mut self, sql: impl AsRef<str>) -> &mut Self {
+        self.sql.push_str(sql.as_ref());
+        self
+    }
+
+    fn push_bind(&mut self, value: impl Into<Value>) -> &mut Self {
+        self.sql.push('?');
+        self.values.push(value.into());
+        self
+    }
 }
 
 /// What narrows most, and so is looked up first.
@@ -61,7 +93,7 @@ enum Lead {
     Text,
 }
 
-async fn lead(connection: &mut SqliteConnection, filter: &Filter) -> sqlx::Result<Lead> {
+fn lead(connection: &Connection, filter: &Filter) -> rusqlite::Result<Lead> {
     let indexed = |(field, value): &(Field, String)| Some(Lead::Field(*field, index(*field, value)?));
     let mut candidates: Vec<Lead> = filter.equal.iter().filter_map(indexed).collect();
     // However many did not end well, they are few beside all, and mostly lack what a list is ordered by.
@@ -80,7 +112,7 @@ async fn lead(connection: &mut SqliteConnection, filter: &Filter) -> sqlx::Resul
     }
     let mut least: Option<(i64, Lead)> = None;
     for candidate in candidates {
-        let count = count(connection, filter, &candidate).await?;
+        let count = count(connection, filter, &candidate)?;
         if least.as_ref().is_none_or(|(known, _)| count < *known) {
             least = Some((count, candidate));
         }
@@ -121,8 +153,8 @@ fn index_of(order: Order) -> Option<&'static str> {
 }
 
 /// How many runs a lead alone leaves; counts no further than [`FEW`].
-async fn count(connection: &mut SqliteConnection, filter: &Filter, lead: &Lead) -> sqlx::Result<i64> {
-    let mut statement = QueryBuilder::<Sqlite>::new("select count(*) from (select 1 from ");
+fn count(connection: &Connection, filter: &Filter, lead: &Lead) -> rusqlite::Result<i64> {
+    let mut statement = Statement::new("select count(*) from (select 1 from ");
     match lead {
         Lead::Order => return Ok(FEW),
         Lead::Field(field, index) => {
@@ -145,7 +177,7 @@ async fn count(connection: &mut SqliteConnection, filter: &Filter, lead: &Lead) 
         }
     }
     statement.push(" limit ").push_bind(FEW).push(")");
-    statement.build_query_scalar().fetch_one(connection).await
+    connection.prepare_cached(&statement.sql)?.query_row(params_from_iter(statement.values), |row| row.get(0))
 }
 
 /// A stretch of a list that one statement reads.
@@ -162,14 +194,16 @@ enum Part {
 }
 
 /// What follows the run that the page before ended with; none if there is no such run.
-async fn parts(connection: &mut SqliteConnection, filter: &Filter, lead: &Lead) -> sqlx::Result<Option<Vec<Part>>> {
+fn parts(connection: &Connection, filter: &Filter, lead: &Lead) -> rusqlite::Result<Option<Vec<Part>>> {
     // Every run was submitted: to look for one that was not would mean to look at all.
     let missing = (filter.order.column != Column::Submitted).then_some(Part::Missing(None));
     let Some(before) = &filter.before else { return Ok(Some([Part::All].into_iter().chain(missing).collect())) };
     let figure = ordered_by(filter.order, lead);
-    let mut statement = QueryBuilder::<Sqlite>::new(format!("select seq, cast({figure} as real) from run where id = "));
-    statement.push_bind(before.clone());
-    let place: Option<(i64, Option<f64>)> = statement.build_query_as().fetch_optional(connection).await?;
+    let place = format!("select seq, cast({figure} as real) from run where id = ?");
+    let place: Option<(i64, Option<f64>)> = connection
+        .prepare_cached(&place)?
+        .query_row([before.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
     Ok(place.map(|(seq, figure)| match figure {
         Some(figure) => [Part::Ties(figure, seq), Part::Behind(figure)].into_iter().chain(missing).collect(),
         None => vec![Part::Missing(Some(seq))],
@@ -185,8 +219,8 @@ fn ordered_by(order: Order, lead: &Lead) -> &'static str {
     }
 }
 
-/// The one statement: names of columns and indexes come from closed lists, everything else is bound.
-fn statement(head: &str, filter: &Filter, lead: &Lead, part: &Part, limit: i64) -> QueryBuilder<Sqlite> {
+/// What follows `select … from run`: names of columns and indexes come from closed lists, everything else is bound.
+fn statement(filter: &Filter, lead: &Lead, part: &Part, limit: i64) -> Statement {
     let Filter { equal, label, text, among, .. } = filter;
     let index = match lead {
         // What lacks the figure is in no index of it.
@@ -195,7 +229,7 @@ fn statement(head: &str, filter: &Filter, lead: &Lead, part: &Part, limit: i64) 
         Lead::Window => Some("run_by_queued_at"),
         Lead::Order | Lead::Label | Lead::Text => None,
     };
-    let mut statement = QueryBuilder::new(head);
+    let mut statement = Statement::new("");
     match index {
         Some(index) => statement.push(format!(" indexed by {index}")),
         None => statement.push(" not indexed"),
@@ -237,7 +271,7 @@ fn statement(head: &str, filter: &Filter, lead: &Lead, part: &Part, limit: i64) 
 
 /// Phases and verdicts come from closed lists and are written out: only so can SQLite tell that an index of few of them
 /// has them all.
-fn push_equal(statement: &mut QueryBuilder<Sqlite>, field: Field, value: &str) {
+fn push_equal(statement: &mut Statement, field: Field, value: &str) {
     let column = field.stored();
     if matches!(field, Field::Phase | Field::Verdict) {
         let word = PHASES.into_iter().chain(VERDICTS).find(|word| *word == value).unwrap_or_default();
@@ -250,7 +284,7 @@ fn push_equal(statement: &mut QueryBuilder<Sqlite>, field: Field, value: &str) {
     }
 }
 
-fn push_part(statement: &mut QueryBuilder<Sqlite>, figure: &str, first: First, part: &Part) {
+fn push_part(statement: &mut Statement, figure: &str, first: First, part: &Part) {
     let (beyond, way) = match first {
         First::Greatest => ("<", " desc"),
         First::Least => (">", ""),
@@ -278,7 +312,7 @@ fn push_part(statement: &mut QueryBuilder<Sqlite>, figure: &str, first: First, p
     }
 }
 
-fn push_window(statement: &mut QueryBuilder<Sqlite>, filter: &Filter) {
+fn push_window(statement: &mut Statement, filter: &Filter) {
     if let Some(from) = filter.from_ms {
         statement.push(" and queued_at >= ").push_bind(from);
     }
@@ -288,7 +322,7 @@ fn push_window(statement: &mut QueryBuilder<Sqlite>, filter: &Filter) {
 }
 
 /// The runs in whose names or notes a text is found. Names are looked for where each stands once.
-fn push_found(statement: &mut QueryBuilder<Sqlite>, pattern: &str) {
+fn push_found(statement: &mut Statement, pattern: &str) {
     statement.push("select seq from run indexed by overview_run_target where target in (");
     push_targets(statement, pattern);
     statement.push(") union all select seq from run indexed by run_experiment where experiment_id in (");
@@ -297,12 +331,12 @@ fn push_found(statement: &mut QueryBuilder<Sqlite>, pattern: &str) {
     statement.push_bind(pattern.to_owned()).push(r" escape '\'");
 }
 
-fn push_targets(statement: &mut QueryBuilder<Sqlite>, pattern: &str) {
+fn push_targets(statement: &mut Statement, pattern: &str) {
     statement.push("select name from target_colour where name like ").push_bind(pattern.to_owned());
     statement.push(r" escape '\'");
 }
 
-fn push_experiments(statement: &mut QueryBuilder<Sqlite>, pattern: &str) {
+fn push_experiments(statement: &mut Statement, pattern: &str) {
     statement.push("select id from experiment where name like ").push_bind(pattern.to_owned());
     statement.push(r" escape '\' or note like ").push_bind(pattern.to_owned()).push(r" escape '\'");
 }
@@ -337,28 +371,21 @@ pub struct Values {
 /// So many values of a property are offered.
 const OFFERED: usize = 100;
 
-/// Looks each value up by the one before it: as many steps as there are values, not as there are runs.
+/// Looks each value up by the one before it: as many steps as there are values, not as there are runs. All of them come in one
+/// row, since each row is handed over from thread to thread.
 pub async fn values(pool: &SqlitePool) -> sqlx::Result<Values> {
     let columns = ["target", "version", "size_name", "scenario", "agent", "created_by", "engine"];
     let tables = columns.iter().map(|column| ("run", *column)).chain([("run_label", "label")]);
-    let parts = tables.enumerate().map(|(kind, (table, column))| {
+    let lists = tables.map(|(table, column)| {
         format!(
-            "select {kind} as kind, x from (with recursive v(x) as (select min({column}) from {table} union all
+            "(with recursive v(x) as (select min({column}) from {table} union all
                  select (select min({column}) from {table} where {column} > v.x) from v where v.x is not null
-                 limit {OFFERED}) select x from v where x is not null)"
+                 limit {OFFERED}) select json_group_array(x) from v where x is not null)"
         )
     });
-    let mut statement = QueryBuilder::<Sqlite>::new(parts.collect::<Vec<_>>().join(" union all "));
-    let rows: Vec<(i64, String)> = statement.build_query_as().fetch_all(pool).await?;
-    let of = |kind: i64| rows.iter().filter(|(other, _)| *other == kind).map(|(_, value)| value.clone()).collect();
-    Ok(Values {
-        target: of(0),
-        version: of(1),
-        size: of(2),
-        scenario: of(3),
-        agent: of(4),
-        person: of(5),
-        engine: of(6),
-        label: of(7),
-    })
+    let select =
+        format!("select json_array({})", lists.map(|list| format!("json({list})")).collect::<Vec<_>>().join(", "));
+    let all: String = sqlx::query_scalar(AssertSqlSafe(select)).fetch_one(pool).await?;
+    let [target, version, size, scenario, agent, person, engine, label] = serde_json::from_str(&all).map_err(decode)?;
+    Ok(Values { target, version, size, scenario, agent, engine, person, label })
 }

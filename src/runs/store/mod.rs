@@ -16,24 +16,21 @@ use sqlx::{SqliteConnection, SqlitePool};
 
 use super::load;
 use crate::{
-    app::ids::{ExperimentId, RunId},
+    app::{
+        ids::{ExperimentId, RunId},
+        rows::Rows,
+    },
     runs::{
         model::{Run, RunSize},
-        store::row::{RunRow, decode, runs},
+        store::row::{decode, select},
     },
 };
 
 /// What waits or runs, in the order in which it will be done, at most `limit`.
-pub async fn unfinished(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<Run>> {
-    let rows = sqlx::query_as!(
-        RunRow,
-        "select * from run where phase not in ('finished', 'failed', 'cancelled', 'lost')
-         order by phase = 'queued', priority desc, seq limit ?",
-        limit
-    )
-    .fetch_all(pool)
-    .await?;
-    runs(rows)
+pub async fn unfinished(rows: &Rows, limit: i64) -> sqlx::Result<Vec<Run>> {
+    let rest = "where phase not in ('finished', 'failed', 'cancelled', 'lost')
+         order by phase = 'queued', priority desc, seq limit ?";
+    rows.read(move |connection| select(connection, rest, [limit])).await
 }
 
 /// How many runs are being done, and how many wait.
@@ -49,37 +46,27 @@ pub async fn unfinished_count(pool: &SqlitePool) -> sqlx::Result<(usize, usize)>
 }
 
 /// All runs of an experiment in the order of submission.
-pub async fn of_experiment(pool: &SqlitePool, experiment: &ExperimentId) -> sqlx::Result<Vec<Run>> {
-    let rows = sqlx::query_as!(
-        RunRow,
-        "select * from run where experiment_id = ? and deleted_at is null order by seq",
-        experiment
-    )
-    .fetch_all(pool)
-    .await?;
-    runs(rows)
+pub async fn of_experiment(rows: &Rows, experiment: &ExperimentId) -> sqlx::Result<Vec<Run>> {
+    let experiment = experiment.to_string();
+    let rest = "where experiment_id = ? and deleted_at is null order by seq";
+    rows.read(move |connection| select(connection, rest, [experiment])).await
 }
 
 /// All repetitions of a run's cell in its experiment, itself among them, in the order of submission; none of a run without
 /// an experiment. Another version is another program, and another load generator another measurement; a run that has not
 /// got as far may have any.
-pub async fn repetitions(pool: &SqlitePool, run: &Run) -> sqlx::Result<Vec<Run>> {
+pub async fn repetitions(rows: &Rows, run: &Run) -> sqlx::Result<Vec<Run>> {
     let Some(experiment) = &run.experiment else { return Ok(Vec::new()) };
-    let rows = sqlx::query_as!(
-        RunRow,
-        "select * from run indexed by run_experiment
+    let keys = [experiment.to_string(), run.id.to_string()];
+    let rest = "indexed by run_experiment
          where experiment_id = ?1 and plan_key is (select plan_key from run where id = ?2) and deleted_at is null
-         order by seq",
-        experiment,
-        run.id
-    )
-    .fetch_all(pool)
-    .await?;
+         order by seq";
+    let all = rows.read(move |connection| select(connection, rest, keys)).await?;
     let is_same = |other: &Run| {
         may_be_same(other.version.as_ref(), run.version.as_ref())
             && may_be_same(other.engine.as_ref(), run.engine.as_ref())
     };
-    Ok(runs(rows)?.into_iter().filter(is_same).collect())
+    Ok(all.into_iter().filter(is_same).collect())
 }
 
 /// Whether two values are equal, as far as they are known.
@@ -88,24 +75,20 @@ fn may_be_same<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
 }
 
 /// The runs with these ids, in the order of submission; unknown ids are left out.
-pub async fn by_ids(pool: &SqlitePool, ids: &[RunId]) -> sqlx::Result<Vec<Run>> {
+pub async fn by_ids(rows: &Rows, ids: &[RunId]) -> sqlx::Result<Vec<Run>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
     let ids = serde_json::to_string(ids).map_err(decode)?;
-    let rows = sqlx::query_as!(
-        RunRow,
-        "select * from run where id in (select value from json_each(?)) and deleted_at is null order by seq",
-        ids
-    )
-    .fetch_all(pool)
-    .await?;
-    runs(rows)
+    let rest = "where id in (select value from json_each(?)) and deleted_at is null order by seq";
+    rows.read(move |connection| select(connection, rest, [ids])).await
 }
 
 /// One run.
-pub async fn one(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Option<Run>> {
-    let row = sqlx::query_as!(RunRow, "select * from run where id = ? and deleted_at is null", id)
-        .fetch_optional(pool)
-        .await?;
-    row.map(Run::try_from).transpose()
+pub async fn one(rows: &Rows, id: &RunId) -> sqlx::Result<Option<Run>> {
+    let id = id.to_string();
+    let found = rows.read(move |connection| select(connection, "where id = ? and deleted_at is null", [id])).await?;
+    Ok(found.into_iter().next())
 }
 
 /// When each phase of a run began, in order.

@@ -1,6 +1,12 @@
 //! A row of the table `run` as a [`Run`].
 
+use rusqlite::{Connection, Params, types::FromSql};
+
 use crate::{
+    app::{
+        ids::{ExperimentId, RunId},
+        rows::Fault,
+    },
     catalog::model::Engine,
     metrics::Figures,
     runs::{
@@ -10,15 +16,15 @@ use crate::{
     },
 };
 
-/// A row of `run`, column by column. Its ids are text, because `select *` cannot give columns other types.
-#[derive(Clone, Debug, sqlx::FromRow)]
+/// A row of `run`, column by column.
+#[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
 pub struct RunRow {
     /// Order of submission.
     pub seq: i64,
     /// The run's id.
-    pub id: String,
-    pub(crate) experiment_id: Option<String>,
-    pub(crate) retry_of: Option<String>,
+    pub id: RunId,
+    pub(crate) experiment_id: Option<ExperimentId>,
+    pub(crate) retry_of: Option<RunId>,
     pub(crate) origin: String,
     pub(crate) target: String,
     pub(crate) version: Option<String>,
@@ -34,8 +40,6 @@ pub struct RunRow {
     pub(crate) warm_up_ms: Option<i64>,
     pub(crate) repetition: i64,
     pub(crate) created_by: String,
-    #[expect(dead_code, reason = "only the queue asks for it; here all columns come along")]
-    pub(crate) wanted_agent: Option<String>,
     pub(crate) agent: Option<String>,
     pub(crate) phase: String,
     pub(crate) queued_at: i64,
@@ -69,32 +73,14 @@ pub struct RunRow {
     pub(crate) enforced_memory: Option<String>,
     pub(crate) engine_version: Option<String>,
     pub(crate) engine_name: Option<String>,
-    #[expect(dead_code, reason = "name and version in one, for queries; here all columns come along")]
-    pub(crate) engine: Option<String>,
     pub(crate) labels: String,
     pub(crate) note: Option<String>,
-    #[expect(dead_code, reason = "who asks leaves deleted runs out; here all columns come along")]
-    pub(crate) deleted_at: Option<i64>,
-    #[expect(dead_code, reason = "only the way back asks for it; here all columns come along")]
-    pub(crate) deleted_by: Option<String>,
     pub(crate) load: Option<String>,
-    #[expect(dead_code, reason = "only what repeats a run asks for it; here all columns come along")]
-    pub(crate) retries: i64,
     pub(crate) target_cpu_us: Option<i64>,
     pub(crate) target_memory_bytes: Option<i64>,
     pub(crate) received_per_s: Option<f64>,
-    #[expect(dead_code, reason = "only the queue asks for it; here all columns come along")]
-    pub(crate) priority: i64,
     pub(crate) generators: String,
-    #[expect(dead_code, reason = "only the queue asks for it; here all columns come along")]
-    pub(crate) agent_label: Option<String>,
-    #[expect(dead_code, reason = "only the queue asks for it; here all columns come along")]
-    pub(crate) block: i64,
     pub(crate) in_turn: Option<i64>,
-    #[expect(dead_code, reason = "queries compare it; here all columns come along")]
-    pub(crate) plan_key: Option<String>,
-    #[expect(dead_code, reason = "queries compare it; here all columns come along")]
-    pub(crate) cell_key: Option<String>,
     pub(crate) least_new_connections: Option<i64>,
     pub(crate) most_new_connections: Option<i64>,
     pub(crate) statuses: Option<String>,
@@ -105,6 +91,115 @@ pub struct RunRow {
     pub(crate) throttled_share: Option<f64>,
     pub(crate) startup_ms: Option<f64>,
     pub(crate) idle_memory_bytes: Option<i64>,
+}
+
+/// The columns of a row in the order in which they are read.
+pub(crate) const COLUMNS: &str = "seq, id, experiment_id, retry_of, origin, target, version, target_sha256, size_name, vcpus, memory_bytes, \
+    scenario, scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, created_by, agent, phase, \
+    queued_at, phase_at, started_at, finished_at, error, verdict, reasons, requests, failed, rps, measured_ms, \
+    avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms, data_received_bytes, data_sent_bytes, \
+    iterations, dropped_iterations, checks_passed, checks_failed, thresholds, thresholds_failed, enforced_cpu, \
+    enforced_memory, engine_version, engine_name, labels, note, load, target_cpu_us, target_memory_bytes, \
+    received_per_s, generators, in_turn, least_new_connections, most_new_connections, statuses, protocols, \
+    warm_up_auto, warmed_up_ms, warm_up_steady, throttled_share, startup_ms, idle_memory_bytes";
+
+/// Takes the columns of a row one after the other: to look each up by its name would take longer than to read it.
+struct Columns<'r> {
+    row: &'r rusqlite::Row<'r>,
+    at: usize,
+}
+
+impl Columns<'_> {
+    fn next<T: FromSql>(&mut self) -> rusqlite::Result<T> {
+        self.at += 1;
+        self.row.get(self.at - 1)
+    }
+}
+
+impl RunRow {
+    /// From a statement that selects [`COLUMNS`].
+    pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let mut columns = Columns { row, at: 0 };
+        Ok(Self {
+            seq: columns.next()?,
+            id: columns.next()?,
+            experiment_id: columns.next()?,
+            retry_of: columns.next()?,
+            origin: columns.next()?,
+            target: columns.next()?,
+            version: columns.next()?,
+            target_sha256: columns.next()?,
+            size_name: columns.next()?,
+            vcpus: columns.next()?,
+            memory_bytes: columns.next()?,
+            scenario: columns.next()?,
+            scenario_sha256: columns.next()?,
+            parameters: columns.next()?,
+            vus: columns.next()?,
+            duration_ms: columns.next()?,
+            warm_up_ms: columns.next()?,
+            repetition: columns.next()?,
+            created_by: columns.next()?,
+            agent: columns.next()?,
+            phase: columns.next()?,
+            queued_at: columns.next()?,
+            phase_at: columns.next()?,
+            started_at: columns.next()?,
+            finished_at: columns.next()?,
+            error: columns.next()?,
+            verdict: columns.next()?,
+            reasons: columns.next()?,
+            requests: columns.next()?,
+            failed: columns.next()?,
+            rps: columns.next()?,
+            measured_ms: columns.next()?,
+            avg_ms: columns.next()?,
+            min_ms: columns.next()?,
+            p50_ms: columns.next()?,
+            p90_ms: columns.next()?,
+            p95_ms: columns.next()?,
+            p99_ms: columns.next()?,
+            p999_ms: columns.next()?,
+            max_ms: columns.next()?,
+            data_received_bytes: columns.next()?,
+            data_sent_bytes: columns.next()?,
+            iterations: columns.next()?,
+            dropped_iterations: columns.next()?,
+            checks_passed: columns.next()?,
+            checks_failed: columns.next()?,
+            thresholds: columns.next()?,
+            thresholds_failed: columns.next()?,
+            enforced_cpu: columns.next()?,
+            enforced_memory: columns.next()?,
+            engine_version: columns.next()?,
+            engine_name: columns.next()?,
+            labels: columns.next()?,
+            note: columns.next()?,
+            load: columns.next()?,
+            target_cpu_us: columns.next()?,
+            target_memory_bytes: columns.next()?,
+            received_per_s: columns.next()?,
+            generators: columns.next()?,
+            in_turn: columns.next()?,
+            least_new_connections: columns.next()?,
+            most_new_connections: columns.next()?,
+            statuses: columns.next()?,
+            protocols: columns.next()?,
+            warm_up_auto: columns.next()?,
+            warmed_up_ms: columns.next()?,
+            warm_up_steady: columns.next()?,
+            throttled_share: columns.next()?,
+            startup_ms: columns.next()?,
+            idle_memory_bytes: columns.next()?,
+        })
+    }
+}
+
+/// The runs that a statement selects: `rest` follows `select … from run`.
+pub(crate) fn select(connection: &Connection, rest: &str, values: impl Params) -> Result<Vec<Run>, Fault> {
+    let mut statement = connection.prepare_cached(&format!("select {COLUMNS} from run {rest}"))?;
+    let rows = statement.query_map(values, RunRow::read)?;
+    rows.map(|row| Ok(Run::try_from(row?)?)).collect()
 }
 
 pub(crate) fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
@@ -142,7 +237,6 @@ impl TryFrom<RunRow> for Run {
             warm_up_ms,
             repetition,
             created_by,
-            wanted_agent: _,
             agent,
             phase,
             queued_at,
@@ -176,23 +270,14 @@ impl TryFrom<RunRow> for Run {
             enforced_memory,
             engine_version,
             engine_name,
-            engine: _,
             labels,
             note,
-            deleted_at: _,
-            deleted_by: _,
             load,
-            retries: _,
             target_cpu_us,
             target_memory_bytes,
             received_per_s,
-            priority: _,
             generators,
-            agent_label: _,
-            block: _,
             in_turn,
-            plan_key: _,
-            cell_key: _,
             least_new_connections,
             most_new_connections,
             statuses,
@@ -214,9 +299,9 @@ impl TryFrom<RunRow> for Run {
         let (requests, failed) = (whole::<u64>(requests)?, whole::<u64>(failed)?);
         let counts = |text: Option<String>| text.as_deref().map(serde_json::from_str).transpose().map_err(decode);
         Ok(Self {
-            id: id.into(),
-            experiment: experiment_id.map(Into::into),
-            retry_of: retry_of.map(Into::into),
+            id,
+            experiment: experiment_id,
+            retry_of,
             labels: serde_json::from_str(&labels).map_err(decode)?,
             note,
             origin,
@@ -294,6 +379,49 @@ impl TryFrom<RunRow> for Run {
     }
 }
 
-pub(crate) fn runs(rows: Vec<RunRow>) -> sqlx::Result<Vec<Run>> {
-    rows.into_iter().map(Run::try_from).collect()
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use sqlx::{AssertSqlSafe, Row};
+
+    use super::*;
+    use crate::app::db;
+
+    /// A row with another value in each column.
+    async fn insert(pool: &sqlx::SqlitePool) {
+        let columns =
+            sqlx::query("select name, type from pragma_table_info('run')").fetch_all(pool).await.expect("columns");
+        let (mut names, mut values) = (String::new(), String::new());
+        for (place, column) in columns.iter().enumerate() {
+            let separator = if place == 0 { "" } else { ", " };
+            let value = match column.get::<&str, _>("type") {
+                "REAL" | "real" => format!("{place}.1234567890123457"),
+                "TEXT" | "text" => format!("'{place}'"),
+                _ => place.to_string(),
+            };
+            write!(names, "{separator}{}", column.get::<&str, _>("name")).expect("room");
+            write!(values, "{separator}{value}").expect("room");
+        }
+        let mut connection = pool.acquire().await.expect("a connection");
+        for sql in ["pragma foreign_keys = off", "pragma ignore_check_constraints = on"] {
+            sqlx::query(sql).execute(&mut *connection).await.expect("a pragma");
+        }
+        let insert = format!("insert into run ({names}) values ({values})");
+        sqlx::query(AssertSqlSafe(insert)).execute(&mut *connection).await.expect("a row");
+    }
+
+    #[tokio::test]
+    async fn every_column_is_read_into_its_own_field_to_the_last_bit() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let db = db::open(folder.path()).await.expect("a database");
+        insert(&db.write).await;
+        let by_name: RunRow = sqlx::query_as("select * from run").fetch_one(&db.read).await.expect("a row");
+        let read = |connection: &Connection| {
+            Ok(connection.query_row(&format!("select {COLUMNS} from run"), [], RunRow::read)?)
+        };
+        assert_eq!(db.rows.read(read).await.expect("a row"), by_name);
+        db.rows.close().await;
+        assert!(db.rows.read(read).await.is_err(), "nothing is read after the end");
+    }
 }

@@ -4,7 +4,7 @@ use sqlx::SqlitePool;
 
 use super::by_ids;
 use crate::{
-    app::ids::RunId,
+    app::{db::Db, ids::RunId},
     auth::audit::{self, Act},
     runs::{model::Run, store::row::decode},
 };
@@ -32,9 +32,9 @@ pub async fn delete(pool: &SqlitePool, ids: &[RunId], now: i64, act: &Act) -> sq
 }
 
 /// Brings deleted runs back that were deleted since a time; gives those of the named that are there then.
-pub async fn restore(pool: &SqlitePool, ids: &[RunId], since: i64, act: &Act) -> sqlx::Result<Vec<Run>> {
+pub async fn restore(db: &Db, ids: &[RunId], since: i64, act: &Act) -> sqlx::Result<Vec<Run>> {
     let named = serde_json::to_string(ids).map_err(decode)?;
-    let mut transaction = pool.begin().await?;
+    let mut transaction = db.write.begin().await?;
     let done = sqlx::query!(
         "update run set deleted_at = null, deleted_by = null
          where id in (select value from json_each(?1)) and deleted_at >= ?2",
@@ -48,7 +48,7 @@ pub async fn restore(pool: &SqlitePool, ids: &[RunId], since: i64, act: &Act) ->
     }
     audit::note(&mut transaction, act).await?;
     transaction.commit().await?;
-    by_ids(pool, ids).await
+    by_ids(&db.rows, ids).await
 }
 
 /// Runs that were deleted together.

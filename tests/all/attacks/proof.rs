@@ -171,8 +171,7 @@ async fn a_start_with_a_clock_that_is_far_ahead_deletes_nothing() {
     };
     let before = count(&stopped).await;
     assert!(before.0 > 0 && before.1 == 1, "{before:?}");
-    stopped.read.close().await;
-    stopped.write.close().await;
+    stopped.close().await;
     let again = App::on(folder, |_| ()).await;
     assert!(!again.state.clock.may_delete());
     assert_eq!(housekeeping::prune(&again.state).await.expect("nothing"), (0, 0));
