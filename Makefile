@@ -7,7 +7,7 @@ K6     := go.k6.io/k6@v1.8.1
 PREFIX ?= /usr/local
 export PATH := $(PATH):$(TOOLS)
 
-.PHONY: help demo build install dist test lint self-check bench bench-aa chaos soak fuzz screenshots assets k6 chromium network
+.PHONY: help demo build install dist test lint self-check bench bench-check bench-aa chaos soak fuzz screenshots assets k6 chromium network valgrind
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,8 +32,13 @@ lint: assets ## Format, clippy, rustdoc, and licences and vulnerabilities of dep
 	@scripts/lint.sh
 
 bench: EXTRA = --package brewbench-bench
-bench: build k6 ## Measure what brewbench itself costs, as ratios
-	@$(TARGET)/release/brewbench-bench $(TARGET)/release/targets
+bench: build k6 chromium ## Measure what brewbench itself costs; RECORD=1 keeps the figures in bench/history.jsonl
+	@$(TARGET)/release/brewbench-bench all $(TARGET)/release/targets --json $(TARGET)/bench.json \
+	  $(if $(RECORD),--record bench/history.jsonl)
+	@echo "the figures as JSON: $(TARGET)/bench.json"
+
+bench-check: assets valgrind ## Compare the CPU instructions of pages and of an import with the committed ones; WRITE=1 commits to them
+	@$(CARGO) run --release --locked --quiet --package brewbench-bench -- instructions $(if $(WRITE),--write)
 
 self-check: assets ## Simulate how often comparisons, gates and trends are wrong: make self-check ROUNDS=1000
 	@$(CARGO) run --release --locked --quiet --package brewbench-bench -- self-check $(ROUNDS)
@@ -70,3 +75,7 @@ chromium: ## Install Debian's chromium unless there is one
 network: ## Install Debian's iproute2 and nftables unless they are there
 	@{ command -v ip && command -v tc && command -v nft; } >/dev/null || { echo "ip, tc, nft: apt-get install iproute2 nftables" >&2; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends iproute2 nftables >/dev/null; }
+
+valgrind: ## Install Debian's valgrind unless there is one
+	@command -v valgrind >/dev/null || { echo "valgrind: apt-get install valgrind" >&2; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends valgrind >/dev/null; }

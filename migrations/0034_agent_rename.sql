@@ -6,13 +6,14 @@ begin
     update run set wanted_agent = new.name
         where wanted_agent = old.name and phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost');
     update run set generators =
-            (select json_group_array(iif(value = old.name, new.name, value) order by key) from json_each(run.generators))
+            (select json_group_array(name) from (
+                select iif(value = old.name, new.name, value) as name from json_each(run.generators) order by key))
         where generators <> '[]' and exists (select 1 from json_each(run.generators) where value = old.name);
     update run_part set agent = new.name where agent = old.name;
     update lease set agent = new.name where agent = old.name;
     update experiment set plan = json_set(plan, '$.agent', new.name) where plan ->> '$.agent' = old.name;
     update experiment set plan = json_set(plan, '$.generators', json(
-            (select json_group_array(iif(value = old.name, new.name, value) order by key)
-                from json_each(plan, '$.generators'))))
+            (select json_group_array(name) from (
+                select iif(value = old.name, new.name, value) as name from json_each(plan, '$.generators') order by key))))
         where exists (select 1 from json_each(plan, '$.generators') where value = old.name);
 end;

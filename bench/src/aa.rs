@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use brewbench::{
     compare::{
         metric::Metric,
@@ -50,7 +50,8 @@ const SLOW: &str = "rust-hyper-slow";
 const GROUPS: [usize; 3] = [3, 5, 10];
 
 /// Measures, and prints the tables.
-async fn measure(manifests: &Path) -> anyhow::Result<()> {
+pub async fn measure(manifests: &Path) -> anyhow::Result<()> {
+    eprintln!("A/A and A/B: {REPETITIONS} runs each of {TARGET}, the same again, and {SLOW}");
     let folder = tempfile::tempdir()?;
     let site = Site::start(&folder.path().join("site")).await?;
     let twice = with_a_twin(manifests, &folder.path().join("targets"))?;
@@ -224,14 +225,4 @@ fn tell_group(what: &str, other: &str, size: usize, runs: &[Run]) {
 
 fn compare(runs: Vec<Run>) -> Comparison {
     Comparison::new(runs, &Marks::default(), Some(TARGET))
-}
-
-/// The word that makes this program do so.
-pub const ASKED: &str = "aa";
-
-/// Runs it by its word: the folder of the manifests follows.
-pub async fn asked(mut rest: impl Iterator<Item = std::ffi::OsString>) -> anyhow::Result<()> {
-    let manifests = rest.next().map(PathBuf::from).context("name the folder of the manifests")?;
-    eprintln!("A/A and A/B: {REPETITIONS} runs each of {TARGET}, itself again and {SLOW}");
-    measure(&manifests).await
 }

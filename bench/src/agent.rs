@@ -23,12 +23,9 @@ use brewbench_agent::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    apart::{self, Apart},
+    apart::{self, Apart, What},
     site::Site,
 };
-
-/// The word that makes this program an agent: server, key, state folder and the folder of the manifests follow.
-pub const APART: &str = "agent";
 
 /// How long it may take to look at its machine and to dial.
 const DIALLING_S: u32 = 30;
@@ -38,7 +35,7 @@ pub async fn start(site: &Site, state: &Path, manifests: &Path) -> anyhow::Resul
     let asked = NewAgentKey { name: "bench".to_owned() };
     let key: MadeSecret = site.client.post("api/v1/agent-keys", &asked).await?;
     let (url, key) = (site.url.as_str(), key.secret.as_str());
-    let agent = Apart::start(&[APART.as_ref(), url.as_ref(), key.as_ref(), state.as_os_str(), manifests.as_os_str()])?;
+    let agent = Apart::start(What::Agent, &[url.as_ref(), key.as_ref(), state.as_os_str(), manifests.as_os_str()])?;
     for _ in 0..DIALLING_S * 10 {
         let list: AgentList = site.client.get("api/v1/agents").await?;
         if list.agents.iter().any(|agent| agent.connected) {
@@ -49,7 +46,7 @@ pub async fn start(site: &Site, state: &Path, manifests: &Path) -> anyhow::Resul
     bail!("the agent did not dial in within {DIALLING_S} s")
 }
 
-/// Is one, until its standard input ends.
+/// Is one until its standard input ends: server, key, state folder and the folder of the manifests are its arguments.
 pub async fn work_apart(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> anyhow::Result<()> {
     let mut next = |what: &'static str| arguments.next().context(what);
     let text = |word: std::ffi::OsString| word.into_string().ok().context("text");

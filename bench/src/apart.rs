@@ -1,12 +1,55 @@
-//! This program once more as a process of its own, so that what it costs can be read.
+//! Another process of this program, so that the CPU time and memory of one part can be read.
 
-use std::{ffi::OsStr, io::Read, path::PathBuf, process::Stdio};
+use std::{
+    ffi::{OsStr, OsString},
+    io::Read,
+    path::PathBuf,
+    process::Stdio,
+};
 
 use anyhow::Context;
+use clap::ValueEnum;
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
     process::{Child, ChildStdout, Command},
 };
+
+use crate::{agent, chaos, instructions, site};
+
+/// The command that starts a part.
+pub const WORD: &str = "apart";
+
+/// The parts that run in a process of their own.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum What {
+    /// A server.
+    Site,
+    /// An agent.
+    Agent,
+    /// A server whose instructions are counted.
+    Counted,
+    /// Failures of the network, in a network namespace.
+    Cuts,
+}
+
+impl What {
+    /// The arguments that make this program the part.
+    pub fn words(self) -> [OsString; 2] {
+        let part = self.to_possible_value().map(|value| value.get_name().to_owned());
+        [WORD.into(), part.unwrap_or_default().into()]
+    }
+
+    /// Is the part until it ends.
+    pub async fn run(self, arguments: Vec<OsString>) -> anyhow::Result<()> {
+        let arguments = arguments.into_iter();
+        match self {
+            Self::Site => site::serve_apart(arguments).await,
+            Self::Agent => agent::work_apart(arguments).await,
+            Self::Counted => instructions::counted(arguments).await,
+            Self::Cuts => chaos::cuts_apart(arguments).await,
+        }
+    }
+}
 
 /// A part of brewbench in a process that ends when its standard input does.
 pub struct Apart {
@@ -15,9 +58,10 @@ pub struct Apart {
 }
 
 impl Apart {
-    /// Starts it with a word that says what it is, and what that needs to know.
-    pub fn start(arguments: &[&OsStr]) -> anyhow::Result<Self> {
+    /// Starts a part with its arguments.
+    pub fn start(what: What, arguments: &[&OsStr]) -> anyhow::Result<Self> {
         let mut process = Command::new(std::env::current_exe()?)
+            .args(what.words())
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -43,11 +87,6 @@ impl Apart {
     /// The most memory that it has held, MiB.
     pub fn peak_mib(&self) -> anyhow::Result<f64> {
         self.status_mib("VmHWM:")
-    }
-
-    /// The memory that it holds, MiB.
-    pub fn memory_mib(&self) -> anyhow::Result<f64> {
-        self.status_mib("VmRSS:")
     }
 
     /// The memory that it holds for itself, MiB: without the pages of files, which the system takes back when it likes.

@@ -15,10 +15,13 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::site::Site;
+use crate::{figures::Figure, site::Site};
+
+/// The title of the table.
+pub const TITLE: &str = "while one address has 2,000 connections open";
 
 /// How many connections there are of each kind.
-pub const COUNT: usize = 2_000;
+const COUNT: usize = 2_000;
 
 /// Between two measured requests, and between two bytes of a slow connection.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -33,30 +36,21 @@ const BODY: &[u8] = b"POST /api/v1/auth/register/start HTTP/1.1\r\nhost: localho
 const KINDS: [(&str, &[u8], &[u8]); 3] =
     [("silent", b"", b""), ("slow header", b"GET / HTTP/1.1\r\n", b"a"), ("slow body", BODY, b" ")];
 
-/// Response times while one kind of connection is open.
-pub struct Crowd {
-    /// Which kind.
-    pub kind: &'static str,
-    /// Response times of `/healthz`, ms, ascending.
-    pub health_ms: Vec<f64>,
-    /// Response times of `/runs` for an authenticated client, ms, ascending.
-    pub page_ms: Vec<f64>,
-    /// Until the last of them was closed, s.
-    pub closed_s: f64,
-}
-
 /// Measures each kind after the other.
-pub async fn measure() -> anyhow::Result<Vec<Crowd>> {
+pub async fn measure() -> anyhow::Result<Vec<Figure>> {
+    eprintln!("connections: {COUNT} that send almost nothing, of each kind");
+    // Each connection takes a file descriptor here and one in the server.
+    brewbench::app::listener::descriptors::raise();
     let folder = tempfile::tempdir()?;
     let site = Site::start(&folder.path().join("site")).await?;
     let port = site.url.port().context("a port")?;
-    let mut crowds = Vec::new();
+    let mut figures = Vec::new();
     for (kind, beginning, then) in KINDS {
         answer_ms(&site.client, "runs").await?;
-        crowds.push(timeout(PATIENCE, crowd(&site.client, port, kind, beginning, then)).await.context(kind)??);
+        figures.extend(timeout(PATIENCE, crowd(&site.client, port, kind, beginning, then)).await.context(kind)??);
     }
     site.process.stop().await?;
-    Ok(crowds)
+    Ok(figures)
 }
 
 async fn crowd(
@@ -65,7 +59,7 @@ async fn crowd(
     kind: &'static str,
     beginning: &'static [u8],
     then: &'static [u8],
-) -> anyhow::Result<Crowd> {
+) -> anyhow::Result<[Figure; 3]> {
     let began = Instant::now();
     let mut slow = JoinSet::new();
     for _ in 0..COUNT {
@@ -78,9 +72,11 @@ async fn crowd(
         while slow.try_join_next().is_some() {}
         sleep(PAUSE).await;
     }
-    health_ms.sort_by(f64::total_cmp);
-    page_ms.sort_by(f64::total_cmp);
-    Ok(Crowd { kind, health_ms, page_ms, closed_s: began.elapsed().as_secs_f64() })
+    Ok([
+        Figure::of(format!("{kind}: `/healthz`"), "ms", &health_ms).at_most(100.0),
+        Figure::of(format!("{kind}: `/runs`"), "ms", &page_ms).at_most(100.0),
+        Figure::new(format!("{kind}: all closed after"), "s", began.elapsed().as_secs_f64()),
+    ])
 }
 
 async fn answer_ms(client: &Client, path: &str) -> anyhow::Result<f64> {

@@ -43,39 +43,26 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::site::Site;
+use crate::{
+    figures::{Figure, p50_p99},
+    site::Site,
+};
 
+/// The title of the table.
+pub const TITLE: &str = "1,000 agents on one server";
 /// How many agents there are.
-pub const AGENTS: usize = 1_000;
+const AGENTS: usize = 1_000;
 /// How many experiments of one run are submitted.
-pub const SUBMISSIONS: u32 = 150;
+const SUBMISSIONS: u32 = 150;
 /// How many of them a second.
-pub const RATE: u32 = 10;
+const RATE: u32 = 10;
 /// How long nothing happens.
-pub const IDLE: Duration = Duration::from_secs(10);
+const IDLE: Duration = Duration::from_secs(10);
 /// How long there is no server: so long that the agents dial as seldom as they ever do.
-pub const AWAY: Duration = Duration::from_secs(6);
+const AWAY: Duration = Duration::from_secs(6);
 
 const PATIENCE: Duration = Duration::from_mins(2);
 const TARGET: &str = "simulated";
-
-/// What came of it.
-pub struct Fleet {
-    /// CPU time of the server while nothing happens, cores.
-    pub idle_cores: f64,
-    /// Memory of the server then, MiB.
-    pub idle_mib: f64,
-    /// From the submission's request to the agent's answer, ms, in order.
-    pub dispatch_ms: Vec<f64>,
-    /// CPU time of the server for one of them, with the run's result, ms.
-    pub dispatch_cpu_ms: f64,
-    /// From the first connection to the last, s.
-    pub first_s: f64,
-    /// From the start of a server in the place of one that was killed until all are connected, s.
-    pub back_s: f64,
-    /// The most memory that the server held, MiB.
-    pub peak_mib: f64,
-}
 
 /// What the agents hear, for all of them.
 struct Ears {
@@ -110,7 +97,8 @@ impl Ears {
 }
 
 /// Measures it.
-pub async fn measure() -> anyhow::Result<Fleet> {
+pub async fn measure() -> anyhow::Result<Vec<Figure>> {
+    eprintln!("fleet: {AGENTS} agents, {IDLE:?} idle, {SUBMISSIONS} submissions at {RATE} a second, a killed server");
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("site");
     let mut site = Site::start(&data).await?;
@@ -128,11 +116,12 @@ pub async fn measure() -> anyhow::Result<Fleet> {
     let (before, begun) = (site.process.cpu_s()?, Instant::now());
     sleep(IDLE).await;
     let idle_cores = (site.process.cpu_s()? - before) / begun.elapsed().as_secs_f64();
-    let idle_mib = site.process.memory_mib()?;
-    let before = site.process.cpu_s()?;
+    let idle_mib = site.process.anonymous_mib()?;
+    let (before, begun) = (site.process.cpu_s()?, Instant::now());
     let dispatch_ms = dispatch(&site.client, &ears).await?;
-    let dispatch_cpu_ms = (site.process.cpu_s()? - before) * 1e3 / f64::from(SUBMISSIONS);
-    let peak_mib = site.process.peak_mib()?;
+    // Heartbeats cost the same whether or not anybody submits.
+    let heartbeats_s = idle_cores * begun.elapsed().as_secs_f64();
+    let dispatch_cpu_ms = (site.process.cpu_s()? - before - heartbeats_s) * 1e3 / f64::from(SUBMISSIONS);
 
     let port = site.url.port().context("a port")?;
     site.process.kill().await?;
@@ -140,11 +129,20 @@ pub async fn measure() -> anyhow::Result<Fleet> {
     let away = Instant::now();
     site.process = Site::again(&data, port).await?;
     let back_s = ears.all(away).await?;
-    let peak_mib = peak_mib.max(site.process.peak_mib()?);
     end.cancel();
     while agents.join_next().await.is_some() {}
     site.process.stop().await?;
-    Ok(Fleet { idle_cores, idle_mib, dispatch_ms, dispatch_cpu_ms, first_s, back_s, peak_mib })
+    let mut figures = vec![
+        Figure::new("CPU of the server while nothing happens", "% of a core", idle_cores * 100.0).at_most(10.0),
+        Figure::new("anonymous memory of the server then", "MiB", idle_mib).at_most(64.0),
+    ];
+    figures.extend(p50_p99("from a submission to the agent's answer", &dispatch_ms, Some(100.0)));
+    figures.extend([
+        Figure::new("CPU of the server for a submission and its result", "ms", dispatch_cpu_ms).at_most(6.0),
+        Figure::new("until all are connected that dial at once", "s", first_s),
+        Figure::new("the same after 6 s without a server, which was killed", "s", back_s).at_most(10.0),
+    ]);
+    Ok(figures)
 }
 
 /// Straight into the store, each with a key of its own; gives the keys.
@@ -258,7 +256,7 @@ fn outcome(job: &Job) -> Outcome {
     }
 }
 
-/// Submits by the clock, however long the answers take; gives from each request to the agent's answer, ms, in order.
+/// Submits by the clock, however long the answers take; returns from each request to the agent's answer, ms.
 async fn dispatch(client: &Client, ears: &Ears) -> anyhow::Result<Vec<f64>> {
     let mut clock = interval_at(Instant::now(), Duration::from_secs(1) / RATE);
     let mut submissions = JoinSet::new();
@@ -283,7 +281,6 @@ async fn dispatch(client: &Client, ears: &Ears) -> anyhow::Result<Vec<f64>> {
         let begun = timeout(PATIENCE, begun).await.context("nobody does a run")?;
         took.push((begun - at).as_secs_f64() * 1e3);
     }
-    took.sort_by(f64::total_cmp);
     Ok(took)
 }
 

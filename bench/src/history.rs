@@ -2,7 +2,6 @@
 //! Pages are asked for in turn, so that all of them see the same machine; then many of them at once.
 
 use std::{
-    fmt::Write,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -13,58 +12,33 @@ use reqwest::Method;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 use tokio::{task::JoinSet, time::MissedTickBehavior};
 
-use crate::{recorded, site::Site};
+use crate::{
+    figures::{Figure, p50_p99},
+    recorded,
+    site::Site,
+};
 
 /// Runs that are stored unless another number is asked for.
 pub const RUNS: u32 = 100_000;
-/// How often each page is asked for.
-pub const TIMES: usize = 200;
-/// How many pages a second are asked for when it gets busy.
-pub const RATE: u32 = 200;
-/// For how long.
-pub const BUSY: Duration = Duration::from_mins(1);
+/// How often each page is requested.
+const TIMES: usize = 200;
+/// How many pages a second the two mixes request, and for how long.
+const RATES: [u32; 2] = [200, 500];
+const BUSY: Duration = Duration::from_mins(1);
 
-/// The page without a query.
-const BARE: &str = "login";
 /// Stands in an address for a number that is another one each time, so that nobody has seen the page before.
 pub const ROUND: &str = "ROUND";
 /// More than there are rounds: comparisons of the mix are others than those before it.
 const BEFORE_MIX: usize = 1_000;
 
-/// What came of it.
-pub struct History {
-    /// One page after the other; the first is the one without a query.
-    pub pages: Vec<Page>,
-    /// All of them mixed, [`RATE`] a second: with comparisons that nobody has seen before, and with the same again and again.
-    pub busy: [Busy; 2],
+/// The title of the table.
+pub fn title(runs: u32) -> String {
+    format!("pages, with {runs} stored runs")
 }
 
-/// What came of one page.
-pub struct Page {
-    /// What it shows.
-    pub what: &'static str,
-    /// Half of the answers came within this, ms.
-    pub p50_ms: f64,
-    /// 99 of 100 answers came within this, ms.
-    pub p99_ms: f64,
-}
-
-/// What came of many pages at once.
-pub struct Busy {
-    /// Answers that were no pages.
-    pub errors: usize,
-    /// Half of the answers came within this, ms.
-    pub p50_ms: f64,
-    /// 99 of 100 answers came within this, ms.
-    pub p99_ms: f64,
-    /// CPU time of the server for one page, ms.
-    pub cpu_ms: f64,
-    /// The most memory that the server held for itself, MiB.
-    pub peak_mib: f64,
-}
-
-/// Asks for each page [`TIMES`] times, after a few to warm up, and then for all of them at [`RATE`].
-pub async fn measure(runs: u32) -> anyhow::Result<History> {
+/// Requests each page [`TIMES`] times, after a few to warm up, and then all of them at each of [`RATES`].
+pub async fn measure(runs: u32) -> anyhow::Result<Vec<Figure>> {
+    eprintln!("history: {runs} runs, each page {TIMES} times, then all of them at {RATES:?} a second for {BUSY:?}");
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("site");
     let server = Site::start(&data).await?;
@@ -72,26 +46,30 @@ pub async fn measure(runs: u32) -> anyhow::Result<History> {
     let pool = SqlitePool::connect_with(file).await?;
     fill(&pool, runs).await?;
     let pages = pages(&pool).await?;
+    let bytes_per_run = recorded::bytes_per_run(&pool).await?;
     pool.close().await;
     let mut times: Vec<Vec<f64>> = vec![Vec::with_capacity(TIMES); pages.len()];
     for round in 0..TIMES + 10 {
-        for ((_, path), times) in pages.iter().zip(&mut times) {
+        for (Asked { path, .. }, times) in pages.iter().zip(&mut times) {
             let took = ask(&server.client, &path.replace(ROUND, &round.to_string())).await?;
             if round >= 10 {
                 times.push(took);
             }
         }
     }
-    let whats = pages.iter().map(|(what, _)| *what);
-    let told = whats.zip(times).map(|(what, times)| {
-        let [p50_ms, p99_ms] = quantiles(times);
-        Page { what, p50_ms, p99_ms }
-    });
-    let told = told.collect();
-    let paths: Vec<String> = pages.into_iter().map(|(_, path)| path).collect();
-    let busy = [busy(&server, &paths, true).await?, busy(&server, &paths, false).await?];
+    let mut figures = Vec::new();
+    for (Asked { what, goal_ms, .. }, times) in pages.iter().zip(times) {
+        figures.extend(p50_p99(what, &times, *goal_ms));
+    }
+    let mut mix = Mix { server: &server, pages, rounds: BEFORE_MIX };
+    for rate in RATES {
+        figures.extend(mix.figures(rate, true).await?);
+        figures.extend(mix.figures(rate, false).await?);
+    }
+    let size = "database per run of 30 s with series and evidence, without its summary";
+    figures.push(Figure::new(size, "kB", bytes_per_run / 1e3).at_most(12.0));
     server.process.stop().await?;
-    Ok(History { pages: told, busy })
+    Ok(figures)
 }
 
 /// How long an answer took, ms.
@@ -105,41 +83,50 @@ pub async fn ask(client: &Client, path: &str) -> anyhow::Result<f64> {
     Ok(started.elapsed().as_secs_f64() * 1_000.0)
 }
 
-/// Half and 99 of 100 were at most this.
-pub fn quantiles(mut times: Vec<f64>) -> [f64; 2] {
-    times.sort_by(f64::total_cmp);
-    [times[times.len() / 2], times[times.len() * 99 / 100]]
+/// Everybody at once.
+struct Mix<'a> {
+    server: &'a Site,
+    pages: Vec<Asked>,
+    /// Numbers that stood for [`ROUND`] already.
+    rounds: usize,
 }
 
-/// Pages by the clock, whether or not those before are answered: a slow server does not slow its visitors down. Comparisons
-/// are others each time, or the same.
-async fn busy(server: &Site, paths: &[String], first_seen: bool) -> anyhow::Result<Busy> {
-    let asked = RATE as usize * usize::try_from(BUSY.as_secs())?;
-    let times = Arc::new(Mutex::new(Vec::with_capacity(asked)));
-    let mut clock = tokio::time::interval(Duration::from_secs(1) / RATE);
-    clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    let before = server.process.cpu_s()?;
-    let (mut visitors, mut peak_mib) = (JoinSet::new(), 0.0_f64);
-    for (number, path) in paths.iter().cycle().take(asked).enumerate() {
-        let due = clock.tick().await;
-        let round = if first_seen { BEFORE_MIX + number / paths.len() } else { 0 };
-        let (client, path, times) =
-            (server.client.clone(), path.replace(ROUND, &round.to_string()), Arc::clone(&times));
-        peak_mib = peak_mib.max(server.process.anonymous_mib()?);
-        visitors.spawn(async move {
-            if ask(&client, &path).await.is_ok() {
-                let took = due.elapsed().as_secs_f64() * 1_000.0;
-                times.lock().expect("no visitor panics").push(took);
-            }
-        });
+impl Mix<'_> {
+    /// Pages by the clock, whether or not those before are answered: a slow server does not slow its visitors down.
+    /// Comparisons are new ones each time, or the same.
+    async fn figures(&mut self, rate: u32, new: bool) -> anyhow::Result<Vec<Figure>> {
+        let asked = rate as usize * usize::try_from(BUSY.as_secs())?;
+        let times = Arc::new(Mutex::new(Vec::with_capacity(asked)));
+        let mut clock = tokio::time::interval(Duration::from_secs(1) / rate);
+        clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        let process = &self.server.process;
+        let before = process.cpu_s()?;
+        let (mut visitors, mut peak_mib) = (JoinSet::new(), 0.0_f64);
+        for (number, Asked { path, .. }) in self.pages.iter().cycle().take(asked).enumerate() {
+            let due = clock.tick().await;
+            let round = if new { self.rounds + number / self.pages.len() } else { 0 };
+            let (client, path, times) =
+                (self.server.client.clone(), path.replace(ROUND, &round.to_string()), Arc::clone(&times));
+            peak_mib = peak_mib.max(process.anonymous_mib()?);
+            visitors.spawn(async move {
+                if ask(&client, &path).await.is_ok() {
+                    let took = due.elapsed().as_secs_f64() * 1_000.0;
+                    times.lock().expect("no visitor panics").push(took);
+                }
+            });
+        }
+        while visitors.join_next().await.is_some() {}
+        self.rounds += asked;
+        let cpu_ms = (process.cpu_s()? - before) * 1_000.0 / asked as f64;
+        let times = std::mem::take(&mut *times.lock().expect("no visitor panics"));
+        let what =
+            format!("all mixed, {rate}/s, comparisons {}", if new { "never seen before" } else { "seen before" });
+        let errors = Figure::new(format!("{what}: errors"), "", (asked - times.len()) as f64).at_most(0.0);
+        let goal_ms = if rate > RATES[0] { 100.0 } else { 20.0 };
+        let cpu = Figure::new(format!("{what}: server CPU per page"), "ms", cpu_ms).at_most(2.0);
+        let memory = Figure::new(format!("{what}: most anonymous memory of the server"), "MiB", peak_mib).at_most(64.0);
+        Ok([errors].into_iter().chain(p50_p99(&what, &times, Some(goal_ms))).chain([cpu, memory]).collect())
     }
-    while visitors.join_next().await.is_some() {}
-    let cpu_ms = (server.process.cpu_s()? - before) * 1_000.0 / asked as f64;
-    let times = std::mem::take(&mut *times.lock().expect("no visitor panics"));
-    let errors = asked - times.len();
-    ensure!(!times.is_empty(), "nothing was answered");
-    let [p50_ms, p99_ms] = quantiles(times);
-    Ok(Busy { errors, p50_ms, p99_ms, cpu_ms, peak_mib })
 }
 
 /// Straight into the store, in one transaction. Figures are spread; one run in 20 has none.
@@ -193,21 +180,33 @@ fn first_seen(comparison: String) -> String {
     comparison + "&min_effect=rps:0." + ROUND
 }
 
-/// What people look at, as (words, path).
-pub async fn pages(pool: &SqlitePool) -> anyhow::Result<Vec<(&'static str, String)>> {
+/// A page that people look at.
+pub struct Asked {
+    /// What it shows.
+    pub what: &'static str,
+    /// Its address; [`ROUND`] in it is another number each time.
+    pub path: String,
+    /// 99 of 100 answers should come within this, ms.
+    goal_ms: Option<f64>,
+}
+
+/// All of them; the first asks the database nothing.
+pub async fn pages(pool: &SqlitePool) -> anyhow::Result<Vec<Asked>> {
     let one: String = sqlx::query_scalar("select run_id from run_summary").fetch_one(pool).await?;
-    let deep: String = sqlx::query_scalar("select id from run where rps is not null order by rps limit 1 offset 50000")
-        .fetch_one(pool)
-        .await?;
+    let deep: String = sqlx::query_scalar(
+        "select id from run where rps is not null order by rps limit 1 offset (select count(*) from run) / 2",
+    )
+    .fetch_one(pool)
+    .await?;
     let eight: Vec<String> =
         sqlx::query_scalar("select id from run where phase = 'finished' order by seq desc limit 8")
             .fetch_all(pool)
             .await?;
     let recorded = recorded::store(pool).await?;
-    let mut compare = "compare?runs=".to_owned();
-    write!(compare, "{}", eight.join(","))?;
-    Ok(vec![
-        ("`/login`, no query", BARE.to_owned()),
+    let (eight, with_series, all) = (eight.join(","), recorded[..8].join(","), recorded.join(","));
+    let of = |goal_ms: Option<f64>| move |(what, path)| Asked { what, path, goal_ms };
+    let bare = [("`/login`, no query", "login".to_owned())];
+    let lists = [
         ("`/runs`", "runs".to_owned()),
         ("`/runs`, one target", "runs?target=target-7".to_owned()),
         ("`/runs`, target, verdict and agent", "runs?target=target-7&verdict=valid&agent=bench-01".to_owned()),
@@ -219,10 +218,21 @@ pub async fn pages(pool: &SqlitePool) -> anyhow::Result<Vec<(&'static str, Strin
         ("`/runs`, text in notes", "runs?q=upgrade".to_owned()),
         ("`/runs`, one day by p99", "runs?from=2023-12-01&to=2023-12-01&sort=p99".to_owned()),
         ("a run", format!("runs/{one}")),
-        ("`/compare` of 8 runs", first_seen(compare)),
-        ("`/compare` of 8 runs with series", first_seen(format!("compare?runs={}", recorded[..8].join(",")))),
-        ("`/compare` of 60 runs with series", first_seen(format!("compare?runs={}", recorded.join(",")))),
-        ("the same, seen before", format!("compare?runs={}", recorded.join(","))),
-        ("the report of these 60", first_seen(format!("api/v1/report?runs={}", recorded.join(",")))),
-    ])
+    ];
+    let of_eight = [
+        ("`/compare` of 8 runs", first_seen(format!("compare?runs={eight}"))),
+        ("`/compare` of 8 runs with series", first_seen(format!("compare?runs={with_series}"))),
+    ];
+    let of_all = [("`/compare` of 60 runs with series", first_seen(format!("compare?runs={all}")))];
+    let again = [("the same, seen before", format!("compare?runs={all}"))];
+    let report = [("the report of these 60", first_seen(format!("api/v1/report?runs={all}")))];
+    Ok(bare
+        .map(of(None))
+        .into_iter()
+        .chain(lists.map(of(Some(6.0))))
+        .chain(of_eight.map(of(Some(8.0))))
+        .chain(of_all.map(of(Some(15.0))))
+        .chain(again.map(of(Some(1.0))))
+        .chain(report.map(of(None)))
+        .collect())
 }

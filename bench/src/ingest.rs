@@ -1,7 +1,7 @@
 //! Summaries per second through the API, each committed before its answer, beside inserts of the same bytes into a plain
 //! table, each committed too, with the same durability. One after the other in rounds, by the same number of clients.
 
-use std::time::Instant;
+use std::{path::Path, process::Stdio, time::Instant};
 
 use anyhow::Context;
 use brewbench::runs::model::RunList;
@@ -11,35 +11,31 @@ use sqlx::{
     SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use tokio::task::JoinSet;
+use tokio::{process::Command, task::JoinSet};
 
-use crate::site;
+use crate::{figures::Figure, site};
 
 /// How often both sides are measured.
-pub const ROUNDS: usize = 9;
+const ROUNDS: usize = 9;
 /// How many summaries a round takes.
-pub const SUMMARIES: usize = 400;
+const SUMMARIES: usize = 400;
 /// Who bring them, each one after the other.
-pub const CLIENTS: usize = 4;
+const CLIENTS: usize = 4;
+
+/// Files that the command imports.
+const FILES: usize = 10_000;
 
 /// What k6 wrote at the end of a run of the scenario `hash`.
 pub const SUMMARY: &[u8] = include_bytes!("../../tests/fixtures/k6/summary-export-hash-v1.8.1.json");
 
-/// What came of it.
-pub struct Ingested {
-    /// Summaries/s ÷ inserts/s, by round.
-    pub ratios: Vec<f64>,
-    /// Summaries per second, median of the rounds.
-    pub per_second: f64,
-    /// Size of a summary.
-    pub bytes: usize,
-}
-
 /// Measures both sides in turn.
-pub async fn measure() -> anyhow::Result<Ingested> {
+pub async fn measure() -> anyhow::Result<Vec<Figure>> {
+    eprintln!("ingest: {ROUNDS} rounds of {SUMMARIES} summaries of {} bytes, and as many raw inserts", SUMMARY.len());
     // Both files lie in one folder, so on one disk.
     let folder = tempfile::tempdir_in(".").context("a folder on the project's disk")?;
-    let (server, client) = site::start(&folder.path().join("site")).await?;
+    let (server, token) = site::begin(&folder.path().join("site"), 0).await?;
+    let url = server.local_url();
+    let client = Client::new(&url, Some(token.clone()))?;
     let shutdown = server.state.shutdown.clone();
     let serving = tokio::spawn(server.serve());
     let options = SqliteConnectOptions::new()
@@ -61,10 +57,15 @@ pub async fn measure() -> anyhow::Result<Ingested> {
             rates.push(imported);
         }
     }
+    let folder = folder.path().join("summaries");
+    let files_per_s = files(&url, &token, &folder).await?;
     shutdown.cancel();
     serving.await??;
-    rates.sort_by(f64::total_cmp);
-    Ok(Ingested { ratios, per_second: rates[rates.len() / 2], bytes: SUMMARY.len() })
+    Ok(vec![
+        Figure::of("summaries ingested/s ÷ raw SQLite inserts/s", "ratio", &ratios).at_least(0.5),
+        Figure::of("summaries ingested", "1/s", &rates),
+        Figure::new(format!("`run import` of {FILES} files"), "1/s", files_per_s).at_least(1_000.0),
+    ])
 }
 
 /// Summaries per second of all clients together.
@@ -94,4 +95,22 @@ async fn insert(raw: SqlitePool) -> anyhow::Result<()> {
         sqlx::query("insert into summary (body) values (?)").bind(SUMMARY).execute(&raw).await?;
     }
     Ok(())
+}
+
+/// Files per second that `brewbench run import` imports; the program lies beside this one.
+async fn files(url: &reqwest::Url, token: &str, folder: &Path) -> anyhow::Result<f64> {
+    std::fs::create_dir(folder)?;
+    let files: Vec<_> = (0..FILES).map(|number| folder.join(format!("{number}.json"))).collect();
+    files.iter().try_for_each(|file| std::fs::write(file, SUMMARY))?;
+    let start = Instant::now();
+    let status = Command::new(std::env::current_exe()?.with_file_name("brewbench"))
+        .args(["run", "import", "--json", "--target", "bench", "--url", url.as_str()])
+        .env("BREWBENCH_TOKEN", token)
+        .args(files)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .await?;
+    anyhow::ensure!(status.success(), "run import: {status}");
+    Ok(FILES as f64 / start.elapsed().as_secs_f64())
 }

@@ -13,12 +13,7 @@ use reqwest::Method;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 use tokio::process::Command;
 
-use crate::{history, ingest, site};
-
-/// The word that asks for this.
-pub const ASKED: &str = "instructions";
-/// The word that makes this program the server that is counted: its data folder follows, what is asked for, how often.
-pub const COUNTED: &str = "counted";
+use crate::{apart::What, history, ingest, site};
 
 /// The figures that are compared with, by what they are of.
 const COMMITTED: &str = "bench/instructions.json";
@@ -26,13 +21,15 @@ const COMMITTED: &str = "bench/instructions.json";
 const TOLERANCE: f64 = 0.10;
 /// Runs that are stored.
 const RUNS: u32 = 2_000;
-/// Requests of the two counts.
-const TIMES: [u32; 2] = [4, 14];
+/// Requests of the two counts: so many that what the server does by the clock does not matter.
+const TIMES: [u32; 2] = [5, 55];
+/// The same of pages that take a hundred times as many instructions.
+const TIMES_COSTLY: [u32; 2] = [2, 8];
 /// What is asked for in place of a page.
 const IMPORT: &str = "import";
 
 /// Counts everything and compares it with what is committed, or commits to it.
-pub async fn asked(write: bool) -> anyhow::Result<()> {
+pub async fn check(write: bool) -> anyhow::Result<()> {
     let counted = measure().await?;
     if write {
         std::fs::write(COMMITTED, serde_json::to_string_pretty(&counted)? + "\n")?;
@@ -62,16 +59,18 @@ async fn measure() -> anyhow::Result<BTreeMap<String, u64>> {
     drop(server);
     let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(data.join("brewbench.db"))).await?;
     history::fill(&pool, RUNS).await?;
-    let mut asked: Vec<(String, String)> =
-        history::pages(&pool).await?.into_iter().map(|(what, path)| (what.to_owned(), path)).collect();
+    // Without the first, which takes so few that anything beside it shows.
+    let mut asked: Vec<(&str, String)> =
+        history::pages(&pool).await?.into_iter().skip(1).map(|page| (page.what, page.path)).collect();
     pool.close().await;
-    asked.push(("a summary that is imported".to_owned(), IMPORT.to_owned()));
+    asked.push(("an imported summary", IMPORT.to_owned()));
     let mut counted = BTreeMap::new();
     for (what, path) in asked {
-        let [few, more] = [count(&data, &path, TIMES[0]).await?, count(&data, &path, TIMES[1]).await?];
-        let each = more.saturating_sub(few) / u64::from(TIMES[1] - TIMES[0]);
+        let [few, more] = if path.contains(history::ROUND) { TIMES_COSTLY } else { TIMES };
+        let each =
+            (count(&data, &path, more).await?.saturating_sub(count(&data, &path, few).await?)) / u64::from(more - few);
         eprintln!("  {what}: {each}");
-        counted.insert(what, each);
+        counted.insert(what.to_owned(), each);
     }
     Ok(counted)
 }
@@ -81,7 +80,7 @@ async fn count(data: &Path, path: &str, times: u32) -> anyhow::Result<u64> {
     let done = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(std::env::current_exe()?)
-        .arg(COUNTED)
+        .args(What::Counted.words())
         .arg(data)
         .args([path, &times.to_string()])
         .stdin(Stdio::null())

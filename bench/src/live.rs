@@ -1,4 +1,4 @@
-//! What it costs to be watched, and how soon it is seen: a run with a hundred open pages ÷ the same run with none, in
+//! What it costs to be watched, and how soon it is seen: a run with many open pages ÷ the same run with none, in
 //! turn; and from the end of a second, by the agent's clock, to its being drawn in a real browser on the same machine.
 
 use std::{
@@ -27,37 +27,29 @@ use tokio::task::JoinSet;
 
 use crate::{
     agent,
+    figures::Figure,
     site::{ROOMY, Site},
 };
 
 /// How many pairs are made.
-pub const PAIRS: usize = 9;
+const PAIRS: usize = 9;
 
 /// How many pages are open.
-pub const PAGES: usize = 100;
+const PAGES: usize = 200;
 
 /// How many runs are looked at in the browser.
-pub const LOOKS: usize = 3;
+const LOOKS: usize = 3;
 
 const MEASURED_S: f64 = 4.0;
 const LOOKED_AT_S: f64 = 20.0;
 
-/// What came of it.
-pub struct Watched {
-    /// Requests/s with a hundred open pages ÷ without any.
-    pub ratios: Vec<f64>,
-    /// CPU time of the server with a hundred open pages, cores.
-    pub server_cores: Vec<f64>,
-    /// From the end of each second to the screen, s.
-    pub to_screen_s: Vec<f64>,
-}
-
 /// Measures both.
-pub async fn measure(manifests: &Path) -> anyhow::Result<Watched> {
+pub async fn measure(manifests: &Path) -> anyhow::Result<Vec<Figure>> {
+    eprintln!("live: {PAIRS} pairs of a run with {PAGES} open pages and one with none, and {LOOKS} runs in a browser");
     let folder = tempfile::tempdir()?;
     let site = Site::start(&folder.path().join("site")).await?;
     let agent = agent::start(&site, &folder.path().join("agent"), manifests).await?;
-    let mut watched = Watched { ratios: Vec::new(), server_cores: Vec::new(), to_screen_s: Vec::new() };
+    let (mut ratios, mut server_cores, mut to_screen_s) = (Vec::new(), Vec::new(), Vec::new());
     // The first pair warms up.
     for pair in 0..=PAIRS {
         let counts = if pair % 2 == 0 { [0, PAGES] } else { [PAGES, 0] };
@@ -68,20 +60,27 @@ pub async fn measure(manifests: &Path) -> anyhow::Result<Watched> {
         let [(alone, _), (open, cores)] = made;
         eprintln!("  {open:.0} ÷ {alone:.0} requests/s = {:.3}, server {cores:.2} cores", open / alone);
         if pair > 0 {
-            watched.ratios.push(open / alone);
-            watched.server_cores.push(cores);
+            ratios.push(open / alone);
+            server_cores.push(cores);
         }
     }
     let browser = Chromium::start(&folder.path().join("profile"), &site).await?;
     for look in 1..=LOOKS {
         let seen = browser.look(&site).await?;
         eprintln!("  {} seconds seen in look {look}", seen.len());
-        watched.to_screen_s.extend(seen);
+        to_screen_s.extend(seen);
     }
     browser.end().await?;
     agent.stop().await?;
     site.process.stop().await?;
-    Ok(watched)
+    to_screen_s.sort_by(f64::total_cmp);
+    let at = |percent: usize| to_screen_s[(to_screen_s.len() - 1) * percent / 100];
+    Ok(vec![
+        Figure::of(format!("requests/s of a run with {PAGES} open pages ÷ with none"), "ratio", &ratios).at_least(0.99),
+        Figure::of("CPU of the server meanwhile", "cores", &server_cores).at_most(0.2),
+        Figure::of("from the end of a second to the screen", "s", &to_screen_s),
+        Figure::new("the same: p95", "s", at(95)).at_most(1.5),
+    ])
 }
 
 /// Submits a run; gives its id.

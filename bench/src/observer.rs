@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     io::Write,
     net::{Ipv4Addr, TcpListener},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
     time::Duration,
@@ -41,18 +41,19 @@ use tokio::{
 use crate::{
     agent,
     apart::Apart,
+    figures::Figure,
     site::{ROOMY, Site},
 };
 
 /// How many pairs are made.
-pub const PAIRS: usize = 9;
+const PAIRS: usize = 9;
 
 const TARGET: &str = "rust-hyper";
 const VUS: u32 = 10;
 
 /// What the target gets.
 #[derive(Clone, Copy, Debug)]
-pub enum Room {
+enum Room {
     /// So little that k6 has room, as in every ordinary run.
     Roomy,
     /// So much that k6, where it has but one core, is the bottleneck: nothing that it does besides is free then.
@@ -74,7 +75,7 @@ const MEASURED: Duration = Duration::from_secs(4);
 const MEMORY: u64 = 256 * 1024 * 1024;
 
 /// What came of it.
-pub struct Observed {
+struct Observed {
     /// Requests/s of a brewbench run ÷ of the bare run beside it.
     pub ratios: Vec<f64>,
     /// What a brewbench run took beyond warm-up and measurement, s.
@@ -87,8 +88,25 @@ pub struct Observed {
     pub agent_mib: f64,
 }
 
+/// Measures both.
+pub async fn measure(manifests: &Path) -> anyhow::Result<Vec<Figure>> {
+    eprintln!("observer effect: twice {PAIRS} pairs of a brewbench run and a bare k6 run");
+    let roomy = pairs(manifests.to_owned(), Room::Roomy).await?;
+    let tight = pairs(manifests.to_owned(), Room::Tight).await?;
+    let percent: Vec<f64> = tight.agent_cores.iter().map(|cores| cores * 100.0).collect();
+    let ratio = "requests/s of a brewbench run, watched live ÷ bare `k6 run`";
+    Ok(vec![
+        Figure::of(ratio, "ratio", &roomy.ratios).at_least(0.99),
+        Figure::of("the same where k6 is the bottleneck", "ratio", &tight.ratios),
+        Figure::of("time that a run adds to warm-up and measurement", "s", &roomy.added_s).at_most(0.6),
+        Figure::of("CPU of the agent at the most requests that k6 makes", "% of a core", &percent).at_most(2.0),
+        Figure::new("most memory of the agent then", "MiB", tight.agent_mib).at_most(30.0),
+        Figure::of("requests/s then", "1/s", &tight.rps).at_least(10_000.0),
+    ])
+}
+
 /// Makes the pairs; every other one begins with the bare run.
-pub async fn measure(manifests: PathBuf, room: Room) -> anyhow::Result<Observed> {
+async fn pairs(manifests: PathBuf, room: Room) -> anyhow::Result<Observed> {
     let limits = room.size();
     let folder = tempfile::tempdir()?;
     let site = Site::start(&folder.path().join("site")).await?;

@@ -18,12 +18,13 @@ use tokio::{
 };
 
 use crate::{
-    history::{self, quantiles},
+    figures::{Figure, quantiles},
+    history,
     site::Site,
 };
 
-/// The word that asks for this.
-pub const ASKED: &str = "overload";
+/// The title of the table.
+pub const TITLE: &str = "three times as many pages as the server can answer";
 
 /// Visitors who each ask for the next page once they have the last: as many as it takes to keep a server busy.
 const VISITORS: usize = 16;
@@ -34,28 +35,6 @@ const OVERLOAD: Duration = Duration::from_mins(1);
 /// How often somebody looks whether the server is healthy.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// What came of it.
-pub struct Overload {
-    /// Pages a second at which the server is busy and nobody asks for more.
-    pub capacity: f64,
-    /// Pages a second that were answered under overload.
-    pub answered: f64,
-    /// Refusals a second meanwhile.
-    pub refused: f64,
-    /// Neither.
-    pub errors: usize,
-    /// 99 of 100 of those answers came within this, ms.
-    pub answered_p99_ms: f64,
-    /// And of the refusals.
-    pub refused_p99_ms: f64,
-    /// And of the answers to `/healthz`.
-    pub health_p99_ms: f64,
-    /// Memory of the server's own before, and the most of it meanwhile, MiB.
-    pub memory_mib: [f64; 2],
-    /// From the end of it until a page came as fast as usual, s.
-    pub recovered_s: f64,
-}
-
 #[derive(Default)]
 struct Seen {
     answered_ms: Vec<f64>,
@@ -63,14 +42,17 @@ struct Seen {
     errors: usize,
 }
 
-/// Asks for so much.
-pub async fn measure() -> anyhow::Result<Overload> {
+/// Finds out how many pages a second the server can answer, then requests [`FACTOR`] times as many.
+pub async fn measure(runs: u32) -> anyhow::Result<Vec<Figure>> {
+    eprintln!(
+        "overload: {FACTOR} times as many pages as the server can answer, for {OVERLOAD:?}, with {runs} stored runs"
+    );
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("site");
     let server = Site::start(&data).await?;
     let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(data.join("brewbench.db"))).await?;
-    history::fill(&pool, history::RUNS).await?;
-    let pages: Vec<String> = history::pages(&pool).await?.into_iter().map(|(_, path)| path).collect();
+    history::fill(&pool, runs).await?;
+    let pages: Vec<String> = history::pages(&pool).await?.into_iter().map(|asked| asked.path).collect();
     pool.close().await;
     let visitor =
         Arc::new(Visitor { client: Client::new(), url: server.url.clone(), token: server.token.clone(), pages });
@@ -81,21 +63,22 @@ pub async fn measure() -> anyhow::Result<Overload> {
     let (seen, peak_mib) = overload(&server, &visitor, capacity * FACTOR).await?;
     let recovered_s = recovered(&visitor).await?;
     over.store(true, Ordering::Relaxed);
-    let health_p99_ms = quantiles(health.await??)[1];
+    let health_ms = health.await??;
     server.process.stop().await?;
-    let (answered, refused) = (seen.answered_ms.len() as f64, seen.refused_ms.len() as f64);
-    let p99 = |times: Vec<f64>| if times.is_empty() { 0.0 } else { quantiles(times)[1] };
-    Ok(Overload {
-        capacity,
-        answered: answered / OVERLOAD.as_secs_f64(),
-        refused: refused / OVERLOAD.as_secs_f64(),
-        errors: seen.errors,
-        answered_p99_ms: p99(seen.answered_ms),
-        refused_p99_ms: p99(seen.refused_ms),
-        health_p99_ms,
-        memory_mib: [idle_mib, peak_mib],
-        recovered_s,
-    })
+    let per_second = |answers: &[f64]| answers.len() as f64 / OVERLOAD.as_secs_f64();
+    let p99 = |times: &[f64]| quantiles(times)[1];
+    Ok(vec![
+        Figure::new("pages that the server can answer", "1/s", capacity),
+        Figure::new("pages answered ÷ that", "ratio", per_second(&seen.answered_ms) / capacity).at_least(0.9),
+        Figure::new("refused with 503", "1/s", per_second(&seen.refused_ms)),
+        Figure::new("errors", "", seen.errors as f64).at_most(0.0),
+        Figure::new("answered pages: p99", "ms", p99(&seen.answered_ms)).at_most(2_000.0),
+        Figure::new("refusals: p99", "ms", p99(&seen.refused_ms)).at_most(1_000.0),
+        Figure::new("`/healthz`: p99", "ms", p99(&health_ms)),
+        Figure::new("most anonymous memory of the server", "MiB", peak_mib),
+        Figure::new("most anonymous memory ÷ before", "ratio", peak_mib / idle_mib).at_most(1.5),
+        Figure::new("until a page comes within 50 ms again", "s", recovered_s).at_most(5.0),
+    ])
 }
 
 /// Who asks for pages, comparisons among them that nobody has seen before.

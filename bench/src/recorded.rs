@@ -19,14 +19,32 @@ const PAST: u32 = 10;
 pub async fn store(pool: &SqlitePool) -> anyhow::Result<Vec<String>> {
     let mut transaction = pool.begin().await?;
     cells(&mut transaction, "past", PAST * RUNS).await?;
-    cells(&mut transaction, "recorded", RUNS).await?;
-    let evidence = blob::pack(&serde_json::to_vec(&evidence())?);
-    for (table, body) in [("run_series", series().as_bytes()), ("run_evidence", evidence.as_slice())] {
-        let insert = format!("insert into {table} (run_id, body) select id, ? from run where id like 'recorded-%'");
-        sqlx::query(sqlx::AssertSqlSafe(insert)).bind(body).execute(&mut *transaction).await?;
-    }
+    with_series(&mut transaction, "recorded", RUNS).await?;
     transaction.commit().await?;
     Ok((0..RUNS).map(|number| format!("recorded-{number}")).collect())
+}
+
+/// Bytes of the database that a run takes.
+pub async fn bytes_per_run(pool: &SqlitePool) -> anyhow::Result<f64> {
+    const MANY: u32 = 6_000;
+    let size = "select page_count * page_size from pragma_page_count, pragma_page_size";
+    let before: i64 = sqlx::query_scalar(size).fetch_one(pool).await?;
+    let mut transaction = pool.begin().await?;
+    with_series(&mut transaction, "many", MANY).await?;
+    transaction.commit().await?;
+    let after: i64 = sqlx::query_scalar(size).fetch_one(pool).await?;
+    Ok((after - before) as f64 / f64::from(MANY))
+}
+
+/// So many runs with their series and evidence.
+async fn with_series(connection: &mut SqliteConnection, name: &str, count: u32) -> anyhow::Result<()> {
+    cells(connection, name, count).await?;
+    let evidence = blob::pack(&serde_json::to_vec(&evidence())?);
+    for (table, body) in [("run_series", series().as_bytes()), ("run_evidence", evidence.as_slice())] {
+        let insert = format!("insert into {table} (run_id, body) select id, ? from run where id like ? || '-%'");
+        sqlx::query(sqlx::AssertSqlSafe(insert)).bind(body).bind(name).execute(&mut *connection).await?;
+    }
+    Ok(())
 }
 
 /// So many runs, of which each [`RUNS`] make an experiment.

@@ -1,7 +1,11 @@
 //! A real server on a free port of loopback, and a client that may do everything.
 
-use std::path::Path;
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
+use anyhow::Context;
 use brewbench::{
     app::{config::Config, local_admin, server::Server},
     auth::{model::Scope, people::NewToken},
@@ -11,7 +15,7 @@ use brewbench_agent::{connection::client::Client, wire::RunId};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::apart::{self, Apart};
+use crate::apart::{self, Apart, What};
 
 /// Starts a server on a folder; it is not served yet.
 pub async fn start(data: &Path) -> anyhow::Result<(Server, Client)> {
@@ -20,16 +24,13 @@ pub async fn start(data: &Path) -> anyhow::Result<(Server, Client)> {
     Ok((server, client))
 }
 
-/// A server and a token with which everything may be done.
-async fn begin(data: &Path, port: u16) -> anyhow::Result<(Server, String)> {
+/// Starts a server on a folder; returns an admin token too.
+pub async fn begin(data: &Path, port: u16) -> anyhow::Result<(Server, String)> {
     let listen = ([127, 0, 0, 1], port).into();
     let server = Server::start(Config::new(listen, data), CancellationToken::new()).await?;
     let asked = NewToken { name: format!("bench {}", RunId::now()), scope: Scope::Admin, expires_in_days: None };
     Ok((server, local_admin::token(data, &asked).await?.secret))
 }
-
-/// The word that makes this program such a server: its data folder follows.
-pub const APART: &str = "serve";
 
 /// A size so small that k6, with a core of its own, has room: the target is the bottleneck, as in every ordinary run.
 pub const ROOMY: &str = "0.25 vCPU / 256 MiB";
@@ -49,7 +50,7 @@ pub struct Site {
 impl Site {
     /// Starts it on a folder.
     pub async fn start(data: &Path) -> anyhow::Result<Self> {
-        let mut process = Apart::start(&[APART.as_ref(), data.as_os_str()])?;
+        let mut process = Apart::start(What::Site, &[data.as_os_str()])?;
         let url: reqwest::Url = process.line().await?.parse()?;
         let token = process.line().await?;
         let client = Client::new(&url, Some(token.clone()))?;
@@ -60,15 +61,18 @@ impl Site {
 
     /// Starts it once more, on the folder and the port of one that was killed.
     pub async fn again(data: &Path, port: u16) -> anyhow::Result<Apart> {
-        let mut process = Apart::start(&[APART.as_ref(), data.as_os_str(), port.to_string().as_ref()])?;
+        let mut process = Apart::start(What::Site, &[data.as_os_str(), port.to_string().as_ref()])?;
         process.line().await?;
         Ok(process)
     }
 }
 
-/// Serves a folder, says where and with which token, and ends with its standard input.
-pub async fn serve_apart(data: &Path, port: u16) -> anyhow::Result<()> {
-    let (server, token) = begin(data, port).await?;
+/// Serves a data folder, prints its address and a token, and ends with its standard input. Its arguments are the folder and,
+/// unless any port will do, the port.
+pub async fn serve_apart(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
+    let data = arguments.next().map(PathBuf::from).context("name the data folder")?;
+    let port = arguments.next().map_or(Ok(0), |port| port.to_string_lossy().parse())?;
+    let (server, token) = begin(&data, port).await?;
     println!("{}\n{token}", server.local_url());
     let shutdown = server.state.shutdown.clone();
     apart::at_the_end(move || shutdown.cancel());

@@ -1,8 +1,9 @@
-//! How many pages are worked on at a time. Under overload a bounded number waits and the rest is turned away at once, so
-//! that those who are let in are answered soon, and agents, uploads, sign-ins and probes find the server free.
+//! Admission control. A bounded number of reads is processed at a time and a bounded number waits; the server answers the
+//! rest with 503 at once. Admitted requests stay fast under overload, and agents, uploads, logins and health checks are
+//! never queued behind pages.
 //!
-//! Only reading is limited: who writes is limited by tokens, body sizes and the one connection that writes. A place is given
-//! back with the head of the answer, so a stream that lasts for hours takes none.
+//! Only reads are limited: tokens, body sizes and the single writing connection limit writes. A permit is released when the
+//! response head is sent, so a live stream holds none.
 
 use std::{num::NonZero, sync::Arc, thread, time::Duration};
 
@@ -19,16 +20,16 @@ use tokio::{
 
 use crate::app::error::Error;
 
-/// Nobody waits longer than this for a place.
+/// The longest time that a request waits for a permit.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// When to try again, seconds.
+/// `Retry-After` of a refusal, seconds.
 const WAIT_S: u64 = 2;
 
-/// For each place, so many may wait. What they wait for takes milliseconds.
+/// Requests that may wait per permit; each takes milliseconds.
 const WAITING: usize = 64;
 
-/// What takes no place: agents, probes, and whoever signs in or out.
+/// Path prefixes that need no permit: agents, health checks, login and logout.
 const OPEN: [&str; 9] = [
     "/api/v1/agent/",
     "/api/v1/auth/",
@@ -41,7 +42,7 @@ const OPEN: [&str; 9] = [
     "/confirm",
 ];
 
-/// What reads many runs at once, or computes long.
+/// Path prefixes that read many runs or compute for long.
 const COSTLY: [&str; 10] = [
     "/compare",
     "/gate",
@@ -55,7 +56,7 @@ const COSTLY: [&str; 10] = [
     "/api/v1/runs/export",
 ];
 
-/// The places of one server; cheap to clone.
+/// The lanes of one server; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Admission(Arc<Lanes>);
 
@@ -65,30 +66,30 @@ struct Lanes {
     costly: Lane,
 }
 
-/// Those who share a number of places.
+/// Requests that share permits.
 #[derive(Debug)]
 struct Lane {
-    /// Places and waiting room.
+    /// Processed or waiting.
     all: Semaphore,
-    places: Semaphore,
+    /// Processed.
+    active: Semaphore,
 }
 
 impl Lane {
-    fn new(places: usize) -> Self {
-        Self { all: Semaphore::new(places * (1 + WAITING)), places: Semaphore::new(places) }
+    fn new(active: usize) -> Self {
+        Self { all: Semaphore::new(active * (1 + WAITING)), active: Semaphore::new(active) }
     }
 
-    /// A place, in the order of arrival; none if there is no room to wait, or it takes too long.
+    /// Permits in the order of arrival; `None` if too many wait already or the wait takes too long.
     async fn enter(&self) -> Option<[SemaphorePermit<'_>; 2]> {
-        let room = self.all.try_acquire().ok()?;
-        let place = timeout(PATIENCE, self.places.acquire()).await.ok()?.ok()?;
-        Some([room, place])
+        let queued = self.all.try_acquire().ok()?;
+        let active = timeout(PATIENCE, self.active.acquire()).await.ok()?.ok()?;
+        Some([queued, active])
     }
 }
 
 impl Default for Admission {
-    /// Twice as many pages as cores, since they wait for the database in between; of costly ones, which compute, as many as
-    /// cores.
+    /// Two ordinary requests per core, because they wait for the database in between, and one costly request per core.
     fn default() -> Self {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         Self(Arc::new(Lanes { ordinary: Lane::new(2 * cores), costly: Lane::new(cores) }))
@@ -108,11 +109,11 @@ impl Admission {
     }
 }
 
-/// Middleware: works on a request as soon as there is a place, or says when to come again.
+/// Middleware: processes a request once it has a permit, or answers 503 with `Retry-After`.
 pub async fn admit(State(admission): State<Admission>, request: Request, next: Next) -> Response {
     let Some(lane) = admission.lane(request.method(), request.uri().path()) else { return next.run(request).await };
-    let Some(_place) = lane.enter().await else {
-        let why = format!("the server has more to do than it can; try again in {WAIT_S} s");
+    let Some(_permits) = lane.enter().await else {
+        let why = format!("the server is overloaded; try again in {WAIT_S} s");
         return Error::Busy { why, wait_s: WAIT_S }.into_response();
     };
     next.run(request).await
@@ -128,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// A server whose pages are answered once they are let go.
+    /// A server that answers pages once they are released.
     fn held(admission: &Admission) -> (Router, Arc<Notify>, Arc<AtomicUsize>) {
         let (release, inside) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
         let (released, entered) = (Arc::clone(&release), Arc::clone(&inside));
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn more_than_fit_are_told_to_come_again_while_others_pass() {
+    async fn requests_beyond_the_queue_get_503_while_other_lanes_pass() {
         let admission = Admission(Arc::new(Lanes { ordinary: Lane::new(2), costly: Lane::new(1) }));
         let (app, release, inside) = held(&admission);
         let mut pages = JoinSet::new();
@@ -162,14 +163,14 @@ mod tests {
             pages.spawn(async move { ask(&app, Method::GET, "/runs").await.status() });
         }
         tokio::task::yield_now().await;
-        assert_eq!(inside.load(Ordering::SeqCst), 2, "so many are worked on");
+        assert_eq!(inside.load(Ordering::SeqCst), 2, "active requests");
         let refused = ask(&app, Method::GET, "/runs").await;
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(refused.headers()["retry-after"], "2");
         for (method, path) in [(Method::GET, "/healthz"), (Method::GET, "/compare"), (Method::POST, "/compare")] {
             assert_eq!(ask(&app, method, path).await.status(), StatusCode::OK, "{path}");
         }
-        // Whoever waits too long is told as well; those inside are answered.
+        // A wait that takes too long ends in 503 too; active requests are answered.
         for _ in 0..2 * WAITING {
             assert_eq!(pages.join_next().await.expect("a page").expect("no panic"), StatusCode::SERVICE_UNAVAILABLE);
         }
@@ -178,6 +179,6 @@ mod tests {
             assert_eq!(status.expect("no panic"), StatusCode::OK);
         }
         release.notify_one();
-        assert_eq!(ask(&app, Method::GET, "/runs").await.status(), StatusCode::OK, "places are given back");
+        assert_eq!(ask(&app, Method::GET, "/runs").await.status(), StatusCode::OK, "permits are released");
     }
 }

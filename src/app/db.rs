@@ -24,13 +24,16 @@ static MIGRATIONS: Migrator = sqlx::migrate!();
 
 const READERS: u32 = 4;
 
-/// Pages of the file that readers see in the system's own cache instead of copying them, bytes.
+/// Bytes of the file that readers map into memory instead of copying pages.
 pub(crate) const MAPPED: &str = "268435456";
 
-/// Pages that each connection keeps for itself, KiB.
-pub(crate) const CACHED: &str = "-8192";
+/// Page cache of each connection; SQLite reads a negative number as KiB.
+pub(crate) const CACHED: &str = "-1024";
 
-/// Rows that SQLite may be ahead of whoever reads them. A page of a list fits, so its reader is woken once.
+/// How long a connection waits for a lock that another program holds.
+pub(crate) const WAIT: Duration = Duration::from_secs(5);
+
+/// Rows that SQLite may be ahead of the reader: a page of a list fits, so its reader is woken once.
 const ROWS_AHEAD: usize = 512;
 
 /// The database's name in its folder.
@@ -39,16 +42,16 @@ pub const FILE: &str = "brewbench.db";
 /// The pools; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Db {
-    /// For what only reads.
+    /// For reads.
     pub read: SqlitePool,
-    /// For rows of runs, which are wide.
+    /// For rows of runs, which are wide; its writer takes turns with `write`.
     pub rows: Rows,
-    /// For everything that writes: one connection, so writers queue here and never meet `SQLITE_BUSY`.
+    /// For writes: one connection, so writers queue here and never see `SQLITE_BUSY`.
     pub write: SqlitePool,
 }
 
 impl Db {
-    /// Closes all connections. The last one brings what is in the log into the file, so it is the one that writes.
+    /// Closes all connections. The last one copies the write-ahead log into the file, so it must be the writing one.
     pub async fn close(&self) {
         self.rows.close().await;
         self.read.close().await;
@@ -114,7 +117,7 @@ pub async fn open(folder: &Path) -> Result<Db, OpenError> {
         .foreign_keys(true)
         .pragma("cache_size", CACHED)
         .row_buffer_size(ROWS_AHEAD)
-        .busy_timeout(Duration::from_secs(5));
+        .busy_timeout(WAIT);
     // A connection to a file does not go stale: it need not be tried before each use.
     let pool = || SqlitePoolOptions::new().test_before_acquire(false);
     // On a full disk SQLite may end a transaction by itself. sqlx, whose own rollback then fails, would take the next
@@ -139,7 +142,7 @@ pub async fn open(folder: &Path) -> Result<Db, OpenError> {
     drop(turn);
     let reading = options.read_only(true).pragma("mmap_size", MAPPED);
     let read = pool().max_connections(READERS).connect_with(reading).await.map_err(sqlite)?;
-    let rows = Rows::of(&file, usize::try_from(READERS).unwrap_or(1));
+    let rows = Rows::of(&file, READERS);
     rows.read(|connection| Ok(connection.query_row("select changes from comparison_inputs", [], |_| Ok(()))?))
         .await
         .map_err(sqlite)?;
@@ -170,7 +173,7 @@ pub async fn as_it_is(file: &Path) -> Result<SqlitePool, OpenError> {
         .filename(file)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
-        .busy_timeout(Duration::from_secs(5));
+        .busy_timeout(WAIT);
     let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options);
     pool.await.map_err(|fault| OpenError::Sqlite(file.to_owned(), fault))
 }

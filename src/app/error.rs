@@ -127,9 +127,16 @@ impl From<sqlx::Error> for Error {
     fn from(cause: sqlx::Error) -> Self {
         match &cause {
             sqlx::Error::Database(fault) if fault.code().as_deref() == Some(SQLITE_FULL) => Self::DiskFull,
+            sqlx::Error::Decode(fault) if is_full(fault.as_ref()) => Self::DiskFull,
             _ => Self::internal(cause),
         }
     }
+}
+
+/// Whether it is what SQLite says of a full disk to who does not ask by way of sqlx.
+fn is_full(fault: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    let fault = fault.downcast_ref::<rusqlite::Error>();
+    fault.and_then(rusqlite::Error::sqlite_error_code) == Some(rusqlite::ErrorCode::DiskFull)
 }
 
 impl IntoResponse for Error {

@@ -1,9 +1,13 @@
 //! What the program says while it goes on, on standard error: for people, or a JSON object a line for programs.
 
-use std::io::{IsTerminal, stderr};
+use std::{
+    env,
+    io::{IsTerminal, stderr},
+};
 
 use clap::ValueEnum;
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::{Layer, filter::Targets, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt};
 
 /// How a line is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -15,12 +19,14 @@ pub enum Log {
     Json,
 }
 
-/// From now on everything is told. `RUST_LOG` says how much.
+/// Logs from now on. `RUST_LOG` sets the level, also of one module: `info,sqlx=debug`.
 pub fn begin(log: Log) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,memory_serve=warn"));
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_target(false);
-    match log {
-        Log::Text => lines.with_ansi(stderr().is_terminal()).init(),
-        Log::Json => lines.json().flatten_event(true).with_ansi(false).init(),
-    }
+    let usual = || Targets::new().with_default(LevelFilter::INFO).with_target("memory_serve", LevelFilter::WARN);
+    let filter = env::var("RUST_LOG").ok().and_then(|text| text.parse().ok()).unwrap_or_else(usual);
+    let lines = fmt::layer().with_writer(stderr).with_target(false);
+    let lines = match log {
+        Log::Text => lines.with_ansi(stderr().is_terminal()).boxed(),
+        Log::Json => lines.json().flatten_event(true).with_ansi(false).boxed(),
+    };
+    registry().with(filter).with(lines).init();
 }

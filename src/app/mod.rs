@@ -13,6 +13,7 @@ pub mod input;
 pub mod listener;
 pub mod local_admin;
 pub mod logs;
+pub mod memory;
 pub mod networks;
 pub mod rate_limit;
 pub mod rows;

@@ -1,33 +1,35 @@
-//! Reads wide rows where they are needed. sqlx steps each statement on a thread of its own and hands every value of every row
-//! over to the one who asked; for rows as wide as a run's that takes longer than SQLite takes to find them. Here whoever reads
-//! the rows steps the statement.
+//! Reads wide rows without handing them from thread to thread. sqlx steps each statement on a worker thread and sends every
+//! value of every row to the caller; for the 60 columns of a run that takes longer than SQLite takes to find the row. Here the
+//! thread that decodes the rows also steps the statement.
 
 use std::{
     error, fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
+use sqlx::{Sqlite, pool::PoolConnection};
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
-use crate::app::db::{CACHED, MAPPED};
+use crate::app::db::{CACHED, MAPPED, WAIT};
 
 /// Why rows could not be read.
 pub type Fault = Box<dyn error::Error + Send + Sync>;
 
-/// Statements that a connection keeps prepared. A page of the history asks for a few, and there are as many as filters.
+/// Prepared statements that a connection caches: the history has one for every combination of filters in use.
 const PREPARED: usize = 100;
 
-/// Connections that read rows; cheap to clone.
+/// Connections that read rows, and one that writes them; cheap to clone.
 #[derive(Clone)]
 pub struct Rows(Arc<Shared>);
 
 struct Shared {
     file: PathBuf,
-    places: Semaphore,
+    readers: u32,
+    permits: Arc<Semaphore>,
     idle: Mutex<Vec<Connection>>,
+    writer: Mutex<Option<Connection>>,
 }
 
 impl fmt::Debug for Rows {
@@ -37,47 +39,83 @@ impl fmt::Debug for Rows {
 }
 
 impl Rows {
-    /// Of a database that is there, on so many connections, each of which is opened once it is needed.
-    pub fn of(file: &Path, connections: usize) -> Self {
-        let shared = Shared { file: file.to_owned(), places: Semaphore::new(connections), idle: Mutex::default() };
-        Self(Arc::new(shared))
+    /// For an existing database, with at most this many readers; each connection is opened when it is first needed.
+    pub fn of(file: &Path, readers: u32) -> Self {
+        let permits = Arc::new(Semaphore::new(readers as usize));
+        let (idle, writer) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { file: file.to_owned(), readers, permits, idle, writer }))
     }
 
-    /// Does this with a connection, where it may take its time.
+    /// Runs `work` with a connection, on a thread that may block.
     pub async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> sqlx::Result<T> {
         let shared = Arc::clone(&self.0);
-        let _place = self.0.places.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
+        let permit = Arc::clone(&self.0.permits).acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;
         let read = spawn_blocking(move || {
-            let idle = shared.idle().pop();
-            let connection = idle.map_or_else(|| open(&shared.file), Ok)?;
+            // A caller that goes away does not stop the work, so the permit belongs to the work.
+            let _permit = permit;
+            let idle = locked(&shared.idle).pop();
+            let connection = idle.map_or_else(|| reader(&shared.file), Ok)?;
             let done = work(&connection);
-            shared.idle().push(connection);
+            locked(&shared.idle).push(connection);
             done
         });
         read.await.map_err(|fault| sqlx::Error::Io(fault.into()))?.map_err(sqlx::Error::Decode)
     }
 
-    /// Closes all connections; nothing is read from now on.
-    pub async fn close(&self) {
-        self.0.places.close();
+    /// Runs `work` with the connection that writes, on a thread that may block. `turn` keeps all other writers out.
+    pub async fn write<T: Send + 'static>(
+        &self,
+        turn: PoolConnection<Sqlite>,
+        work: impl FnOnce(&mut Connection) -> T + Send + 'static,
+    ) -> sqlx::Result<T> {
         let shared = Arc::clone(&self.0);
-        let _ = spawn_blocking(move || shared.idle().clear()).await;
+        let written = spawn_blocking(move || {
+            let _turn = turn;
+            let mut connection = locked(&shared.writer);
+            if connection.is_none() {
+                *connection = Some(writer(&shared.file)?);
+            }
+            connection.as_mut().map(work).ok_or(rusqlite::Error::InvalidQuery)
+        });
+        written.await.map_err(|fault| sqlx::Error::Io(fault.into()))?.map_err(|fault| sqlx::Error::Decode(fault.into()))
+    }
+
+    /// Waits for what is under way and closes all connections; later reads fail.
+    pub async fn close(&self) {
+        let _all = self.0.permits.acquire_many(self.0.readers).await;
+        self.0.permits.close();
+        let shared = Arc::clone(&self.0);
+        let closed = spawn_blocking(move || {
+            locked(&shared.idle).clear();
+            locked(&shared.writer).take();
+        });
+        let _ = closed.await;
     }
 }
 
-impl Shared {
-    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn open(file: &Path) -> rusqlite::Result<Connection> {
+fn writer(file: &Path) -> rusqlite::Result<Connection> {
+    let connection =
+        Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(WAIT)?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "cache_size", CACHED)?;
+    Ok(connection)
+}
+
+fn reader(file: &Path) -> rusqlite::Result<Connection> {
     let connection =
         Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.busy_timeout(WAIT)?;
+    // Without it SQLite plans a statement again each time that another value is bound to its limit.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "mmap_size", MAPPED)?;
     connection.pragma_update(None, "cache_size", CACHED)?;
     connection.set_prepared_statement_cache_capacity(PREPARED);

@@ -41,7 +41,8 @@ use crate::{
     live::feed::Underway,
     maintenance, reports,
     results::{self, store::imports::Waiting},
-    runs, settings, shares, trends,
+    runs::{self, store::values::LastValues},
+    settings, shares, trends,
     web::{self, theme},
 };
 
@@ -128,6 +129,7 @@ impl Server {
             events: Events::default(),
             underway: Underway::default(),
             comparisons: Cache::default(),
+            values: LastValues::default(),
             uploads: Waiting::default(),
             notices: Notices::default(),
             work: Arc::new(Notify::new()),

@@ -22,6 +22,7 @@ use crate::{
     compare::cache::Cache,
     live::feed::Underway,
     results::store::imports::Waiting,
+    runs::store::values::LastValues,
 };
 
 /// Cheap to clone: the pools and handles of one server.
@@ -51,6 +52,8 @@ pub struct AppState {
     pub underway: Underway,
     /// Comparisons that were made.
     pub comparisons: Cache,
+    /// What the filters of the history offer.
+    pub values: LastValues,
     /// Imports that wait to be stored.
     pub uploads: Waiting,
     /// What somebody should look at.

@@ -9,12 +9,13 @@ use clap::Parser;
 use tokio::runtime::Runtime;
 
 use crate::{
-    app::logs,
+    app::{logs, memory},
     cli::{Cli, gate},
 };
 
 /// Does what the arguments ask for.
 pub fn main() -> ExitCode {
+    memory::return_at_once();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(asked) => return answered(&asked),

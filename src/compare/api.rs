@@ -29,5 +29,5 @@ use crate::{
 )]
 pub async fn compare(_read: Read, State(state): State<AppState>, RawQuery(query): RawQuery) -> Result<Response> {
     let comparison = load::of_query(&state, &query.unwrap_or_default()).await?;
-    Ok(Json(&*comparison).into_response())
+    Ok(Json(&**comparison).into_response())
 }

@@ -1,26 +1,26 @@
-//! Comparisons that were made, kept for as long as nothing that they are made of changes. The database counts these changes
-//! itself (migration 35), so whoever writes can't forget to.
+//! Comparisons, cached until one of their inputs changes. The database counts these changes with triggers (migration 35), so no
+//! write can forget to invalidate.
 
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::compare::view::Comparison;
+use crate::compare::made::Made;
 
-/// Runs of all that is kept, which bounds the memory: the charts of a run take some 20 kB.
-const MOST_RUNS: usize = 500;
+/// Runs of all cached comparisons together, which bounds the memory: the charts of a run take some 20 kB.
+const MOST_RUNS: usize = 300;
 
-/// What the address says that a comparison was made for.
+/// What a comparison was requested for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
     /// The query of the address.
     pub query: String,
-    /// With the charts of what happened second by second.
+    /// With the charts of each second.
     pub with_series: bool,
 }
 
-/// How often what comparisons are made of has changed. Read it before the runs: what is read later is as new or newer.
+/// How often the inputs of comparisons have changed. Read it before the runs: what is read later is as new or newer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Version(pub i64);
 
@@ -30,15 +30,15 @@ pub struct Cache(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// Of all that is kept.
+    /// Of all cached comparisons.
     version: Version,
-    /// The one used last comes last.
-    made: VecDeque<(Key, Arc<Comparison>)>,
+    /// Most recently used last.
+    made: VecDeque<(Key, Arc<Made>)>,
 }
 
 impl Cache {
-    /// What was made for a key from what there is now.
-    pub fn get(&self, version: Version, key: &Key) -> Option<Arc<Comparison>> {
+    /// The comparison of a key, unless an input has changed since.
+    pub fn get(&self, version: Version, key: &Key) -> Option<Arc<Made>> {
         let mut kept = self.kept();
         if kept.version != version {
             return None;
@@ -50,9 +50,9 @@ impl Cache {
         Some(comparison)
     }
 
-    /// Keeps what was made after this version was read. What was made of older things goes, and so does what was not used
-    /// for longest where there is too much.
-    pub fn keep(&self, version: Version, key: Key, comparison: Arc<Comparison>) {
+    /// Caches a comparison whose inputs were read after this version. Comparisons of older versions are dropped, and the
+    /// least recently used ones where there are too many.
+    pub fn keep(&self, version: Version, key: Key, comparison: Arc<Made>) {
         let mut kept = self.kept();
         if version.0 < kept.version.0 {
             return;
@@ -82,7 +82,10 @@ impl Kept {
 mod tests {
     use super::*;
     use crate::{
-        compare::testing::{repeated, run},
+        compare::{
+            testing::{repeated, run},
+            view::Comparison,
+        },
         web::series_style::Marks,
     };
 
@@ -90,12 +93,12 @@ mod tests {
         Key { query: query.to_owned(), with_series: true }
     }
 
-    fn comparison() -> Arc<Comparison> {
-        Arc::new(Comparison::new(repeated(|n| run("servy", n)), &Marks::default(), None))
+    fn comparison() -> Arc<Made> {
+        Arc::new(Comparison::new(repeated(|n| run("servy", n)), &Marks::default(), None).into())
     }
 
     #[test]
-    fn what_was_made_of_something_older_is_never_given() {
+    fn a_comparison_of_an_older_version_is_never_returned() {
         let (cache, made) = (Cache::default(), comparison());
         cache.keep(Version(3), key("runs=a"), Arc::clone(&made));
         assert_eq!(cache.get(Version(3), &key("runs=a")), Some(made.clone()));
@@ -104,11 +107,11 @@ mod tests {
         cache.keep(Version(4), key("runs=b"), Arc::clone(&made));
         assert_eq!(cache.get(Version(4), &key("runs=a")), None, "the older one is gone");
         cache.keep(Version(3), key("runs=a"), made);
-        assert_eq!(cache.get(Version(4), &key("runs=a")), None, "one that took long is not kept as new");
+        assert_eq!(cache.get(Version(4), &key("runs=a")), None, "a slow computation is not cached as new");
     }
 
     #[test]
-    fn it_holds_so_many_runs_and_forgets_what_was_not_used_for_longest() {
+    fn the_least_recently_used_comparisons_are_dropped() {
         let (cache, made) = (Cache::default(), comparison());
         let fit = MOST_RUNS / made.run_count();
         cache.keep(Version(1), key("first"), Arc::clone(&made));

@@ -29,7 +29,7 @@ pub async fn known(state: &AppState, runs: &[Run]) -> Result<Known> {
 async fn environments(state: &AppState, runs: &[Run]) -> Result<Environments> {
     let counting: Vec<&Run> = runs.iter().filter(|run| run.counts()).collect();
     let ids: Vec<_> = counting.iter().map(|run| run.id.clone()).collect();
-    let mut packed = crate::runs::store::evidence_of(&state.db.read, &ids).await?;
+    let mut packed = crate::runs::store::evidence_of(&state.db.rows, &ids).await?;
     let runs: Vec<(Run, Option<Vec<u8>>)> =
         counting.into_iter().map(|run| (run.clone(), packed.remove(&run.id))).collect();
     let read = move || {
@@ -50,11 +50,9 @@ async fn accepted(state: &AppState, runs: &[Run]) -> Result<Vec<AcceptedDifferen
 
 async fn history(state: &AppState, runs: &[Run]) -> Result<History> {
     let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
-    let mut history = History::new();
-    for (cell, run) in past::representatives(runs).into_iter().take(MOST_PASTS) {
-        history.insert(cell, cells::past(&state.db.read, &run, &ids, past::MOST_RUNS).await?);
-    }
-    Ok(past::without_experiments_of(runs, history))
+    let (cells, asked): (Vec<_>, Vec<_>) = past::representatives(runs).into_iter().take(MOST_PASTS).unzip();
+    let pasts = cells::past(&state.db.rows, asked, &ids, past::MOST_RUNS).await?;
+    Ok(past::without_experiments_of(runs, cells.into_iter().zip(pasts).collect()))
 }
 
 async fn looks(state: &AppState, runs: &[Run]) -> Result<usize> {

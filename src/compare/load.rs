@@ -19,7 +19,9 @@ use crate::{
         cache::Key,
         cell::Row,
         chosen::{Chosen, MOST_RUNS, Options},
-        context, notes, store,
+        context,
+        made::Made,
+        notes, store,
         timeseries::Story,
         timeseries_charts,
         view::{Comparison, Told},
@@ -29,21 +31,21 @@ use crate::{
 };
 
 /// The comparison that the query of an address of `/compare` names, wherever else its figures are used.
-pub async fn of_query(state: &AppState, query: &str) -> Result<Arc<Comparison>> {
+pub async fn of_query(state: &AppState, query: &str) -> Result<Arc<Made>> {
     cached(state, Key { query: query.to_owned(), with_series: false }).await?.ok_or_else(nothing_named)
 }
 
 /// The same as its page shows it, with what happened second by second.
-pub async fn page_of_query(state: &AppState, query: &str) -> Result<Arc<Comparison>> {
+pub async fn page_of_query(state: &AppState, query: &str) -> Result<Arc<Made>> {
     page_if_named(state, query).await?.ok_or_else(nothing_named)
 }
 
 /// The same; none where the address names no runs.
-pub async fn page_if_named(state: &AppState, query: &str) -> Result<Option<Arc<Comparison>>> {
+pub async fn page_if_named(state: &AppState, query: &str) -> Result<Option<Arc<Made>>> {
     cached(state, Key { query: query.to_owned(), with_series: true }).await
 }
 
-async fn cached(state: &AppState, key: Key) -> Result<Option<Arc<Comparison>>> {
+async fn cached(state: &AppState, key: Key) -> Result<Option<Arc<Made>>> {
     let version = store::version(&state.db.read).await?;
     if let Some(known) = state.comparisons.get(version, &key) {
         return Ok(Some(known));
@@ -58,7 +60,7 @@ async fn cached(state: &AppState, key: Key) -> Result<Option<Arc<Comparison>>> {
         tell(state, &mut comparison, chosen.setting).await?;
     }
     comparison.keep = chosen.kept(&ids);
-    let comparison = Arc::new(comparison);
+    let comparison = Arc::new(Made::from(comparison));
     if have_ended {
         state.comparisons.keep(version, key, Arc::clone(&comparison));
     }
@@ -139,7 +141,7 @@ async fn tell(state: &AppState, comparison: &mut Comparison, setting: Option<usi
     let places = wished.map_or_else(|| (0..comparison.rows.len()).collect(), |place| vec![place]);
     for place in places {
         let looked_at = counting(&comparison.rows[place]);
-        let packed = crate::runs::store::series_of(&state.db.read, &looked_at).await?;
+        let packed = crate::runs::store::series_of(&state.db.rows, &looked_at).await?;
         if packed.is_empty() && wished.is_none() {
             continue;
         }

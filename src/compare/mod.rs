@@ -19,6 +19,7 @@ pub mod excluded;
 pub mod headline;
 pub mod known;
 pub mod load;
+pub mod made;
 pub mod matrix;
 pub mod metric;
 pub mod min_effect;

@@ -10,7 +10,7 @@ use super::equal_work::{OpenDifference, open_differences};
 use crate::{
     app::{error::Result, ids::joined, state::AppState},
     auth::{caller::Read, model::Scope},
-    compare::{load, view::Comparison},
+    compare::{load, made::Made, view::Comparison},
     web::shell::{Section, Shell},
 };
 
@@ -21,7 +21,7 @@ pub struct ComparePage {
     /// What surrounds it.
     pub shell: Shell,
     /// What is compared.
-    pub comparison: Option<Arc<Comparison>>,
+    pub comparison: Option<Arc<Made>>,
     /// What can be done with it.
     pub acts: Acts,
 }
@@ -73,7 +73,7 @@ pub async fn compare(
     let query = query.unwrap_or_default();
     let comparison = load::page_if_named(&state, &query).await?;
     let title = comparison.as_ref().map_or_else(|| "Compare runs".to_owned(), |comparison| comparison.title.clone());
-    let acts = Acts::new(query, comparison.as_deref(), caller.scope);
+    let acts = Acts::new(query, comparison.as_ref().map(|made| &***made), caller.scope);
     Ok(ComparePage { shell: Shell::signed_in(title, Section::Compare, &caller.name), comparison, acts })
 }
 
@@ -90,7 +90,7 @@ mod tests {
         let comparison = Comparison::new(runs, &Marks::default(), None);
         let shell = Shell::signed_in(comparison.title.clone(), Section::Compare, "ada");
         let acts = Acts::new(String::new(), Some(&comparison), Scope::Read);
-        ComparePage { shell, comparison: Some(Arc::new(comparison)), acts }.render().expect("it renders")
+        ComparePage { shell, comparison: Some(Arc::new(comparison.into())), acts }.render().expect("it renders")
     }
 
     #[test]

@@ -4,7 +4,7 @@ use sqlx::SqlitePool;
 
 use crate::compare::cache::Version;
 
-/// How often what comparisons are made of has changed.
+/// How often the inputs of comparisons have changed.
 pub async fn version(pool: &SqlitePool) -> sqlx::Result<Version> {
     sqlx::query_scalar!("select changes from comparison_inputs").fetch_one(pool).await.map(Version)
 }

@@ -254,13 +254,12 @@ const MOST_LOOKED_UP: usize = 6;
 
 /// The most that the targets of a plan have scattered, as far as that is known.
 async fn scatter(state: &AppState, checked: &Checked) -> Result<Option<f64>> {
-    let pool = &state.db.read;
     let mut most: Option<f64> = None;
     for cell in checked.some_cells().take(MOST_LOOKED_UP) {
-        let Some(run) = cells::newest(pool, &cell).await? else { continue };
-        let known = cells::past(pool, &run, &[], past::MOST_RUNS).await?;
+        let Some(run) = cells::newest(&state.db.read, &cell).await? else { continue };
+        let past = cells::past(&state.db.rows, vec![run], &[], past::MOST_RUNS).await?.concat();
         let is_open = matches!(cell.load, Load::Open(_));
-        let scatter = past::scatter(&known, if is_open { Metric::P99Ms } else { Metric::Rps });
+        let scatter = past::scatter(&past, if is_open { Metric::P99Ms } else { Metric::Rps });
         most = match (most, scatter) {
             (Some(one), Some(other)) => Some(one.max(other)),
             (one, other) => one.or(other),

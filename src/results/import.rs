@@ -208,7 +208,7 @@ async fn store(state: &AppState, all: Vec<Ready>) -> Result<Imported> {
         .into_iter()
         .map(|Ready { file, summary, import }| (ImportedFile::of(file.as_deref(), &import.id, &summary), import))
         .unzip();
-    let runs = imports::insert(&state.db.write, &state.uploads, imports).await?;
+    let runs = imports::insert(&state.db, &state.uploads, imports).await?;
     for run in &runs {
         lookup::tell(state, run);
     }

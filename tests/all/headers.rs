@@ -118,7 +118,7 @@ async fn a_fault_of_the_server_has_the_same_name_on_the_page_in_json_and_in_the_
     let file = tempfile::NamedTempFile::new().expect("a file");
     let to = file.reopen().expect("a file");
     // The whole process has one log; this is the only test that reads it.
-    tracing_subscriber::fmt().with_writer(to).with_ansi(false).with_env_filter("error").init();
+    tracing_subscriber::fmt().with_writer(to).with_ansi(false).with_max_level(tracing::Level::ERROR).init();
     app.state.db.read.close().await;
     let (page, json) = (person.get("/runs").await, token.get("/api/v1/runs").await);
     assert_eq!((page.status.as_u16(), json.status.as_u16()), (500, 500));

@@ -4,6 +4,7 @@ use brewbench::runs::{
     column,
     filter::{Filter, Wanted},
 };
+use brewbench_agent::wire::Phase;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -65,6 +66,38 @@ async fn every_filter_finds_its_runs_alone_and_together() {
         user.get(&format!("/api/v1/runs?{bad}")).await.refused(422);
         assert_eq!(user.clone().at_pages().get(&format!("/runs?{bad}")).await.status, 422, "{bad}");
     }
+}
+
+#[tokio::test]
+async fn filters_offer_a_value_from_the_moment_a_run_has_it_until_none_has_it() {
+    let app = App::start().await;
+    let (user, admin) = (app.user().await, app.admin().await);
+    let offers = async |value: &str| {
+        let page = user.clone().at_pages().get("/runs").await;
+        page.text().contains(&format!(r#"<option value="{value}"></option>"#))
+    };
+    assert!(!offers("servy").await);
+    let run = bring(&user, &[("target", "servy"), ("version", "1.0")], good()).await;
+    assert!(offers("servy").await && offers("1.0").await && !offers("2.0").await);
+    bring(&user, &[("target", "servy"), ("version", "2.0")], good()).await;
+    assert!(offers("2.0").await);
+
+    let label = format!("/api/v1/runs/{run}/labels/alpha");
+    user.put(&label, &()).await.ok();
+    assert!(offers("alpha").await);
+    user.delete(&label).await.ok();
+    assert!(!offers("alpha").await);
+
+    let mut agent = Agent::start(&app, "rack").await;
+    let queued = submit_one(&user).await;
+    let job = agent.job().await;
+    agent.enter(job.run, Phase::Preparing);
+    reaches(&app, &user, &queued, "preparing").await;
+    assert!(offers("rack").await, "the run has an agent");
+    agent.finish(&job, &good()).await;
+    reaches(&app, &user, &queued, "finished").await;
+    admin.put("/api/v1/agents/rack/name", &json!({"name": "shelf"})).await.ok();
+    assert!(offers("shelf").await && !offers("rack").await);
 }
 
 #[tokio::test]

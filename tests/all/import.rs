@@ -469,16 +469,16 @@ fn summary_of(id: &str) -> NewImport {
 #[tokio::test]
 async fn uploads_that_wait_are_stored_together_and_the_fault_of_one_is_its_own() {
     let app = App::start().await;
-    let (pool, waiting) = (app.state.db.write.clone(), Waiting::default());
-    let busy = pool.acquire().await.expect("the connection that writes");
+    let (db, waiting) = (app.state.db.clone(), Waiting::default());
+    let busy = db.write.acquire().await.expect("the connection that writes");
     let uploads = [vec!["a", "b"], vec!["c", "a"], vec!["d"]].map(|ids| {
-        let (pool, waiting) = (pool.clone(), waiting.clone());
-        tokio::spawn(async move { imports::insert(&pool, &waiting, ids.into_iter().map(summary_of).collect()).await })
+        let (db, waiting) = (db.clone(), waiting.clone());
+        tokio::spawn(async move { imports::insert(&db, &waiting, ids.into_iter().map(summary_of).collect()).await })
     });
     // Whoever does not wait for it any more has nothing stored.
     let left = tokio::spawn({
-        let (pool, waiting) = (pool.clone(), waiting.clone());
-        async move { imports::insert(&pool, &waiting, vec![summary_of("e")]).await }
+        let (db, waiting) = (db.clone(), waiting.clone());
+        async move { imports::insert(&db, &waiting, vec![summary_of("e")]).await }
     });
     tokio::task::yield_now().await;
     left.abort();

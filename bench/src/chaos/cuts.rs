@@ -19,9 +19,6 @@ use super::{
     world::{Place, Programs, World},
 };
 
-/// The word that makes this program do it, within a namespace of its own.
-pub const APART: &str = "chaos-cuts";
-
 const CUTS_S: [u64; 3] = [1, 10, 60];
 const WARM_UP_S: f64 = 2.0;
 const DURATION_S: f64 = 3.0;

@@ -1,8 +1,6 @@
 //! Breaks what can break, again and again, around real runs: a real server, a real agent, real k6, a bundled target.
 //! After each blow whoever would be started anew is, and then no result that was acknowledged may be gone, no cell may
 //! count twice, nothing may be left on the machine and everything must have ended. Prints a table for the README.
-//!
-//! usage: `brewbench-bench chaos FOLDER-OF-MANIFESTS [TIMES [SEED]]`; the program lies beside that folder.
 
 mod backup;
 mod cuts;
@@ -14,7 +12,11 @@ pub mod soak;
 mod wire;
 mod world;
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, ensure};
 use kills::Victim;
@@ -22,14 +24,8 @@ use ledger::Audit;
 use rand::{SeedableRng, rngs::StdRng};
 use world::{Place, Programs, World};
 
-/// The word that makes this program do so.
-pub const ASKED: &str = "chaos";
-
-/// The word for the part of it that is about the line, within a namespace of its own.
-pub const CUTS: &str = cuts::APART;
-
 /// How often each is killed.
-const TIMES: u32 = 50;
+pub const TIMES: u32 = 50;
 /// How often the server is killed while it is copied, at most.
 const BACKUPS: u32 = 10;
 
@@ -72,13 +68,11 @@ impl Row {
     }
 }
 
-/// Does it by its word: the folder of the manifests follows, and then how often and the seed.
-pub async fn asked(mut rest: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
-    let manifests = rest.next().map(PathBuf::from).context("name the folder of the manifests")?;
-    let times = number(&mut rest)?.map_or(Ok(TIMES), u32::try_from).context("how often?")?;
-    let seed = number(&mut rest)?.unwrap_or_else(rand::random);
+/// Does all of it: the program lies beside the folder of the manifests.
+pub async fn all(manifests: &Path, times: u32, seed: Option<u64>) -> anyhow::Result<()> {
+    let seed = seed.unwrap_or_else(rand::random);
     eprintln!("chaos: each {times} times, seed {seed}");
-    let programs = Programs::beside(&manifests)?;
+    let programs = Programs::beside(manifests)?;
     let mut dice = StdRng::seed_from_u64(seed);
     println!(
         "| what | times | runs | acknowledged and lost | counted twice | left behind | not measured | all ended after, s |"
@@ -96,22 +90,19 @@ pub async fn asked(mut rest: impl Iterator<Item = OsString>) -> anyhow::Result<(
         row.tell();
         rows.push(row);
     }
-    let line = wire::in_a_namespace(cuts::APART, &manifests, seed).await?;
+    let line = wire::in_a_namespace(manifests, seed).await?;
     tell_all(&rows)?;
     ensure!(line, "the line between agent and server: see above");
     Ok(())
 }
 
-/// What is about the line, within a namespace of its own: the folder of the manifests follows, and the seed.
-pub async fn cuts_apart(mut rest: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
-    let manifests = rest.next().map(PathBuf::from).context("name the folder of the manifests")?;
-    let seed = number(&mut rest)?.context("name the seed")?;
-    let machines = rest.next().context("name the machine's own namespace")?;
+/// Failures of the network, in a network namespace: the folder of the manifests, the seed and the machine's own namespace
+/// are its arguments.
+pub async fn cuts_apart(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
+    let manifests = arguments.next().map(PathBuf::from).context("name the folder of the manifests")?;
+    let seed = arguments.next().context("name the seed")?.to_string_lossy().parse()?;
+    let machines = arguments.next().context("name the machine's own namespace")?;
     cuts::apart(&manifests, seed, &machines.to_string_lossy()).await
-}
-
-fn number(words: &mut impl Iterator<Item = OsString>) -> anyhow::Result<Option<u64>> {
-    words.next().map(|word| word.to_string_lossy().parse()).transpose().context("a number")
 }
 
 /// Whether all went well.

@@ -1,10 +1,7 @@
 //! Thousands of short runs, one after the other: what server and agent hold must not grow with them. The generator is a
 //! script that writes a summary and ends, for the number of them, and the real k6 once in so many runs.
-//!
-//! usage: `brewbench-bench soak FOLDER-OF-MANIFESTS [RUNS]`; the program lies beside that folder.
 
 use std::{
-    ffi::OsString,
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -20,10 +17,8 @@ use super::{
     world::{Half, Place, Programs, World},
 };
 
-/// The word that makes this program do so.
-pub const ASKED: &str = "soak";
-
-const RUNS: u32 = 3_000;
+/// Runs unless another number is asked for.
+pub const RUNS: u32 = 3_000;
 /// So many are submitted at once, and then looked at.
 const BATCH: u32 = 250;
 /// One of so many runs is done by the real k6.
@@ -52,12 +47,10 @@ struct Look {
     left: usize,
 }
 
-/// Does it by its word: the folder of the manifests follows, and then how many runs.
-pub async fn asked(mut rest: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
-    let manifests = rest.next().map(PathBuf::from).context("name the folder of the manifests")?;
-    let runs = rest.next().map(|word| word.to_string_lossy().parse()).transpose().context("how many?")?.unwrap_or(RUNS);
+/// Does so many runs: the program lies beside the folder of the manifests.
+pub async fn measure(manifests: &Path, runs: u32) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
-    let programs = Programs::beside(&manifests)?.with_k6(quick_k6(folder.path())?);
+    let programs = Programs::beside(manifests)?.with_k6(quick_k6(folder.path())?);
     let world = World::start(&programs, Place::Here).await?;
     let begun = Instant::now();
     let (mut looks, mut done, mut valid) = (Vec::new(), 0, 0);

@@ -13,6 +13,8 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use tokio::process::{Child, Command};
 
+use crate::apart::What;
+
 /// Where the server listens.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
@@ -132,11 +134,11 @@ impl Wire {
     }
 }
 
-/// This program once more, in a network namespace of its own, told the manifests, a seed and where it came from; gives
-/// whether it went well.
-pub async fn in_a_namespace(word: &str, manifests: &Path, seed: u64) -> anyhow::Result<bool> {
+/// Starts this program in a network namespace of its own with the manifests, a seed and the namespace of the machine;
+/// returns whether it succeeded.
+pub async fn in_a_namespace(manifests: &Path, seed: u64) -> anyhow::Result<bool> {
     let mut command = Command::new("unshare");
-    command.arg("--net").arg(std::env::current_exe()?).arg(word).arg(manifests).arg(seed.to_string());
+    command.arg("--net").arg(std::env::current_exe()?).args(What::Cuts.words()).arg(manifests).arg(seed.to_string());
     command.arg(std::fs::read_link(OWN)?).kill_on_drop(true);
     Ok(command.status().await.context("unshare, of util-linux")?.success())
 }

@@ -9,17 +9,11 @@ mod tables;
 mod tally;
 mod world;
 
-use anyhow::Context;
-
-/// How the command is called that prints the tables.
-pub const ASKED: &str = "self-check";
-
 /// Rounds a row: a share of 5 % is known to within 1.4 points.
-const ROUNDS: usize = 1_000;
+pub const ROUNDS: usize = 1_000;
 
 /// Prints the tables, with so many rounds a row.
-pub fn asked(rounds: Option<&str>) -> anyhow::Result<()> {
-    let rounds = rounds.map_or(Ok(ROUNDS), str::parse).context("rounds: write a number")?;
+pub fn print(rounds: usize) -> anyhow::Result<()> {
     println!("{}", tables::all(rounds)?);
     Ok(())
 }

@@ -2,11 +2,14 @@
 
 use std::{
     collections::BTreeMap,
+    future::ready,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
 use anyhow::{Context, bail};
 use clap::Args;
+use futures_util::{StreamExt, TryFutureExt, stream};
 use reqwest::Method;
 
 use crate::{
@@ -21,6 +24,9 @@ use crate::{
         import::{Imported, ImportedFile, folder::INDEX},
     },
 };
+
+/// Files that are sent at a time: the server stores what arrives together in one transaction.
+const AT_ONCE: usize = 16;
 
 /// `run import`
 #[derive(Debug, Args)]
@@ -84,10 +90,7 @@ impl Import {
                 None => self.each(&connection, files).await?,
             },
         };
-        for (file, run) in imported.files.iter().zip(&imported.runs) {
-            let name = file.file.as_deref().unwrap_or(&run.target);
-            eprintln!("{}: {}", table::plain(name), table::plain(&file.sentence()));
-        }
+        say(&imported);
         if let Some(name) = &self.experiment {
             let runs = imported.runs.iter().map(|run| run.id.clone()).collect();
             let gathering = Gathering { name: name.clone(), runs };
@@ -99,30 +102,48 @@ impl Import {
     }
 
     async fn each(&self, connection: &Connection, files: &[PathBuf]) -> anyhow::Result<Imported> {
-        let Self { target, target_version, size, scenario, parameters, .. } = self;
-        let mut all = Imported::default();
-        for (index, file) in files.iter().enumerate() {
-            let bytes = files::bytes(file)?;
-            let stem = || file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            // Several files for one named target are its repetitions.
-            let repetition = if target.is_some() { index + 1 } else { 1 };
-            let mut query =
-                vec![("target", target.clone().unwrap_or_else(stem)), ("repetition", repetition.to_string())];
-            for (name, value) in [("version", target_version), ("size", size), ("scenario", scenario)] {
-                query.extend(value.clone().map(|value| (name, value)));
+        let failed = AtomicBool::new(false);
+        let until_one_fails = stream::iter(files.iter().enumerate()).take_while(|_| ready(!failed.load(Relaxed)));
+        let sent = until_one_fails.map(|(index, file)| {
+            self.one(connection, index, file)
+                .inspect_err(|_| failed.store(true, Relaxed))
+                .map_err(|fault| fault.context(format!("{} was not imported", file.display())))
+        });
+        let sent: Vec<anyhow::Result<Imported>> = sent.buffered(AT_ONCE).collect().await;
+        let (mut all, mut fault) = (Imported::default(), None);
+        for sent in sent {
+            match sent {
+                Ok(Imported { runs, files }) => {
+                    all.runs.extend(runs);
+                    all.files.extend(files);
+                }
+                Err(other) => fault = fault.or(Some(other)),
             }
-            query.extend(parameters.iter().map(|(name, value)| ("parameter", format!("{name}={value}"))));
-            let request = connection.client.request(Method::POST, "api/v1/runs/import").query(&query).body(bytes);
-            let sent = connection.client.json::<Imported>(request).await;
-            let Imported { runs, files } = sent.with_context(|| match all.runs.len() {
-                0 => format!("{} was not imported", file.display()),
-                before => format!("{} was not imported; the {before} before it were", file.display()),
-            })?;
-            all.runs.extend(runs);
-            let named = |told: ImportedFile| ImportedFile { file: Some(file.display().to_string()), ..told };
-            all.files.extend(files.into_iter().map(named));
         }
-        Ok(all)
+        let Some(fault) = fault else { return Ok(all) };
+        if all.runs.is_empty() {
+            return Err(fault);
+        }
+        // To import the rest, one needs to know which files are left.
+        say(&all);
+        Err(fault.context(format!("{} of {} files were imported, those listed above", all.runs.len(), files.len())))
+    }
+
+    async fn one(&self, connection: &Connection, index: usize, file: &Path) -> anyhow::Result<Imported> {
+        let Self { target, target_version, size, scenario, parameters, .. } = self;
+        let bytes = files::bytes(file)?;
+        let stem = || file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        // Several files for one named target are its repetitions.
+        let repetition = if target.is_some() { index + 1 } else { 1 };
+        let mut query = vec![("target", target.clone().unwrap_or_else(stem)), ("repetition", repetition.to_string())];
+        for (name, value) in [("version", target_version), ("size", size), ("scenario", scenario)] {
+            query.extend(value.clone().map(|value| (name, value)));
+        }
+        query.extend(parameters.iter().map(|(name, value)| ("parameter", format!("{name}={value}"))));
+        let request = connection.client.request(Method::POST, "api/v1/runs/import").query(&query).body(bytes);
+        let Imported { runs, files } = connection.client.json(request).await?;
+        let named = |kind: ImportedFile| ImportedFile { file: Some(file.display().to_string()), ..kind };
+        Ok(Imported { runs, files: files.into_iter().map(named).collect() })
     }
 
     async fn folder(&self, connection: &Connection, folder: &Path) -> anyhow::Result<Imported> {
@@ -149,6 +170,14 @@ impl Import {
         let body = FolderBody { index, files };
         let sent = connection.client.post("api/v1/runs/import/folder", &body).await;
         sent.with_context(|| format!("nothing of {} was imported", folder.display()))
+    }
+}
+
+/// Prints what each file was taken for.
+fn say(imported: &Imported) {
+    for (file, run) in imported.files.iter().zip(&imported.runs) {
+        let name = file.file.as_deref().unwrap_or(&run.target);
+        eprintln!("{}: {}", table::plain(name), table::plain(&file.sentence()));
     }
 }
 

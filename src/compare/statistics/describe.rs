@@ -39,8 +39,12 @@ pub fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
 
 /// The median; none of nothing.
 pub(super) fn median(values: &[f64]) -> Option<f64> {
-    let values = sorted(values.iter().copied());
-    (!values.is_empty()).then(|| middle(&values))
+    median_of_sorted(&sorted(values.iter().copied()))
+}
+
+/// The median of values from the least; none of nothing.
+pub(super) fn median_of_sorted(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| middle(values))
 }
 
 /// The middle value, or the mean of the middle two. `values` must be sorted and not empty.

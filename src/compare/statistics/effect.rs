@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::{
     Stratum,
     describe::sorted,
-    rank_test::{excess_at, p_at, refused, untied},
+    rank_test::{Shifts, refused, untied},
 };
 
 /// By what factor two cells differ: 1.28 is 28 % more than the baseline.
@@ -80,8 +80,9 @@ pub(super) fn shift(strata: &[Stratum]) -> f64 {
         return f64::midpoint(at((count - 1) / 2), at(count / 2));
     }
     let (least, most) = range(strata);
-    let from = boundary(least, most, |shift| excess_at(strata, shift) <= 1e-9);
-    let to = boundary(least, most, |shift| excess_at(strata, shift) < -1e-9);
+    let shifts = Shifts::new(strata);
+    let from = boundary(least, most, |shift| shifts.excess_at(shift) <= 1e-9);
+    let to = boundary(least, most, |shift| shifts.excess_at(shift) < -1e-9);
     f64::midpoint(from, to)
 }
 
@@ -91,8 +92,9 @@ pub(super) fn lower_end(strata: &[Stratum], level: f64) -> Option<f64> {
         [one] => ends_of_one(one, level).map(|(low, _)| low),
         many => {
             let (least, most) = range(many);
+            let shifts = Shifts::new(many);
             (untied(many) <= level)
-                .then(|| boundary(least, most, |at| p_at(many, at) > level || excess_at(many, at) < 0.0))
+                .then(|| boundary(least, most, |at| shifts.p_at(at) > level || shifts.excess_at(at) < 0.0))
         }
     }
 }
@@ -151,8 +153,9 @@ fn count_upto(base: &[f64], other: &[f64], most: f64) -> usize {
 fn ends_of_many(strata: &[Stratum], shift: f64, level: f64) -> Option<(f64, f64)> {
     let (least, most) = range(strata);
     (untied(strata) <= level).then(|| {
-        let low = boundary(least, shift, |at| p_at(strata, at) > level);
-        let high = boundary(shift, most, |at| p_at(strata, at) <= level);
+        let shifts = Shifts::new(strata);
+        let low = boundary(least, shift, |at| shifts.p_at(at) > level);
+        let high = boundary(shift, most, |at| shifts.p_at(at) <= level);
         (low, high)
     })
 }
@@ -242,14 +245,15 @@ mod tests {
         };
         let strata: Vec<Stratum> = [1_000.0, 2_000.0, 1_500.0, 900.0].into_iter().enumerate().map(stratum).collect();
         let logs = logarithms(&strata).expect("values");
+        let shifts = Shifts::new(&logs);
         for level in [0.05, 0.01, 0.002] {
             let found = effect(&strata, level).expect("one");
             assert!((found.change() - 0.03).abs() < 0.01, "{found:?}");
             let (low, high) = found.low.zip(found.high).expect("an interval");
             assert!(low < found.ratio && found.ratio < high, "{found:?}");
             for (end, step) in [(low, -1.0), (high, 1.0)] {
-                assert!(p_at(&logs, end.ln() + step * 1e-4) <= level, "{level}: beyond {end} is rejected");
-                assert!(p_at(&logs, end.ln() - step * 1e-4) > level, "{level}: before {end} is not");
+                assert!(shifts.p_at(end.ln() + step * 1e-4) <= level, "{level}: beyond {end} is rejected");
+                assert!(shifts.p_at(end.ln() - step * 1e-4) > level, "{level}: before {end} is not");
             }
             assert_eq!(found.is_clear(), rank_test(&logs).expect("a test").p <= level);
         }

@@ -6,14 +6,17 @@ use std::{
 };
 
 use brewbench_agent::reports::summary::Figures;
-use sqlx::{
-    AssertSqlSafe, Sqlite, SqliteConnection, SqlitePool, pool::PoolConnection, query::QueryAs, sqlite::SqliteArguments,
-};
+use rusqlite::{Connection, TransactionBehavior, params};
+use sqlx::SqliteConnection;
 use tokio::sync::oneshot;
 
 use super::figures::FigureColumns;
 use crate::{
-    app::ids::{ExperimentId, RunId},
+    app::{
+        db::Db,
+        ids::{ExperimentId, RunId},
+        rows::Fault,
+    },
     catalog::model::Engine,
     results::{
         import::about::About,
@@ -21,19 +24,19 @@ use crate::{
     },
     runs::{
         model::Run,
-        store::row::{RunRow, decode},
+        store::row::{decode, select},
         verdict::{Reason, Verdict},
     },
 };
 
-/// A summary that was read and judged.
+/// A parsed summary with its verdict.
 #[derive(Clone, Debug)]
 pub struct NewImport {
     /// The run's id.
     pub id: RunId,
     /// What is known besides the summary.
     pub about: About,
-    /// Who brought it.
+    /// Who imported it.
     pub created_by: String,
     /// From the summary.
     pub figures: Figures,
@@ -51,7 +54,7 @@ pub struct NewImport {
     pub now: i64,
 }
 
-/// What stores one summary as a run that has ended.
+/// Stores a summary as a run that has ended.
 const RUN: &str = "
     insert into run (id, origin, target, version, size_name, vcpus, memory_bytes, scenario, parameters, vus, duration_ms,
         repetition, note, created_by, phase, queued_at, phase_at, finished_at, verdict, reasons, engine_name, engine_version, requests,
@@ -59,22 +62,20 @@ const RUN: &str = "
         data_sent_bytes, received_per_s, iterations, dropped_iterations, checks_passed, checks_failed, thresholds,
         thresholds_failed, in_turn, least_new_connections, most_new_connections)
     values (?, 'import', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'finished', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    returning *;
-    insert into run_phase (run_id, phase, at) values (?, 'finished', ?);
-    insert into run_summary (run_id, body) values (?, ?);
-    insert into run_judgement (run_id, rules, limits, judged_at) values (?, ?, ?, ?);";
+        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
-/// Only for those that have any.
-const LABELS: &str = "
-    insert into run_label (label, run_seq) select value, (select seq from run where id = ?) from json_each(?);";
+const PHASE: &str = "insert into run_phase (run_id, phase, at) values (?, 'finished', ?)";
+const SUMMARY: &str = "insert into run_summary (run_id, body) values (?, ?)";
+const JUDGEMENT: &str = "insert into run_judgement (run_id, rules, limits, judged_at) values (?, ?, ?, ?)";
+const LABELS: &str =
+    "insert into run_label (label, run_seq) select value, (select seq from run where id = ?) from json_each(?)";
 
-/// Uploads that wait to be stored. Whoever gets the connection first stores all of them, so that many wait for the disk
-/// together.
+/// Uploads that wait to be stored. The first to get the connection stores all of them in one transaction, so that many
+/// uploads share one sync to disk.
 #[derive(Clone, Debug, Default)]
 pub struct Waiting(Arc<Mutex<Vec<Upload>>>);
 
-/// What somebody brought: it is stored as a whole or not at all.
+/// The imports of one request: all are stored or none.
 #[derive(Debug)]
 struct Upload {
     imports: Vec<NewImport>,
@@ -88,148 +89,119 @@ impl Waiting {
 }
 
 /// Stores summaries as runs that have ended, all or none; committed when this returns.
-pub async fn insert(pool: &SqlitePool, waiting: &Waiting, imports: Vec<NewImport>) -> sqlx::Result<Vec<Run>> {
+pub async fn insert(db: &Db, waiting: &Waiting, imports: Vec<NewImport>) -> sqlx::Result<Vec<Run>> {
     let (stored, mut answer) = oneshot::channel();
     waiting.uploads().push(Upload { imports, stored });
     tokio::select! {
         stored = &mut answer => return stored.map_err(decode)?,
-        connection = pool.acquire() => {
-            let (connection, uploads) = (connection?, std::mem::take(&mut *waiting.uploads()));
+        turn = db.write.acquire() => {
+            let (turn, uploads) = (turn?, std::mem::take(&mut *waiting.uploads()));
             if !uploads.is_empty() {
-                // A task of its own ends whatever becomes of the caller: the connection must not be left inside a transaction.
-                tokio::spawn(store(connection, uploads));
+                let rows = db.rows.clone();
+                // A task of its own: others wait for it, whatever becomes of this caller.
+                tokio::spawn(async move { rows.write(turn, |connection| store(connection, uploads)).await });
             }
         }
     }
     answer.await.map_err(decode)?
 }
 
-/// Stores uploads in one transaction, or, where that fails, each in its own: the fault of one is not the fault of others.
-async fn store(mut connection: PoolConnection<Sqlite>, mut uploads: Vec<Upload>) {
-    // Nobody waits for these any more: they are not acknowledged.
+/// Stores uploads in one transaction. If that fails, each gets a transaction of its own, so that one bad upload does not
+/// fail the others.
+fn store(connection: &mut Connection, mut uploads: Vec<Upload>) {
+    // Their callers are gone, so nobody would get an acknowledgement.
     uploads.retain(|upload| !upload.stored.is_closed());
-    if let Ok(all) = transaction(&mut connection, &uploads).await {
+    if let Ok(all) = transaction(connection, &uploads) {
         for (upload, runs) in uploads.into_iter().zip(all) {
             let _ = upload.stored.send(Ok(runs));
         }
         return;
     }
     for upload in uploads {
-        let stored = transaction(&mut connection, slice::from_ref(&upload)).await;
-        let _ = upload.stored.send(stored.map(|runs| runs.into_iter().flatten().collect()));
+        let stored = transaction(connection, slice::from_ref(&upload));
+        let runs = stored.map(|runs| runs.into_iter().flatten().collect());
+        let _ = upload.stored.send(runs.map_err(sqlx::Error::Decode));
     }
 }
 
-async fn transaction(connection: &mut SqliteConnection, uploads: &[Upload]) -> sqlx::Result<Vec<Vec<Run>>> {
-    sqlx::query!("begin immediate").execute(&mut *connection).await?;
-    let stored = async {
-        let mut all = Vec::with_capacity(uploads.len());
-        for upload in uploads {
-            let mut runs = Vec::with_capacity(upload.imports.len());
-            for import in &upload.imports {
-                runs.push(one(connection, import).await?);
-            }
-            all.push(runs);
-        }
-        sqlx::query!("commit").execute(&mut *connection).await?;
-        Ok(all)
-    };
-    let stored = stored.await;
-    if stored.is_err() {
-        // SQLite may have rolled back by itself, when the disk was full: then there is nothing to roll back.
-        let _ = sqlx::query!("rollback").execute(&mut *connection).await;
+fn transaction(connection: &mut Connection, uploads: &[Upload]) -> Result<Vec<Vec<Run>>, Fault> {
+    // Rolled back when it is dropped without a commit.
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let all: Vec<Vec<Run>> = uploads
+        .iter()
+        .map(|upload| upload.imports.iter().map(|import| one(&transaction, import)).collect())
+        .collect::<Result<_, Fault>>()?;
+    transaction.commit()?;
+    Ok(all)
+}
+
+fn one(connection: &Connection, import: &NewImport) -> Result<Run, Fault> {
+    let NewImport { id, about, summary, limits, now, .. } = import;
+    let id = id.as_str();
+    run(connection, import)?;
+    connection.prepare_cached(PHASE)?.execute(params![id, now])?;
+    connection.prepare_cached(SUMMARY)?.execute(params![id, summary])?;
+    connection.prepare_cached(JUDGEMENT)?.execute(params![id, RULES, serde_json::to_string(limits)?, now])?;
+    if !about.labels.is_empty() {
+        connection.prepare_cached(LABELS)?.execute(params![id, serde_json::to_string(&about.labels)?])?;
     }
-    stored
+    let stored = select(connection, "where id = ?", [id])?;
+    stored.into_iter().next().ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
 }
 
-/// Its statements are one string: each string is a trip to the thread that owns the connection, and while an import makes its
-/// trips, all others wait.
-async fn one(connection: &mut SqliteConnection, import: &NewImport) -> sqlx::Result<Run> {
-    let labels = if import.about.labels.is_empty() { "" } else { LABELS };
-    // Checked as it runs: what the macro infers of `returning *` makes empty texts of nulls that an index leaves out.
-    let query = bound(sqlx::query_as(AssertSqlSafe(format!("{RUN}{labels}"))), import)?;
-    // All of them, because a stream that is left early leaves statements undone.
-    let rows: Vec<RunRow> = query.fetch_all(connection).await?;
-    let row = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
-    let mut run = Run::try_from(row)?;
-    run.labels.clone_from(&import.about.labels);
-    run.labels.sort();
-    Ok(run)
-}
-
-type Statements<'q> = QueryAs<'q, Sqlite, RunRow, SqliteArguments>;
-
-fn bound<'q>(query: Statements<'q>, import: &'q NewImport) -> sqlx::Result<Statements<'q>> {
-    let NewImport { id, about, created_by, verdict, engine, summary, now, .. } = import;
-    let verdict = verdict.as_str();
-    let reasons = serde_json::to_string(&import.reasons).map_err(decode)?;
-    let limits = serde_json::to_string(&import.limits).map_err(decode)?;
-    let parameters = serde_json::to_string(&about.parameters).map_err(decode)?;
+fn run(connection: &Connection, import: &NewImport) -> Result<(), Fault> {
+    let NewImport { id, about, created_by, verdict, engine, now, .. } = import;
     let size = about.size.as_ref();
-    let (size_name, vcpus) = (size.map(|size| &size.name), size.map(|size| size.vcpus));
-    let memory_bytes = size.map(|size| size.memory_bytes.cast_signed());
-    let vus = import.figures.vus_max.or(about.vus).map(u64::cast_signed);
     #[expect(clippy::cast_possible_truncation, reason = "a load lasts some days at most")]
     let duration_ms = about.duration_s.map(|seconds| (seconds * 1_000.0).round() as i64);
     let figures = FigureColumns::from(&import.figures);
-    let mut query = query
-        .bind(id)
-        .bind(&about.target)
-        .bind(&about.version)
-        .bind(size_name)
-        .bind(vcpus)
-        .bind(memory_bytes)
-        .bind(&about.scenario)
-        .bind(parameters)
-        .bind(vus)
-        .bind(duration_ms)
-        .bind(about.repetition)
-        .bind(&about.note)
-        .bind(created_by)
-        .bind(now)
-        .bind(now)
-        .bind(now)
-        .bind(verdict)
-        .bind(reasons)
-        .bind(&engine.name)
-        .bind(&engine.version)
-        .bind(figures.requests)
-        .bind(figures.failed)
-        .bind(figures.rps)
-        .bind(figures.measured_ms)
-        .bind(figures.avg_ms)
-        .bind(figures.min_ms)
-        .bind(figures.p50_ms)
-        .bind(figures.p90_ms)
-        .bind(figures.p95_ms)
-        .bind(figures.p99_ms)
-        .bind(figures.p999_ms)
-        .bind(figures.max_ms)
-        .bind(figures.data_received_bytes)
-        .bind(figures.data_sent_bytes)
-        .bind(figures.received_per_s)
-        .bind(figures.iterations)
-        .bind(figures.dropped_iterations)
-        .bind(figures.checks_passed)
-        .bind(figures.checks_failed)
-        .bind(figures.thresholds)
-        .bind(figures.thresholds_failed)
-        .bind(about.in_turn)
-        .bind(figures.least_new_connections)
-        .bind(figures.most_new_connections)
-        .bind(id)
-        .bind(now)
-        .bind(id)
-        .bind(summary)
-        .bind(id)
-        .bind(RULES)
-        .bind(limits)
-        .bind(now);
-    if !about.labels.is_empty() {
-        let labels = serde_json::to_string(&about.labels).map_err(decode)?;
-        query = query.bind(id).bind(labels);
-    }
-    Ok(query)
+    connection.prepare_cached(RUN)?.execute(params![
+        id.as_str(),
+        about.target,
+        about.version,
+        size.map(|size| &size.name),
+        size.map(|size| size.vcpus),
+        size.map(|size| size.memory_bytes.cast_signed()),
+        about.scenario,
+        serde_json::to_string(&about.parameters)?,
+        import.figures.vus_max.or(about.vus).map(u64::cast_signed),
+        duration_ms,
+        about.repetition,
+        about.note,
+        created_by,
+        now,
+        now,
+        now,
+        verdict.as_str(),
+        serde_json::to_string(&import.reasons)?,
+        engine.name,
+        engine.version,
+        figures.requests,
+        figures.failed,
+        figures.rps,
+        figures.measured_ms,
+        figures.avg_ms,
+        figures.min_ms,
+        figures.p50_ms,
+        figures.p90_ms,
+        figures.p95_ms,
+        figures.p99_ms,
+        figures.p999_ms,
+        figures.max_ms,
+        figures.data_received_bytes,
+        figures.data_sent_bytes,
+        figures.received_per_s,
+        figures.iterations,
+        figures.dropped_iterations,
+        figures.checks_passed,
+        figures.checks_failed,
+        figures.thresholds,
+        figures.thresholds_failed,
+        about.in_turn,
+        figures.least_new_connections,
+        figures.most_new_connections,
+    ])?;
+    Ok(())
 }
 
 /// Makes imported runs those of an experiment.

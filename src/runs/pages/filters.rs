@@ -3,7 +3,7 @@
 use crate::runs::{
     column::{self, Column, Order},
     filter::{PHASES, VERDICTS, Wanted, address},
-    store::Values,
+    store::values::Values,
     view::kept,
 };
 

@@ -273,7 +273,7 @@ pub async fn history(
     Asked(place): Asked<Place>,
 ) -> Result<HistoryPage> {
     let history = History::read(&state, &wanted, &place, caller.scope).await?;
-    let values = crate::runs::store::values(&state.db.read).await?;
+    let values = state.values.read(&state.db.rows).await?;
     let chosen = history.chosen.as_deref();
     let finder = Finder::new(&wanted, values, history.columns.clone(), chosen);
     let views = Views::read(&state, &wanted, chosen, caller.scope).await?;
@@ -326,7 +326,7 @@ mod tests {
     use super::*;
     use crate::runs::{
         column,
-        store::Values,
+        store::values::Values,
         testing::{failed, finished, measuring},
     };
 

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use brewbench_agent::wire::load::Load;
-use serde::Deserialize;
-use sqlx::{AssertSqlSafe, SqlitePool};
+use sqlx::SqlitePool;
 
 use crate::{
     app::{
@@ -111,7 +110,7 @@ pub async fn in_cells(rows: &Rows, keys: &[String], agent: Option<&str>, limit: 
 }
 
 /// The figures of a run of the past that counts. Null where a summary does not have one.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PastRun {
     /// Its experiment.
     pub experiment: ExperimentId,
@@ -121,17 +120,15 @@ pub struct PastRun {
     pub figures: Vec<Option<f64>>,
 }
 
-/// What else was measured of a run's cell, in whatever version and under the very same load: the newest runs of
-/// experiments that count, at most `limit`, in the order of submission. Those `but` which are asked about anyway are left
-/// out, and what lies more than 20,000 runs back.
-pub async fn past(pool: &SqlitePool, run: &RunId, but: &[RunId], limit: i64) -> sqlx::Result<Vec<PastRun>> {
+/// The past of the cell of each of these runs, in whatever version and under the very same load: the newest runs of
+/// experiments that count, at most `limit`, in the order of submission. Leaves out the runs in `but` and what lies more than
+/// 20,000 runs back.
+pub async fn past(rows: &Rows, of: Vec<RunId>, but: &[RunId], limit: i64) -> sqlx::Result<Vec<Vec<PastRun>>> {
     let but = serde_json::to_string(but).map_err(decode)?;
-    // As one text: a page asks for many cells, and row by row, column by column it takes ten times as long.
     let figures: Vec<_> = metrics::compared().map(|metric| metric.def().sql).collect();
-    let figures = figures.join(", ");
+    let count = figures.len();
     let select = format!(
-        "select json_group_array(json_array(experiment_id, case origin when 'agent' then started_at end,
-                json_array({figures})))
+        "select experiment_id, case origin when 'agent' then started_at end, {}
          from (select past.*
              from run as asked
              join run as past indexed by run_cell
@@ -140,13 +137,24 @@ pub async fn past(pool: &SqlitePool, run: &RunId, but: &[RunId], limit: i64) -> 
                  and past.load is asked.load and past.agent is asked.agent
                  and past.phase = 'finished' and past.verdict in ('valid', 'suspect') and past.deleted_at is null
                  and past.id not in (select value from json_each(?2))
-             order by past.seq desc limit ?3)"
+             order by past.seq desc limit ?3)",
+        figures.join(", ")
     );
-    let query = sqlx::query_scalar(AssertSqlSafe(select)).bind(run).bind(but).bind(limit).bind(RECENT);
-    let all: String = query.fetch_one(pool).await?;
-    let mut runs: Vec<PastRun> = serde_json::from_str(&all).map_err(decode)?;
-    runs.reverse();
-    Ok(runs)
+    rows.read(move |connection| {
+        let mut statement = connection.prepare_cached(&select)?;
+        let mut cells = Vec::with_capacity(of.len());
+        for run in of {
+            let found = statement.query_map((run.as_str(), &but, limit, RECENT), |row| {
+                let figures = (2..2 + count).map(|column| row.get(column)).collect::<rusqlite::Result<_>>()?;
+                Ok(PastRun { experiment: row.get(0)?, at_ms: row.get(1)?, figures })
+            })?;
+            let mut past = found.collect::<rusqlite::Result<Vec<_>>>()?;
+            past.reverse();
+            cells.push(past);
+        }
+        Ok(cells)
+    })
+    .await
 }
 
 /// So many runs back the past of a cell is looked for: a machine of longer ago is another one.

@@ -4,14 +4,13 @@
 //! by counting, up to [`FEW`], and then written into the statement, so that it does not depend on what a planner guesses.
 
 use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
-use sqlx::{AssertSqlSafe, SqlitePool};
 
 use crate::app::rows::Rows;
 use crate::runs::{
     column::{Column, First, Order},
     filter::{Among, Field, Filter, PHASES, VERDICTS},
     model::Run,
-    store::row::{decode, select},
+    store::row::select,
 };
 
 /// So many runs are sorted sooner than an index of all is walked until a page is full.
@@ -345,47 +344,4 @@ fn push_experiments(statement: &mut Statement, pattern: &str) {
 fn pattern(filter: &Filter) -> String {
     let text = filter.text.as_deref().unwrap_or_default();
     format!("%{}%", text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_"))
-}
-
-/// Values that there are, for the fields of a form; a few of each.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Values {
-    /// Names of targets.
-    pub target: Vec<String>,
-    /// Versions.
-    pub version: Vec<String>,
-    /// Names of machine sizes.
-    pub size: Vec<String>,
-    /// Names of scenarios.
-    pub scenario: Vec<String>,
-    /// Names of agents.
-    pub agent: Vec<String>,
-    /// Load generators.
-    pub engine: Vec<String>,
-    /// Who submitted.
-    pub person: Vec<String>,
-    /// Labels.
-    pub label: Vec<String>,
-}
-
-/// So many values of a property are offered.
-const OFFERED: usize = 100;
-
-/// Looks each value up by the one before it: as many steps as there are values, not as there are runs. All of them come in one
-/// row, since each row is handed over from thread to thread.
-pub async fn values(pool: &SqlitePool) -> sqlx::Result<Values> {
-    let columns = ["target", "version", "size_name", "scenario", "agent", "created_by", "engine"];
-    let tables = columns.iter().map(|column| ("run", *column)).chain([("run_label", "label")]);
-    let lists = tables.map(|(table, column)| {
-        format!(
-            "(with recursive v(x) as (select min({column}) from {table} union all
-                 select (select min({column}) from {table} where {column} > v.x) from v where v.x is not null
-                 limit {OFFERED}) select json_group_array(x) from v where x is not null)"
-        )
-    });
-    let select =
-        format!("select json_array({})", lists.map(|list| format!("json({list})")).collect::<Vec<_>>().join(", "));
-    let all: String = sqlx::query_scalar(AssertSqlSafe(select)).fetch_one(pool).await?;
-    let [target, version, size, scenario, agent, person, engine, label] = serde_json::from_str(&all).map_err(decode)?;
-    Ok(Values { target, version, size, scenario, agent, engine, person, label })
 }

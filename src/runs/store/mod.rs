@@ -6,12 +6,13 @@ pub mod remarks;
 pub mod retries;
 pub mod row;
 pub mod trash;
+pub mod values;
 pub mod views;
 
 use std::collections::HashMap;
 
 use brewbench_agent::wire::load::Load;
-pub use history::{Values, list, plan, values};
+pub use history::{list, plan};
 use sqlx::{SqliteConnection, SqlitePool};
 
 use super::load;
@@ -121,27 +122,23 @@ pub async fn evidence(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Option<Vec<
 }
 
 /// The compressed evidence of those of these runs that have one, by their ids.
-pub async fn evidence_of(pool: &SqlitePool, ids: &[RunId]) -> sqlx::Result<HashMap<RunId, Vec<u8>>> {
-    let ids = serde_json::to_string(ids).map_err(decode)?;
-    let rows = sqlx::query!(
-        r#"select run_id as "run_id: RunId", body from run_evidence where run_id in (select value from json_each(?))"#,
-        ids
-    )
-    .fetch_all(pool)
-    .await?;
-    Ok(rows.into_iter().map(|row| (row.run_id, row.body)).collect())
+pub async fn evidence_of(rows: &Rows, ids: &[RunId]) -> sqlx::Result<HashMap<RunId, Vec<u8>>> {
+    bodies("select run_id, body from run_evidence where run_id in (select value from json_each(?))", rows, ids).await
 }
 
 /// The packed series of those of these runs that have one, by their ids.
-pub async fn series_of(pool: &SqlitePool, ids: &[RunId]) -> sqlx::Result<HashMap<RunId, Vec<u8>>> {
+pub async fn series_of(rows: &Rows, ids: &[RunId]) -> sqlx::Result<HashMap<RunId, Vec<u8>>> {
+    bodies("select run_id, body from run_series where run_id in (select value from json_each(?))", rows, ids).await
+}
+
+async fn bodies(select: &'static str, rows: &Rows, ids: &[RunId]) -> sqlx::Result<HashMap<RunId, Vec<u8>>> {
     let ids = serde_json::to_string(ids).map_err(decode)?;
-    let rows = sqlx::query!(
-        r#"select run_id as "run_id: RunId", body from run_series where run_id in (select value from json_each(?))"#,
-        ids
-    )
-    .fetch_all(pool)
-    .await?;
-    Ok(rows.into_iter().map(|row| (row.run_id, row.body)).collect())
+    rows.read(move |connection| {
+        let mut statement = connection.prepare_cached(select)?;
+        let all = statement.query_map([ids], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(all.collect::<rusqlite::Result<_>>()?)
+    })
+    .await
 }
 
 /// A run to be queued.

@@ -1,0 +1,17 @@
+//! The allocator of the program. Rows and pages are made by one thread and freed by another, at which glibc's is slow.
+
+use libmimalloc_sys::{mi_option_set, mi_option_t};
+use mimalloc::MiMalloc;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// `mi_option_purge_delay` of `mimalloc.h`, which the crate does not name.
+const PURGE_DELAY: mi_option_t = 15;
+
+/// Returns freed memory to the system at once, not after a delay: under load that is a third less memory for no more CPU time.
+#[expect(unsafe_code, reason = "a call of C with two numbers; without it only an environment variable sets the option")]
+pub fn return_at_once() {
+    // SAFETY: sets an integer of the allocator, which it reads atomically.
+    unsafe { mi_option_set(PURGE_DELAY, 0) }
+}
