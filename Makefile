@@ -12,7 +12,8 @@ export PATH := $(PATH):$(TOOLS)
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: build k6 ## Build it and see two servers compared: make demo ARGS='--duration 5s --once'
+demo: ## Build it and see two servers compared: make demo ARGS='--duration 5s --once'
+	@$(MAKE) --no-print-directory -j2 build k6
 	@$(TARGET)/release/brewbench demo $(ARGS)
 
 build: assets ## Build the program and the bundled targets for real figures

@@ -21,7 +21,7 @@ use tokio::{
 use crate::app::error::Error;
 
 /// The longest time that a request waits for a permit.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_millis(900);
 
 /// `Retry-After` of a refusal, seconds.
 const WAIT_S: u64 = 2;
