@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::selection::Subject;
 use crate::{
     compare::timeseries::{CellStory, Moment, Story},
-    results::series::model::LatencyBody,
+    results::series::model::buckets_ms,
     runs::pages::charts::latencies::{self, by_band},
     web::{
         chart::{Chart, Key, ScriptJson, layout, text},
@@ -236,30 +236,20 @@ fn heatmaps(sides: &[Side]) -> Vec<Chart> {
     if sides.len() > MOST_HEATMAPS {
         return Vec::new();
     }
-    let columns: Vec<Vec<BTreeMap<i64, u64>>> = sides
-        .iter()
-        .map(|side| side.cell.moments.iter().map(|moment| by_band(&LatencyBody::from(&moment.latencies))).collect())
-        .collect();
+    let columns: Vec<Vec<BTreeMap<i64, f64>>> =
+        sides.iter().map(|side| side.cell.moments.iter().map(|moment| shares(&moment.latencies)).collect()).collect();
     let bands: BTreeSet<i64> = columns.iter().flatten().flat_map(BTreeMap::keys).copied().collect();
     let (Some(first), Some(last)) = (bands.first(), bands.last()) else { return Vec::new() };
-    // Shares of the requests of a second: a faster target has no darker picture.
-    let share = |column: &BTreeMap<i64, u64>, band: i64| {
-        let all: u64 = column.values().sum();
-        column.get(&band).map(|count| *count as f64 / all as f64)
-    };
     sides
         .iter()
         .zip(&columns)
         .zip(IDS)
         .map(|((side, columns), id)| {
-            let z: Vec<Vec<Option<f64>>> = (*first..=*last)
-                .map(|band| columns.iter().map(|column| share(column, band).map(shade)).collect())
-                .collect();
-            let shares: Vec<Vec<Option<f64>>> = (*first..=*last)
-                .map(|band| {
-                    columns.iter().map(|column| share(column, band).map(|share| (share * 1e3).round() / 10.0)).collect()
-                })
-                .collect();
+            let rows = |cell: fn(f64) -> f64| -> Vec<Vec<Option<f64>>> {
+                let row = |band: i64| columns.iter().map(|column| column.get(&band).copied().map(cell)).collect();
+                (*first..=*last).map(row).collect()
+            };
+            let (z, shares) = (rows(shade), rows(|share| (share * 1e3).round() / 10.0));
             let trace = json!({
                 "type": "heatmap", "x": side.cell.moments.iter().map(|moment| moment.at_s).collect::<Vec<_>>(),
                 "y": (*first..=*last).collect::<Vec<_>>(), "z": z, "customdata": shares, "showscale": false,
@@ -276,6 +266,13 @@ fn heatmaps(sides: &[Side]) -> Vec<Chart> {
             Chart { shares: Some(TIME), ..chart(id, &title, unit, label, figure, Vec::new()) }
         })
         .collect()
+}
+
+/// The share of a second's requests in each band: a faster target has no darker picture.
+fn shares(second: &Histogram) -> BTreeMap<i64, f64> {
+    let bands = by_band(buckets_ms(second));
+    let all: u64 = bands.values().sum();
+    bands.into_iter().map(|(band, count)| (band, count as f64 / all as f64)).collect()
 }
 
 /// From 0 for a thousandth to 3 for all: few requests must be seen beside many.

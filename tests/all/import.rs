@@ -1,6 +1,7 @@
 //! Summaries that somebody brings: their figures to the last digit, and what becomes of bad ones.
 
 use brewbench::{
+    app::db::Db,
     catalog::model::Engine,
     results::{
         blob,
@@ -293,15 +294,18 @@ enum Disk {
     Roomy,
 }
 
-/// As far as SQLite can tell.
+/// As far as SQLite can tell: each of the two connections that write has a limit of its own.
 async fn set_disk(app: &App, disk: Disk) {
-    let write = &app.state.db.write;
+    let Db { write, rows, .. } = &app.state.db;
     let pages: i64 = sqlx::query_scalar("pragma page_count").fetch_one(write).await.expect("a count");
     let most = match disk {
         Disk::Full => pages,
         Disk::Roomy => pages + 1_000_000,
     };
     let limit = format!("pragma max_page_count = {most}");
+    let turn = write.acquire().await.expect("a turn");
+    let set = limit.clone();
+    rows.write(turn, move |connection| connection.execute_batch(&set)).await.expect("a connection").expect("a limit");
     sqlx::query(sqlx::AssertSqlSafe(limit)).execute(write).await.expect("a limit");
 }
 

@@ -341,12 +341,16 @@ impl SideBody {
     }
 }
 
+/// How many observations each bucket has, by its upper bound in ms.
+pub fn buckets_ms(histogram: &Histogram) -> impl Iterator<Item = (f64, u64)> {
+    let zero = (histogram.zero() > 0).then_some((0.0, histogram.zero()));
+    zero.into_iter().chain(histogram.buckets().map(|(index, count)| (rounded(histogram.bounds_ms(index).1), count)))
+}
+
 impl From<&Histogram> for LatencyBody {
     fn from(histogram: &Histogram) -> Self {
         let estimate = |quantile: Option<Quantile>| quantile.map(|quantile| rounded(quantile.estimate));
         let at = |q| estimate(histogram.quantile(q));
-        let zero = (histogram.zero() > 0).then_some((0.0, histogram.zero()));
-        let others = histogram.buckets().map(|(index, count)| (rounded(histogram.bounds_ms(index).1), count));
         Self {
             count: histogram.total(),
             mean_ms: histogram.mean_ms().map(rounded),
@@ -356,7 +360,7 @@ impl From<&Histogram> for LatencyBody {
             p99_ms: at(0.99),
             p999_ms: at(0.999),
             max_ms: estimate(histogram.max()),
-            buckets: zero.into_iter().chain(others).collect(),
+            buckets: buckets_ms(histogram).collect(),
         }
     }
 }

@@ -39,12 +39,13 @@ fn range(band: i64) -> String {
     format!("{} to {}", edge(band - 1), edge(band))
 }
 
-/// How many observations each band has.
-pub fn by_band(all: &LatencyBody) -> BTreeMap<i64, u64> {
-    all.buckets.iter().fold(BTreeMap::new(), |mut counts, (upto_ms, count)| {
-        *counts.entry(band(*upto_ms)).or_default() += count;
-        counts
-    })
+/// How many observations each band has, from buckets by their upper bound in ms.
+pub fn by_band(buckets: impl IntoIterator<Item = (f64, u64)>) -> BTreeMap<i64, u64> {
+    let mut counts = BTreeMap::new();
+    for (upto_ms, count) in buckets {
+        *counts.entry(band(upto_ms)).or_default() += count;
+    }
+    counts
 }
 
 /// An axis over bands with latencies in ms at it.
@@ -66,7 +67,8 @@ pub fn axis(bands: impl Iterator<Item = i64> + Clone) -> Value {
 /// Time × latency, the number of requests as colour.
 pub fn heatmap(points: &Points, series: &SeriesBody, mark: Mark) -> Option<Chart> {
     let seconds: Vec<_> = series.stretches().flat_map(|stretch| &stretch.seconds).collect();
-    let columns: Vec<BTreeMap<i64, u64>> = seconds.iter().map(|second| by_band(&second.succeeded)).collect();
+    let columns: Vec<BTreeMap<i64, u64>> =
+        seconds.iter().map(|second| by_band(second.succeeded.buckets.iter().copied())).collect();
     let bands: BTreeSet<i64> = columns.iter().flat_map(BTreeMap::keys).copied().collect();
     let rows = *bands.first()?..=*bands.last()?;
     let count = |row: i64, column: &BTreeMap<i64, u64>| column.get(&row).copied();
@@ -184,7 +186,8 @@ pub fn percentile_curve(name: &str, role: &str, dash: &str, histogram: &Histogra
 /// How many requests took how long.
 pub fn histogram(series: &SeriesBody, mark: Mark) -> Option<Chart> {
     let measured = series.measured.as_ref()?;
-    let (succeeded, failed) = (by_band(&measured.succeeded), by_band(&measured.failed));
+    let bands = |latency: &LatencyBody| by_band(latency.buckets.iter().copied());
+    let (succeeded, failed) = (bands(&measured.succeeded), bands(&measured.failed));
     let bands: BTreeSet<i64> = succeeded.keys().chain(failed.keys()).copied().collect();
     bands.first()?;
     let mut data = Vec::new();
