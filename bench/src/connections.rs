@@ -18,9 +18,11 @@ use tokio::{
 use crate::{figures::Figure, site::Site};
 
 /// The title of the table.
-pub const TITLE: &str = "while one address has 2,000 connections open";
+pub fn title() -> String {
+    format!("while one address has {COUNT} connections open")
+}
 
-/// How many connections there are of each kind.
+/// Connections of each kind.
 const COUNT: usize = 2_000;
 
 /// Between two measured requests, and between two bytes of a slow connection.

@@ -1,6 +1,6 @@
-//! A thousand agents on one server: what it costs while nothing happens, how soon a submission is an agent's work, and
-//! how long it takes until all are back after the server was killed. The agents are simulated, but for their connections:
-//! each is the real thing with its own key, heartbeat and way of dialling again.
+//! A thousand agents on one server: its cost while idle, the delay from a submission to an agent's answer, and the time until
+//! all have reconnected after the server was killed. The work of the agents is simulated; their connections are real, each with
+//! its own key, heartbeat and reconnection.
 
 use std::{
     collections::HashMap,
@@ -49,26 +49,29 @@ use crate::{
 };
 
 /// The title of the table.
-pub const TITLE: &str = "1,000 agents on one server";
-/// How many agents there are.
+pub fn title() -> String {
+    format!("{AGENTS} agents on one server")
+}
+
+/// Connected agents.
 const AGENTS: usize = 1_000;
-/// How many experiments of one run are submitted.
+/// Submitted experiments, of one run each.
 const SUBMISSIONS: u32 = 150;
-/// How many of them a second.
+/// Submissions per second.
 const RATE: u32 = 10;
-/// How long nothing happens.
+/// Time without any work.
 const IDLE: Duration = Duration::from_secs(10);
-/// How long there is no server: so long that the agents dial as seldom as they ever do.
+/// Time without a server, after which the agents have reached their longest reconnection delay.
 const AWAY: Duration = Duration::from_secs(6);
 
 const PATIENCE: Duration = Duration::from_mins(2);
 const TARGET: &str = "simulated";
 
-/// What the agents hear, for all of them.
+/// What all agents have received.
 struct Ears {
-    /// Of each when it heard something last.
+    /// When each agent last received a message.
     heard: Mutex<Vec<Option<Instant>>>,
-    /// When each run was somebody's.
+    /// When an agent first received each run.
     begun: Mutex<HashMap<RunId, Instant>>,
 }
 
@@ -81,7 +84,7 @@ impl Ears {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner).entry(run).or_insert_with(Instant::now);
     }
 
-    /// Waits until all have heard something since a time; gives how long after it that was, s.
+    /// Waits until all have received a message after `since` and returns the time that took, s.
     async fn all(&self, since: Instant) -> anyhow::Result<f64> {
         let all = async {
             loop {
@@ -139,13 +142,14 @@ pub async fn measure() -> anyhow::Result<Vec<Figure>> {
     figures.extend(p50_p99("from a submission to the agent's answer", &dispatch_ms, Some(100.0)));
     figures.extend([
         Figure::new("CPU of the server for a submission and its result", "ms", dispatch_cpu_ms).at_most(6.0),
-        Figure::new("until all are connected that dial at once", "s", first_s),
-        Figure::new("the same after 6 s without a server, which was killed", "s", back_s).at_most(10.0),
+        Figure::new("until all are connected that connect at once", "s", first_s),
+        Figure::new(format!("the same after a kill and {} s without a server", AWAY.as_secs()), "s", back_s)
+            .at_most(10.0),
     ]);
     Ok(figures)
 }
 
-/// Straight into the store, each with a key of its own; gives the keys.
+/// Inserts agents into the database, each with its own key, and returns the keys.
 async fn enrol(data: &Path) -> anyhow::Result<Vec<String>> {
     let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(data.join("brewbench.db"))).await?;
     let (mut transaction, mut keys) = (pool.begin().await?, Vec::new());
@@ -256,7 +260,7 @@ fn outcome(job: &Job) -> Outcome {
     }
 }
 
-/// Submits by the clock, however long the answers take; returns from each request to the agent's answer, ms.
+/// Submits at a constant rate (open loop) and returns the time from each request to the agent's answer, ms.
 async fn dispatch(client: &Client, ears: &Ears) -> anyhow::Result<Vec<f64>> {
     let mut clock = interval_at(Instant::now(), Duration::from_secs(1) / RATE);
     let mut submissions = JoinSet::new();

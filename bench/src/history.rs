@@ -92,7 +92,7 @@ struct Mix<'a> {
 }
 
 impl Mix<'_> {
-    /// Pages by the clock, whether or not those before are answered: a slow server does not slow its visitors down.
+    /// Pages at a constant rate (open loop): a slow server does not slow its visitors down.
     /// Comparisons are new ones each time, or the same.
     async fn figures(&mut self, rate: u32, new: bool) -> anyhow::Result<Vec<Figure>> {
         let asked = rate as usize * usize::try_from(BUSY.as_secs())?;

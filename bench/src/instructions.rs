@@ -21,7 +21,7 @@ const COMMITTED: &str = "bench/instructions.json";
 const TOLERANCE: f64 = 0.10;
 /// Runs that are stored.
 const RUNS: u32 = 2_000;
-/// Requests of the two counts: so many that what the server does by the clock does not matter.
+/// Requests of the two counts: enough that the periodic work of the server does not matter.
 const TIMES: [u32; 2] = [5, 205];
 /// The same of pages that take a hundred times as many instructions.
 const TIMES_COSTLY: [u32; 2] = [2, 22];

@@ -1,5 +1,5 @@
-//! What it costs to be watched, and how soon it is seen: a run with many open pages ÷ the same run with none, in
-//! turn; and from the end of a second, by the agent's clock, to its being drawn in a real browser on the same machine.
+//! The cost of live viewers and the delay of live charts: requests/s of a run with many open pages ÷ the same run with none,
+//! alternating; and the time from the end of a second, by the agent's clock, until a real browser on the same machine draws it.
 
 use std::{
     path::{Path, PathBuf},
@@ -31,13 +31,13 @@ use crate::{
     site::{ROOMY, Site},
 };
 
-/// How many pairs are made.
+/// Measured pairs.
 const PAIRS: usize = 9;
 
-/// How many pages are open.
+/// Open pages.
 const PAGES: usize = 200;
 
-/// How many runs are looked at in the browser.
+/// Runs watched in the browser.
 const LOOKS: usize = 3;
 
 const MEASURED_S: f64 = 4.0;
@@ -77,13 +77,13 @@ pub async fn measure(manifests: &Path) -> anyhow::Result<Vec<Figure>> {
     let at = |percent: usize| to_screen_s[(to_screen_s.len() - 1) * percent / 100];
     Ok(vec![
         Figure::of(format!("requests/s of a run with {PAGES} open pages ÷ with none"), "ratio", &ratios).at_least(0.99),
-        Figure::of("CPU of the server meanwhile", "cores", &server_cores).at_most(0.2),
+        Figure::of("CPU of the server during that run", "cores", &server_cores).at_most(0.2),
         Figure::of("from the end of a second to the screen", "s", &to_screen_s),
         Figure::new("the same: p95", "s", at(95)).at_most(1.5),
     ])
 }
 
-/// Submits a run; gives its id.
+/// Submits a run and returns its id.
 async fn submit(client: &Client, duration_s: f64) -> anyhow::Result<RunId> {
     let plan = Plan {
         name: None,
@@ -109,7 +109,7 @@ async fn submit(client: &Client, duration_s: f64) -> anyhow::Result<RunId> {
     Ok(made.runs.first().context("one run")?.id.clone())
 }
 
-/// One run with so many open pages: its requests/s, and the CPU time of the server meanwhile in cores.
+/// Measures one run with this many open pages: its requests/s and the CPU use of the server in cores.
 async fn run(site: &Site, pages: usize) -> anyhow::Result<(f64, f64)> {
     let (before, begun) = (site.process.cpu_s()?, SystemTime::now());
     let id = submit(&site.client, MEASURED_S).await?;
@@ -117,7 +117,7 @@ async fn run(site: &Site, pages: usize) -> anyhow::Result<(f64, f64)> {
     for _ in 0..pages {
         open.spawn(read(site.client.clone(), format!("runs/{id}/live")));
     }
-    // The last one is told when it has ended.
+    // This stream ends with the run.
     read(site.client.clone(), format!("api/v1/runs/{id}/series/live")).await?;
     let cores = (site.process.cpu_s()? - before) / begun.elapsed()?.as_secs_f64();
     while let Some(page) = open.join_next().await {
@@ -129,7 +129,7 @@ async fn run(site: &Site, pages: usize) -> anyhow::Result<(f64, f64)> {
     Ok((run.figures.rps.context("a rate")?, cores))
 }
 
-/// Reads a stream to its end; gives how many bytes came.
+/// Reads a stream to its end and returns its length in bytes.
 async fn read(client: Client, path: String) -> anyhow::Result<usize> {
     let mut chunks = client.send(client.request(Method::GET, &path)).await?.bytes_stream();
     let mut bytes = 0;
@@ -139,14 +139,14 @@ async fn read(client: Client, path: String) -> anyhow::Result<usize> {
     Ok(bytes)
 }
 
-/// A browser that may see everything.
+/// A browser that sends an administrator's token.
 struct Chromium {
     browser: Browser,
     speaking: tokio::task::JoinHandle<()>,
     page: Page,
 }
 
-/// Notes when each second of the first curve was first there to be painted.
+/// Records when each second of the first curve was first ready to be painted.
 const NOTE: &str = "(() => { window.seen = []; const known = new Set();
     const look = () => { const trace = document.querySelector('#run-rate .plot')?.data?.[0];
       trace?.x.forEach((at, place) => { if (trace.y[place] === null || known.has(at)) return;
@@ -178,19 +178,19 @@ impl Chromium {
         Ok(Self { browser, speaking, page })
     }
 
-    /// Looks at one run on its page; gives how long each of its seconds took to the screen, s.
+    /// Watches one run on its page and returns the delay of each second until it was on the screen, s.
     async fn look(&self, site: &Site) -> anyhow::Result<Vec<f64>> {
         let id = submit(&site.client, LOOKED_AT_S).await?;
         self.page.goto(site.url.join(&format!("runs/{id}"))?.as_str()).await?;
         let opened_ms = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64() * 1e3;
         self.page.evaluate(NOTE).await?;
         read(site.client.clone(), format!("api/v1/runs/{id}/series/live")).await?;
-        // What came last is drawn as well.
+        // The last seconds are drawn too.
         tokio::time::sleep(Duration::from_secs(2)).await;
         let seen: Vec<(f64, f64)> = self.page.evaluate("window.seen").await?.into_value()?;
         let series: SeriesBody = site.client.get(&format!("api/v1/runs/{id}/series")).await?;
         let start_ms = series.start_ms.context("a beginning")? as f64;
-        // What was there before the page says nothing, nor does the last second, which k6 tells when it ends.
+        // Excludes seconds from before the page was opened and the last one, which k6 reports when it ends.
         let last_s =
             series.stretches().flat_map(|stretch| &stretch.seconds).map(|second| second.at_s).fold(0.0, f64::max);
         let live = seen.iter().filter(|(at_s, _)| start_ms + at_s * 1e3 > opened_ms && *at_s < last_s);

@@ -125,8 +125,8 @@ async fn main() -> anyhow::Result<()> {
         What::Observer { manifests } => shown("runs beside a bare k6", observer::measure(&manifests).await?),
         What::Ingest => shown("imports", ingest::measure().await?),
         What::Live { manifests } => shown("live", live::measure(&manifests).await?),
-        What::Fleet => shown(fleet::TITLE, fleet::measure().await?),
-        What::Connections => shown(connections::TITLE, connections::measure().await?),
+        What::Fleet => shown(&fleet::title(), fleet::measure().await?),
+        What::Connections => shown(&connections::title(), connections::measure().await?),
         What::History { runs } => shown(&history::title(runs), history::measure(runs).await?),
         What::Overload { runs } => shown(overload::TITLE, overload::measure(runs).await?),
         What::Instructions { write } => return instructions::check(write).await,
@@ -146,8 +146,8 @@ async fn all(manifests: &Path) -> anyhow::Result<Vec<Figure>> {
     let mut all = shown("runs beside a bare k6", observer::measure(manifests).await?);
     all.extend(shown("imports", ingest::measure().await?));
     all.extend(shown("live", live::measure(manifests).await?));
-    all.extend(shown(fleet::TITLE, fleet::measure().await?));
-    all.extend(shown(connections::TITLE, connections::measure().await?));
+    all.extend(shown(&fleet::title(), fleet::measure().await?));
+    all.extend(shown(&connections::title(), connections::measure().await?));
     all.extend(shown(&history::title(history::RUNS), history::measure(history::RUNS).await?));
     all.extend(shown(overload::TITLE, overload::measure(history::RUNS).await?));
     Ok(all)

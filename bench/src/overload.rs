@@ -1,5 +1,5 @@
-//! What is left of a server that is asked for three times as much as it can do: as many answers as before, soon, in bounded
-//! memory, and everything that is no page as if nothing were.
+//! Behaviour under overload: at three times the rate that the server can answer, throughput, latency and memory stay bounded,
+//! and health checks are answered as usual.
 
 use std::{
     sync::{
@@ -26,13 +26,13 @@ use crate::{
 /// The title of the table.
 pub const TITLE: &str = "three times as many pages as the server can answer";
 
-/// Visitors who each ask for the next page once they have the last: as many as it takes to keep a server busy.
+/// Closed-loop visitors that measure the capacity: enough to keep the server busy.
 const VISITORS: usize = 16;
 const CAPACITY: Duration = Duration::from_secs(20);
-/// So much more than it can do is asked for.
+/// Rate of the overload ÷ the measured capacity.
 const FACTOR: f64 = 3.0;
 const OVERLOAD: Duration = Duration::from_mins(1);
-/// How often somebody looks whether the server is healthy.
+/// Interval of health checks.
 const EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
@@ -42,7 +42,7 @@ struct Seen {
     errors: usize,
 }
 
-/// Finds out how many pages a second the server can answer, then requests [`FACTOR`] times as many.
+/// Measures how many pages a second the server can answer, then requests [`FACTOR`] times as many.
 pub async fn measure(runs: u32) -> anyhow::Result<Vec<Figure>> {
     eprintln!(
         "overload: {FACTOR} times as many pages as the server can answer, for {OVERLOAD:?}, with {runs} stored runs"
@@ -77,11 +77,11 @@ pub async fn measure(runs: u32) -> anyhow::Result<Vec<Figure>> {
         Figure::new("`/healthz`: p99", "ms", p99(&health_ms)),
         Figure::new("most anonymous memory of the server", "MiB", peak_mib),
         Figure::new("most anonymous memory ÷ before", "ratio", peak_mib / idle_mib).at_most(1.5),
-        Figure::new("until a page comes within 50 ms again", "s", recovered_s).at_most(5.0),
+        Figure::new("until a page takes less than 50 ms again", "s", recovered_s).at_most(5.0),
     ])
 }
 
-/// Who asks for pages, comparisons among them that nobody has seen before.
+/// Requests pages, among them comparisons that are not cached yet.
 struct Visitor {
     client: Client,
     url: reqwest::Url,
@@ -125,7 +125,7 @@ async fn capacity(visitor: &Arc<Visitor>) -> anyhow::Result<f64> {
     Ok(all as f64 / started.elapsed().as_secs_f64())
 }
 
-/// Asks by the clock, whatever becomes of it.
+/// Sends requests at a constant rate (open loop).
 async fn overload(server: &Site, visitor: &Arc<Visitor>, rate: f64) -> anyhow::Result<(Seen, f64)> {
     let (seen, mut peak_mib) = (Arc::new(Mutex::new(Seen::default())), 0.0_f64);
     let mut clock = interval(Duration::from_secs_f64(1.0 / rate));
@@ -153,7 +153,7 @@ async fn overload(server: &Site, visitor: &Arc<Visitor>, rate: f64) -> anyhow::R
     Ok((seen, peak_mib))
 }
 
-/// Looks at the server's health until it is over; gives how long each answer took, ms.
+/// Checks the server's health until the overload is over and returns the time of each answer, ms.
 async fn health(visitor: Arc<Visitor>, over: Arc<AtomicBool>) -> anyhow::Result<Vec<f64>> {
     let mut times = Vec::new();
     while !over.load(Ordering::Relaxed) {
@@ -165,7 +165,7 @@ async fn health(visitor: Arc<Visitor>, over: Arc<AtomicBool>) -> anyhow::Result<
     Ok(times)
 }
 
-/// How long it takes until a page comes as fast as usual, s.
+/// Time until a page is answered as fast as usual, s.
 async fn recovered(visitor: &Visitor) -> anyhow::Result<f64> {
     const USUAL: Duration = Duration::from_millis(50);
     let over = Instant::now();

@@ -36,7 +36,7 @@ pub async fn bytes_per_run(pool: &SqlitePool) -> anyhow::Result<f64> {
     Ok((after - before) as f64 / f64::from(MANY))
 }
 
-/// So many runs with their series and evidence.
+/// Inserts runs with their series and evidence.
 async fn with_series(connection: &mut SqliteConnection, name: &str, count: u32) -> anyhow::Result<()> {
     cells(connection, name, count).await?;
     let evidence = blob::pack(&serde_json::to_vec(&evidence())?);
@@ -47,7 +47,7 @@ async fn with_series(connection: &mut SqliteConnection, name: &str, count: u32) 
     Ok(())
 }
 
-/// So many runs, of which each [`RUNS`] make an experiment.
+/// Inserts runs; every [`RUNS`] of them make an experiment.
 async fn cells(connection: &mut SqliteConnection, name: &str, count: u32) -> anyhow::Result<()> {
     sqlx::query(
         "with recursive n(i) as (select 0 union all select i + 1 from n where i < ?1 - 1)

@@ -47,11 +47,11 @@ const COSTLY: [&str; 10] = [
     "/compare",
     "/gate",
     "/shared/",
-    "/trends/",
+    "/trends",
     "/experiments/",
-    "/api/v1/compare/",
+    "/api/v1/compare",
     "/api/v1/report",
-    "/api/v1/trends/",
+    "/api/v1/trends",
     "/api/v1/experiments/",
     "/api/v1/runs/export",
 ];
@@ -151,6 +151,23 @@ mod tests {
     async fn ask(app: &Router, method: Method, path: &str) -> Response {
         let request = Request::builder().method(method).uri(path).body(Body::empty()).expect("a request");
         app.clone().oneshot(request).await.expect("infallible")
+    }
+
+    #[test]
+    fn comparisons_and_trends_share_the_costly_lane() {
+        let (admission, get) = (Admission::default(), Method::GET);
+        let costly = |path: &str| {
+            admission.lane(&get, path).is_some_and(|lane| std::ptr::eq(lane, &raw const admission.0.costly))
+        };
+        for path in ["/compare", "/gate", "/shared/x", "/trends", "/trends/1", "/experiments/1"] {
+            assert!(costly(path), "{path}");
+        }
+        for path in ["compare", "report", "trends", "trends/1", "experiments/1", "runs/export"] {
+            assert!(costly(&format!("/api/v1/{path}")), "/api/v1/{path}");
+        }
+        for path in ["/runs", "/experiments", "/api/v1/runs", "/api/v1/experiments"] {
+            assert!(!costly(path), "{path}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -15,3 +15,21 @@ pub fn return_at_once() {
     // SAFETY: sets an integer of the allocator, which it reads atomically.
     unsafe { mi_option_set(PURGE_DELAY, 0) }
 }
+
+#[cfg(test)]
+mod tests {
+    use libmimalloc_sys::mi_option_get;
+
+    use super::*;
+
+    #[test]
+    #[expect(unsafe_code, reason = "reads an option of C")]
+    fn the_option_is_the_purge_delay() {
+        // Its default is 10 ms; no option beside it has that value.
+        // SAFETY: reads an integer of the allocator.
+        assert_eq!(unsafe { mi_option_get(PURGE_DELAY) }, 10);
+        return_at_once();
+        // SAFETY: as above.
+        assert_eq!(unsafe { mi_option_get(PURGE_DELAY) }, 0);
+    }
+}

@@ -74,11 +74,12 @@ impl Rows {
         let shared = Arc::clone(&self.0);
         let written = spawn_blocking(move || {
             let _turn = turn;
-            let mut connection = locked(&shared.writer);
-            if connection.is_none() {
-                *connection = Some(writer(&shared.file)?);
-            }
-            connection.as_mut().map(work).ok_or(rusqlite::Error::InvalidQuery)
+            let mut kept = locked(&shared.writer);
+            let connection = match &mut *kept {
+                Some(connection) => connection,
+                none => none.insert(writer(&shared.file)?),
+            };
+            Ok::<_, rusqlite::Error>(work(connection))
         });
         written.await.map_err(|fault| sqlx::Error::Io(fault.into()))?.map_err(|fault| sqlx::Error::Decode(fault.into()))
     }

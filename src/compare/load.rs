@@ -77,7 +77,7 @@ fn nothing_named() -> Error {
     Error::Invalid("name the runs to compare: ?runs=ID,ID, or experiments= or baselines=".to_owned())
 }
 
-/// The ids of all runs that are meant. Of a baseline also those that were deleted since, so that they are told.
+/// The ids of all chosen runs. Those of a baseline include runs deleted since, so that the page can name them.
 async fn named(state: &AppState, chosen: &Chosen) -> Result<Vec<RunId>> {
     let mut all = chosen.ids();
     for experiment in listed::<ExperimentId>(&chosen.experiments) {
@@ -91,7 +91,7 @@ async fn named(state: &AppState, chosen: &Chosen) -> Result<Vec<RunId>> {
         let Baseline { runs, gone, .. } = baselines::api::found(state, &name).await?;
         all.extend(runs.into_iter().chain(gone));
     }
-    // One run may be meant twice.
+    // A run may be chosen twice.
     let mut known = HashSet::new();
     all.retain(|id| known.insert(id.clone()));
     Ok(all)
@@ -99,7 +99,7 @@ async fn named(state: &AppState, chosen: &Chosen) -> Result<Vec<RunId>> {
 
 struct Loaded {
     comparison: Comparison,
-    /// Whether no run of it is still to be done: such a one changes in ways that nobody counts.
+    /// Whether all its runs have ended. Unfinished runs change without a change of the cache's version.
     have_ended: bool,
 }
 
@@ -128,10 +128,10 @@ pub async fn of_runs(state: &AppState, runs: Vec<Run>, marks: Marks, options: Op
     spawn_blocking(move || Comparison::by(runs, &marks, &options, &known)).await.map_err(Error::internal)
 }
 
-/// More series than this are not laid upon each other.
+/// The most series that one chart overlays.
 pub(crate) const MOST_RECORDED: usize = 60;
 
-/// Tells the story of one setting of a comparison: the one that was asked for, or the first that was recorded.
+/// Adds the time series of one setting: the requested one, or the first that has any.
 async fn tell(state: &AppState, comparison: &mut Comparison, setting: Option<usize>) -> Result<()> {
     let counting = |row: &Row| -> Vec<RunId> {
         let each = (MOST_RECORDED / row.rivals().count().max(1)).max(1);

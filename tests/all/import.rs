@@ -479,7 +479,7 @@ async fn uploads_that_wait_are_stored_together_and_the_fault_of_one_is_its_own()
         let (db, waiting) = (db.clone(), waiting.clone());
         tokio::spawn(async move { imports::insert(&db, &waiting, ids.into_iter().map(summary_of).collect()).await })
     });
-    // Whoever does not wait for it any more has nothing stored.
+    // An upload whose client has disconnected is not stored.
     let left = tokio::spawn({
         let (db, waiting) = (db.clone(), waiting.clone());
         async move { imports::insert(&db, &waiting, vec![summary_of("e")]).await }

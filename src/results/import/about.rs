@@ -1,10 +1,10 @@
-//! What somebody says of a summary. Pure.
+//! The metadata that comes with an imported summary. Pure.
 
 use std::collections::BTreeMap;
 
 use crate::runs::model::RunSize;
 
-/// What is known of an imported summary besides itself.
+/// Everything that is known about an imported summary besides its own content.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct About {
     /// Name of the target.
@@ -15,7 +15,7 @@ pub struct About {
     pub size: Option<RunSize>,
     /// What was run.
     pub scenario: Option<String>,
-    /// What of the load is told in no other field.
+    /// Load parameters that no other field holds.
     pub parameters: BTreeMap<String, String>,
     /// Virtual users, where the summary does not say.
     pub vus: Option<u64>,

@@ -99,7 +99,11 @@ pub async fn insert(db: &Db, waiting: &Waiting, imports: Vec<NewImport>) -> sqlx
             if !uploads.is_empty() {
                 let rows = db.rows.clone();
                 // A task of its own: others wait for it, whatever becomes of this caller.
-                tokio::spawn(async move { rows.write(turn, |connection| store(connection, uploads)).await });
+                tokio::spawn(async move {
+                    if let Err(fault) = rows.write(turn, |connection| store(connection, uploads)).await {
+                        tracing::error!(%fault, "cannot store imports");
+                    }
+                });
             }
         }
     }
