@@ -1,6 +1,6 @@
-//! A target for tests that serves, or misbehaves in the way that it is told to.
+//! A target for tests that serves, or misbehaves as configured.
 //!
-//! `unruly PORT MANNER` or `unruly HOST:PORT MANNER`: every `GET` is answered with `hello` unless the manner says otherwise.
+//! `unruly PORT MANNER` or `unruly HOST:PORT MANNER`: every `GET` is answered with `hello` unless the manner differs.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,13 +12,13 @@ use std::time::Duration;
 
 static REQUESTS: AtomicU64 = AtomicU64::new(0);
 
-/// Whether k6 has asked for something: who is exhausted by it answers nobody else any more.
+/// Whether k6 has sent a request: afterwards an `exhausted` target answers no other client.
 static LOADED: AtomicBool = AtomicBool::new(false);
 
-/// A master that restarts it has one.
+/// The worker of a `restarting` master.
 static WORKER: Mutex<Option<Child>> = Mutex::new(None);
 
-/// The answer by which those change that do: after what is asked before the load, and early in it.
+/// Number of requests after which some manners change: after the checks before the load, and early in the load.
 const TURN: u64 = 80;
 
 fn main() {
@@ -35,9 +35,9 @@ fn main() {
             exit(3);
         }
         "hungry-at-start" => eat(),
-        "beaten" => be_beaten(&port),
+        "beaten" => lose_port_race(&port),
         "stubborn" => become_stubborn(&port, "still-stubborn"),
-        // A child in a session of its own, out of reach of signals to the process group.
+        // A child in its own session, which signals to the process group don't reach.
         "parent" => {
             let program = std::env::current_exe().expect("own path");
             let script = "trap '' TERM; exec \"$0\" \"$1\" deaf";
@@ -102,38 +102,38 @@ fn serve(mut stream: TcpStream, manner: &str) {
     }
 }
 
-/// Ends the worker, if there is one, and starts another.
+/// Kills the worker, if there is one, and starts another.
 fn replace_worker() {
     let mut worker = WORKER.lock().expect("a lock");
     if let Some(mut old) = worker.take() {
-        old.kill().expect("a blow");
-        old.wait().expect("an end");
+        old.kill().expect("killed");
+        old.wait().expect("an exit status");
     }
     let program = std::env::current_exe().expect("own path");
     *worker = Some(Command::new(program).args(["0", "deaf"]).spawn().expect("a worker"));
 }
 
-/// Says which port it was given, and takes its time with it until somebody has answered, who may have been faster.
-fn be_beaten(port: &str) {
+/// Announces its port, and waits until the test has taken it or lets the target continue.
+fn lose_port_race(port: &str) {
     std::fs::write(format!("asked-{port}"), "").expect("a file");
     while !std::path::Path::new(&format!("answered-{port}")).exists() {
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Allocates and touches memory until somebody ends it.
+/// Allocates and touches memory until it is killed.
 fn eat() -> ! {
     let mut eaten: Vec<Vec<u8>> = Vec::new();
     loop {
         eaten.push(vec![1; 1 << 20]);
         if eaten.len() > 2048 {
-            eprintln!("nobody stopped me at 2 GiB");
+            eprintln!("not stopped at 2 GiB");
             exit(5);
         }
     }
 }
 
-/// The standard library has no signal handling; a shell has, and what it ignores stays ignored after `exec`.
+/// Ignores SIGTERM: the standard library can't, but a shell can, and `exec` preserves it.
 fn become_stubborn(port: &str, manner: &str) -> ! {
     use std::os::unix::process::CommandExt;
     let program = std::env::current_exe().expect("own path");

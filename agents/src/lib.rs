@@ -1,17 +1,17 @@
-//! The daemon on a benchmark machine, and everything that crosses the wire between it, the server and the commands.
+//! The agent of a benchmark machine, and the wire format shared by agent, server and commands.
 //!
 //! - [`wire`]: plain data that crosses the wire: jobs, outcomes, messages, series.
-//! - [`reports`]: reads what load generators print.
-//! - [`connection`]: the conversation with the server: session, link, daemon, spool, uploader, client.
-//! - [`run`]: one run from its job to its outcome, and what several agents do together.
-//! - [`target`]: manifests; starts a target, knows that it serves, says why it died.
-//! - [`engine`]: load generators. Everything that knows k6's flags, ports and exit codes is in [`engine::k6`].
-//! - [`sandbox`]: machine sizes by control groups, cores, processes, and the cage for k6 and targets.
-//! - [`series`]: what happens during a run, second by second.
+//! - [`reports`]: reads the reports of load generators.
+//! - [`connection`]: the connection to the server: session, link, daemon, spool, uploader, client.
+//! - [`run`]: executes one run, alone or together with other agents.
+//! - [`target`]: manifests; starts a target, checks its readiness, describes its exit.
+//! - [`engine`]: load generators. Everything specific to k6 is in [`engine::k6`].
+//! - [`sandbox`]: machine sizes by control groups, CPU assignment, processes, and the cage for k6 and targets.
+//! - [`series`]: per-second data of a run.
 //! - [`host`]: this machine: environment, CPU tuning, idle wait, procfs, cleanup.
-//! - [`doctor`]: whether this machine is fit for an agent, before there is one.
-//! - [`scenarios`]: the k6 scripts that come with the program.
-//! - [`sanitize`]: makes foreign text fit for sentences.
+//! - [`doctor`]: checks whether this machine is fit for an agent.
+//! - [`scenarios`]: the bundled k6 scripts.
+//! - [`sanitize`]: makes foreign text safe to print.
 
 pub mod connection;
 pub mod doctor;

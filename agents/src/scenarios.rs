@@ -1,16 +1,17 @@
-//! The bundled scenarios, embedded: an agent knows them even where it takes no script from anybody.
+//! The bundled scenarios, which every agent accepts.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::wire::job::{Scenario, ScenarioKind};
 
-/// All bundled scenarios, in the order in which people should see them.
+/// Returns all bundled scenarios, in display order.
 ///
-/// The agent gives a script `BASE_URL`, the target's address, in addition to its parameters.
+/// The agent passes `BASE_URL`, the target's address, to a script in addition to its parameters.
 pub fn bundled() -> Vec<Scenario> {
     vec![
         scenario("hash", include_str!("../scenarios/hash.js"), &[], &[]),
+        scenario("get", include_str!("../scenarios/get.js"), &[], &[("ROUTE", "/")]),
         scenario("single-file", include_str!("../scenarios/single-file.js"), &[], &[("PAYLOAD", "1k")]),
         scenario(
             "site-mix",
@@ -21,14 +22,14 @@ pub fn bundled() -> Vec<Scenario> {
     ]
 }
 
-/// Whether script, files and defaults are those of a bundled scenario, byte for byte. The name doesn't matter:
-/// it decides nothing about what would be executed.
+/// Whether script, files and defaults are exactly those of a bundled scenario. The name is ignored, because it does not
+/// affect what is executed.
 pub fn is_bundled(scenario: &Scenario) -> bool {
-    comes_along(&scenario.sha256())
+    is_bundled_hash(&scenario.sha256())
 }
 
-/// Whether a revision of this hash came with the program.
-pub fn comes_along(sha256: &str) -> bool {
+/// Whether this is the hash of a bundled scenario.
+pub fn is_bundled_hash(sha256: &str) -> bool {
     static OWN: LazyLock<Vec<String>> = LazyLock::new(|| bundled().iter().map(Scenario::sha256).collect());
     OWN.iter().any(|own| own == sha256)
 }
@@ -57,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// The texts between `before` and the next quote.
+    /// Returns the texts between `before` and the next quote.
     fn quoted<'a>(script: &'a str, before: &str) -> BTreeSet<&'a str> {
         script.split(before).skip(1).filter_map(|rest| rest.split('\'').next()).collect()
     }
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_are_those_that_the_script_opens() {
+    fn the_files_are_those_opened_by_the_script() {
         for Scenario { name, script, files, .. } in bundled() {
             let files: BTreeSet<_> = files.keys().map(String::as_str).collect();
             assert_eq!(quoted(&script, "open('./"), files, "{name}");
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_run_by_hand_has_the_same_defaults() {
+    fn a_script_run_manually_has_the_same_defaults() {
         for Scenario { name, script, defaults, .. } in bundled() {
             for (parameter, value) in &defaults {
                 assert!(script.contains(&format!("__ENV.{parameter} || '{value}'")), "{name}: {parameter}");
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn k6_understands_each_of_them() {
+    fn k6_accepts_all_of_them() {
         for Scenario { name, kind: _, script, files, defaults } in bundled() {
             let folder = tempfile::tempdir().expect("a temporary folder");
             for (file, text) in files.iter().chain([(&"script.js".to_owned(), &script)]) {
@@ -141,7 +142,7 @@ mod tests {
             );
             let inspected = match k6.output() {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    skip("there is no k6 in PATH");
+                    skip("k6 is not in PATH");
                     return;
                 }
                 inspected => inspected.expect("k6 can be started"),

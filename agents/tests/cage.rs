@@ -1,4 +1,4 @@
-//! Attacks from inside the cage: by a target, by a script, and by a script that is only read.
+//! Attacks from inside the sandbox: by a target, by a script, and by an inspected script.
 
 mod support;
 
@@ -21,7 +21,7 @@ use support::{Bench, job, scenario};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// A folder with the agent's key beside what a target may use.
+/// A folder with the agent's key next to the files a target may use.
 struct Machine {
     folder: tempfile::TempDir,
     group: Group,
@@ -45,15 +45,15 @@ impl Machine {
         self.folder.path().join(below)
     }
 
-    /// What a shell says that does this as a target. `$1` is the folder.
-    async fn does(&self, script: &str) -> String {
+    /// Runs a shell script in the sandbox of a target and returns its output. `$1` is the folder.
+    async fn run_shell(&self, script: &str) -> String {
         let program = find_program(Path::new("sh")).expect("a shell");
         let cage = Cage::target(&program, &self.path("targets"), &self.path("home"));
         let cage = cage.widened(&[], &[self.path("wide")]);
-        self.does_in(cage, script).await
+        self.run_in(cage, script).await
     }
 
-    async fn does_in(&self, cage: Cage, script: &str) -> String {
+    async fn run_in(&self, cage: Cage, script: &str) -> String {
         let plan = Plan {
             program: find_program(Path::new("sh")).expect("a shell"),
             arguments: vec!["-c".into(), script.into(), "sh".into(), self.folder.path().display().to_string()],
@@ -67,16 +67,16 @@ impl Machine {
         process.log().await
     }
 
-    /// It must fail, and for this reason.
-    async fn is_refused(&self, script: &str, reason: &str) {
-        let said = self.does(&format!("{script} && echo DONE")).await;
-        assert!(said.contains(reason) && !said.contains("DONE"), "{script}: {said}");
+    /// Asserts that a script fails for this reason.
+    async fn assert_refused(&self, script: &str, reason: &str) {
+        let output = self.run_shell(&format!("{script} && echo DONE")).await;
+        assert!(output.contains(reason) && !output.contains("DONE"), "{script}: {output}");
     }
 }
 
-/// Every kernel of the last years has it; without, these attacks succeed, and `doctor` says so.
+/// Whether the kernel has Landlock; without it these attacks succeed, and `doctor` warns about it.
 fn has_landlock() -> bool {
-    let has = Landlock::here() != Landlock::Absent;
+    let has = Landlock::detect() != Landlock::Absent;
     if !has {
         skip("this kernel has no Landlock");
     }
@@ -90,58 +90,58 @@ async fn a_target_reads_and_writes_only_what_its_manifest_allows() {
     }
     let machine = Machine::new("files");
     for refused in ["cat $1/state/key", "cat ../state/key", "ls $1/state", "cat /etc/shadow", "ls /home"] {
-        machine.is_refused(refused, "ermission denied").await;
+        machine.assert_refused(refused, "ermission denied").await;
     }
     for refused in
         ["echo x > $1/targets/evil.toml", "echo x > /tmp/brewbench-evil", "rm $1/targets/data", "mkdir /run/x"]
     {
-        machine.is_refused(refused, "ermission denied").await;
+        machine.assert_refused(refused, "ermission denied").await;
     }
-    machine.is_refused("ln $1/state/key $HOME/key", "failed to create hard link").await;
-    // A link may be made, and leads nowhere.
-    machine.is_refused("ln -s $1/state/key $HOME/link && cat $HOME/link", "ermission denied").await;
+    machine.assert_refused("ln $1/state/key $HOME/key", "failed to create hard link").await;
+    // A symbolic link can be created, but not followed.
+    machine.assert_refused("ln -s $1/state/key $HOME/link && cat $HOME/link", "ermission denied").await;
     let allowed = "cat data && cat $1/wide/data && echo own > $HOME/x && cat $TMPDIR/x && echo y > $1/wide/y && \
         echo > /dev/null && head -c 4 /dev/urandom > /dev/null && cat /proc/self/comm && echo DONE";
-    let said = machine.does(allowed).await;
-    assert!(said.ends_with("hush\nhush\nown\ncat\nDONE\n"), "{said}");
+    let output = machine.run_shell(allowed).await;
+    assert!(output.ends_with("hush\nhush\nown\ncat\nDONE\n"), "{output}");
 }
 
 #[tokio::test]
-async fn a_target_can_t_leave_its_control_group() {
+async fn a_target_cannot_leave_its_control_group() {
     if !has_landlock() {
         return;
     }
     let machine = Machine::new("groups");
     let folders = "for f in $(find /sys/fs/cgroup -maxdepth 2 -name cgroup.procs 2>/dev/null); do";
-    let said = machine.does(&format!("{folders} (echo 0 > $f) && echo LEFT $f; done; echo END")).await;
-    assert!(!said.contains("LEFT") && said.ends_with("END\n"), "{said}");
-    machine.is_refused("mkdir /sys/fs/cgroup/brewbench-evil", "ermission denied").await;
-    // `clone3` could start a process elsewhere; a filter answers that there is no such call.
-    machine.is_refused("unshare --net true", "not implemented").await;
+    let output = machine.run_shell(&format!("{folders} (echo 0 > $f) && echo LEFT $f; done; echo END")).await;
+    assert!(!output.contains("LEFT") && output.ends_with("END\n"), "{output}");
+    machine.assert_refused("mkdir /sys/fs/cgroup/brewbench-evil", "ermission denied").await;
+    // `clone3` could start a process elsewhere; the filter makes it fail as not implemented.
+    machine.assert_refused("unshare --net true", "not implemented").await;
 }
 
 #[tokio::test]
 async fn a_target_has_no_capabilities_and_gains_none() {
     let machine = Machine::new("privileges");
-    let said = machine.does("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status").await;
-    let value = |name: &str| said.lines().find_map(|line| line.strip_prefix(name)).expect(name).trim().to_owned();
+    let status = machine.run_shell("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status").await;
+    let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).expect(name).trim().to_owned();
     for set in ["CapInh:", "CapAmb:"] {
-        assert_eq!(value(set), "0000000000000000", "{set} {said}");
+        assert_eq!(value(set), "0000000000000000", "{set} {status}");
     }
-    // Reading what belongs to other users is left to root where Landlock says what is read.
+    // With Landlock, root keeps the capability to read files of other users.
     for set in ["CapPrm:", "CapEff:"] {
         let bits = u64::from_str_radix(&value(set), 16).expect("hex");
-        assert_eq!(bits & !0b100, 0, "{set} {said}");
+        assert_eq!(bits & !0b100, 0, "{set} {status}");
     }
     assert_eq!((value("NoNewPrivs:"), value("Seccomp:")), ("1".to_owned(), "2".to_owned()));
-    assert_eq!(machine.does("ulimit -c").await, "0\n");
+    assert_eq!(machine.run_shell("ulimit -c").await, "0\n");
 }
 
 #[tokio::test]
-async fn a_target_sees_nothing_of_the_agent_and_can_t_signal_it() {
+async fn a_target_cannot_inspect_or_signal_the_agent() {
     let machine = Machine::new("agent");
-    let said = machine.does("env").await;
-    for line in said.lines() {
+    let variables = machine.run_shell("env").await;
+    for line in variables.lines() {
         let (name, _) = line.split_once('=').expect("a variable");
         let expected =
             ["PATH", "HOME", "TMPDIR", "PWD", "LANG", "LANGUAGE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "_"];
@@ -149,11 +149,11 @@ async fn a_target_sees_nothing_of_the_agent_and_can_t_signal_it() {
         assert!(is_ours || expected.contains(&name) || name.starts_with("LC_") || name == "SHLVL", "{line}");
     }
     if has_landlock() {
-        machine.is_refused("cat /proc/$PPID/environ", "ermission denied").await;
-        machine.is_refused("cat /proc/$PPID/mem", "ermission denied").await;
+        machine.assert_refused("cat /proc/$PPID/environ", "ermission denied").await;
+        machine.assert_refused("cat /proc/$PPID/mem", "ermission denied").await;
     }
-    if matches!(Landlock::here(), Landlock::Whole(_)) {
-        machine.is_refused("kill -0 $PPID", "not permitted").await;
+    if matches!(Landlock::detect(), Landlock::Complete(_)) {
+        machine.assert_refused("kill -0 $PPID", "not permitted").await;
     }
 }
 
@@ -163,20 +163,20 @@ async fn a_program_without_a_network_gets_no_socket() {
     let program = find_program(Path::new("bash")).expect("bash");
     let cage = || Cage::target(&program, &machine.path("targets"), &machine.path("home"));
     let script = "exec bash -c ': < /dev/tcp/127.0.0.1/9'";
-    let online = machine.does_in(cage(), script).await;
+    let online = machine.run_in(cage(), script).await;
     assert!(online.contains("refused"), "{online}");
-    let offline = machine.does_in(cage().without_network(), script).await;
+    let offline = machine.run_in(cage().without_network(), script).await;
     assert!(offline.contains("not implemented"), "{offline}");
 }
 
-/// Runs a script against a target that serves, with the script's own load.
+/// Runs a script with its own load against a target.
 async fn run(bench: &Bench, script: &str) -> Outcome {
     let job = Job { scenario: scenario(script), load: Load::Script, warm_up_ms: 0, ..job("good") };
     execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await
 }
 
 #[tokio::test]
-async fn a_script_writes_only_into_its_own_folder() {
+async fn a_script_writes_only_to_its_own_folder() {
     if !has_landlock() {
         return;
     }
@@ -205,7 +205,7 @@ async fn a_script_writes_only_into_its_own_folder() {
         );
         assert!(
             outcome.summary.is_some(),
-            "{path}: its figures are there: {:?} {}",
+            "{path}: the summary is missing: {:?} {}",
             outcome.ended,
             outcome.generator_log
         );
@@ -215,7 +215,7 @@ async fn a_script_writes_only_into_its_own_folder() {
 }
 
 #[tokio::test]
-async fn a_script_that_is_read_reads_no_file_but_its_own() {
+async fn an_inspected_script_reads_only_its_own_files() {
     if !has_landlock() {
         return;
     }
@@ -223,19 +223,19 @@ async fn a_script_that_is_read_reads_no_file_but_its_own() {
     let folder = tempfile::tempdir().expect("a folder");
     let key = folder.path().join("key");
     std::fs::write(&key, "hush-hush").expect("a file");
-    let looked =
+    let inspected =
         async |script: &str| inspect(Uuid::now_v7(), &scenario(script), &bench.work, &CancellationToken::new()).await;
     for path in [key.to_str().expect("a path"), "../../../key", "/etc/shadow", "/proc/self/environ", "/proc/1/cmdline"]
     {
-        let finding = looked(&format!("export default open({path:?});")).await;
+        let finding = inspected(&format!("export default open({path:?});")).await;
         let Finding::Invalid { message } = finding else { panic!("{path}: {finding:?}") };
         assert!(!message.contains("hush") && !message.contains("BREWBENCH"), "{path}: {message}");
     }
-    assert_eq!(looked("export default () => {};").await, Finding::Valid);
+    assert_eq!(inspected("export default () => {};").await, Finding::Valid);
 }
 
 #[tokio::test]
-async fn a_script_loads_no_public_address_and_follows_no_redirect_there() {
+async fn a_script_cannot_load_public_addresses_or_follow_redirects_there() {
     let Some(bench) = Bench::new("script reach").await else { return };
     bench.offer("good", "");
     let script = "import http from 'k6/http'; export const options = { vus: 1, iterations: 1 };

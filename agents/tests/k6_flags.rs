@@ -1,4 +1,4 @@
-//! Runs with stand-ins for k6 that take nothing but what a version of it takes.
+//! Runs with fake k6 programs that accept only the flags of a version.
 
 mod support;
 
@@ -15,23 +15,22 @@ use brewbench_agent::wire::outcome::{Ended, Outcome};
 use support::{Bench, job, scenario};
 use tokio_util::sync::CancellationToken;
 
-/// The flags of k6 2.2.0 (`k6 run --help`, `k6 inspect --help`) that take a value, and those that take none.
+/// Flags of k6 2.2.0 (`k6 run --help`, `k6 inspect --help`) with a value, and those without.
 const WITH_VALUE: &str = "--vus --duration --iterations --stage --execution-segment --execution-segment-sequence \
-    --max-redirects --batch --batch-per-host --rps --user-agent --min-iteration-duration --blacklist-ip --block-hostnames \
-    --summary-trend-stats --summary-time-unit --system-tags --tag --console-output --local-ips --dns --compatibility-mode \
-    --type --env --summary-mode --summary-export --traces-output --out --features --address --config --log-format \
-    --log-output --secret-source";
-const ALONE: &str = "--paused --no-setup --no-teardown --http-debug --insecure-skip-tls-verify --no-connection-reuse \
-    --no-vu-connection-reuse --throw --discard-response-bodies --include-system-env-vars --no-thresholds \
-    --new-machine-readable-summary --linger --no-usage-report --no-color --profiling-enabled --quiet --verbose \
-    --execution-requirements";
+    --max-redirects --batch --batch-per-host --rps --user-agent --min-iteration-duration --blacklist-ip \
+    --block-hostnames --summary-trend-stats --summary-time-unit --system-tags --tag --console-output --local-ips \
+    --dns --compatibility-mode --type --env --summary-mode --summary-export --traces-output --out --features \
+    --address --config --log-format --log-output --secret-source";
+const WITHOUT_VALUE: &str = "--paused --no-setup --no-teardown --http-debug --insecure-skip-tls-verify \
+    --no-connection-reuse --no-vu-connection-reuse --throw --discard-response-bodies --include-system-env-vars \
+    --no-thresholds --new-machine-readable-summary --linger --no-usage-report --no-color --profiling-enabled --quiet \
+    --verbose --execution-requirements";
 
 /// Flags and values of 1.x that 2.0 removed.
 const REMOVED: [&str; 3] = ["--no-summary", "--upload-only", "--summary-mode=legacy"];
 
-/// A program that ends as k6 does at a flag that it does not know, writes down what it was started with, and leaves a
-/// summary.
-fn stand_in(folder: &Path, version: &str) -> PathBuf {
+/// Writes a program that rejects unknown flags as k6 does, logs its arguments, and writes a summary.
+fn fake_k6(folder: &Path, version: &str) -> PathBuf {
     let listed = |flags: &str| flags.split_whitespace().collect::<Vec<_>>().join("|");
     let text = format!(
         r#"#!/bin/sh
@@ -45,8 +44,8 @@ while [ $# -gt 0 ]; do
     --summary-export) summary=$2; shift ;;
     --summary-mode=legacy) echo 'time="t" level=error msg="invalid summary mode"' >&2; exit 255 ;;
     {with_value}) shift ;;
-    {alone}) ;;
-    --*=*) flag=${{1%%=*}}; case $flag in {with_value}|{alone}) ;; *) echo "time=\"t\" level=error msg=\"unknown flag: $flag\"" >&2; exit 255 ;; esac ;;
+    {without_value}) ;;
+    --*=*) flag=${{1%%=*}}; case $flag in {with_value}|{without_value}) ;; *) echo "time=\"t\" level=error msg=\"unknown flag: $flag\"" >&2; exit 255 ;; esac ;;
     -*) echo "time=\"t\" level=error msg=\"unknown flag: $1\"" >&2; exit 255 ;;
   esac
   shift
@@ -57,7 +56,7 @@ exit 0
 "#,
         folder = folder.display(),
         with_value = listed(WITH_VALUE),
-        alone = listed(ALONE),
+        without_value = listed(WITHOUT_VALUE),
     );
     let path = folder.join("k6");
     std::fs::write(&path, text).expect("a file");
@@ -65,10 +64,10 @@ exit 0
     path
 }
 
-/// Runs a job with a stand-in of a version. Returns the outcome, every argument, and k6's environment variables.
-async fn done_by(version: &str, job: &Job) -> (Outcome, Vec<String>, String) {
+/// Runs a job with a fake k6 of this version. Returns the outcome, all arguments, and k6's environment variables.
+async fn run_with(version: &str, job: &Job) -> (Outcome, Vec<String>, String) {
     let folder = tempfile::tempdir().expect("a folder");
-    let k6 = K6::find(Some(&stand_in(folder.path(), version))).await.expect("a supported version");
+    let k6 = K6::find(Some(&fake_k6(folder.path(), version))).await.expect("a supported version");
     let k6 = k6.with_folder(folder.path());
     let agent = format!("test flags {} {}", RunId::now(), std::process::id());
     let bench = Bench::with_k6(Sandbox::none(&agent), agent, k6);
@@ -79,11 +78,11 @@ async fn done_by(version: &str, job: &Job) -> (Outcome, Vec<String>, String) {
 }
 
 #[tokio::test]
-async fn every_flag_of_a_run_is_known_to_k6_2_and_none_is_one_that_it_removed() {
+async fn every_flag_of_a_run_exists_in_k6_1_and_2() {
     let own_load = Job { load: Load::Script, scenario: scenario(support::SCRIPT), ..job("good") };
     for version in ["1.0.0", "2.0.0", "2.2.0"] {
         for job in [job("good"), own_load.clone()] {
-            let (outcome, arguments, _) = done_by(version, &Job { run: RunId::now(), ..job }).await;
+            let (outcome, arguments, _) = run_with(version, &Job { run: RunId::now(), ..job }).await;
             assert_eq!(outcome.ended, Ended::Finished, "{version}");
             assert!(
                 arguments.iter().filter(|word| *word == "run").count() == 2,
@@ -97,9 +96,9 @@ async fn every_flag_of_a_run_is_known_to_k6_2_and_none_is_one_that_it_removed() 
 }
 
 #[tokio::test]
-async fn the_stand_in_takes_no_flag_that_k6_2_removed() {
+async fn the_fake_k6_rejects_flags_removed_in_2_0() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = stand_in(folder.path(), "2.2.0");
+    let path = fake_k6(folder.path(), "2.2.0");
     for removed in REMOVED {
         let ended = std::process::Command::new(&path).args(["run", removed]).output().expect("a program");
         assert_eq!(ended.status.code(), Some(255), "{removed}");
@@ -107,9 +106,9 @@ async fn the_stand_in_takes_no_flag_that_k6_2_removed() {
 }
 
 #[tokio::test]
-async fn native_histograms_are_switched_on_in_the_words_of_the_version() {
+async fn native_histograms_are_enabled_as_the_version_requires() {
     for (version, by_flag) in [("1.8.1", false), ("2.0.0", false), ("2.1.0", true), ("2.2.0", true)] {
-        let (_, arguments, environment) = done_by(version, &job("good")).await;
+        let (_, arguments, environment) = run_with(version, &job("good")).await;
         let flags = arguments.windows(2).filter(|pair| *pair == ["--features", "native-histograms"]).count();
         assert_eq!(flags, if by_flag { 2 } else { 0 }, "warm-up and measurement of {version}: {arguments:?}");
         let by_environment = environment.contains("K6_PROMETHEUS_RW_TREND_AS_NATIVE_HISTOGRAM=true");

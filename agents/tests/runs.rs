@@ -1,4 +1,4 @@
-//! Whole runs with a real k6: what they yield, how they fail, and that they leave nothing behind.
+//! Complete runs with a real k6: their results, their failures, and that they leave nothing behind.
 
 mod support;
 
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use brewbench_agent::engine::k6::inspection::inspect;
-use brewbench_agent::host::idle_wait::Quiet;
+use brewbench_agent::host::idle_wait::IdleWait;
 use brewbench_agent::run::execute;
 use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::load::{Closed, Form, Load, Open, Stage};
@@ -25,14 +25,14 @@ async fn run(bench: &Bench, job: &Job) -> Outcome {
     outcome
 }
 
-/// Offers a target that misbehaves, runs a job on it that only its failure ends, and returns why it failed.
+/// Runs a long job on a target that misbehaves, and returns why it failed.
 async fn failure(bench: &Bench, manner: &str, tables: &str, cause: Cause) -> (String, Outcome) {
     bench.offer(manner, tables);
     let job = Job { load: vus(1, 600_000), ..job(manner) };
     let outcome = run(bench, &job).await;
     match outcome.ended.clone() {
-        Ended::Failed { reason, cause: told } => {
-            assert_eq!(told, cause, "{reason}");
+        Ended::Failed { reason, cause: reported } => {
+            assert_eq!(reported, cause, "{reason}");
             (reason, outcome)
         }
         ended => panic!("{manner} ended as {ended:?}: {}", outcome.generator_log),
@@ -43,7 +43,7 @@ fn requests(outcome: &Outcome) -> u64 {
     count(outcome, "http_reqs").expect("a count")
 }
 
-/// A counter of the summary; k6 leaves out those that never counted.
+/// Returns a counter of the summary; k6 omits those that never counted.
 fn count(outcome: &Outcome, metric: &str) -> Option<u64> {
     let summary = outcome.summary.as_deref().expect("a summary");
     let summary: serde_json::Value = serde_json::from_str(summary).expect("JSON");
@@ -51,14 +51,14 @@ fn count(outcome: &Outcome, metric: &str) -> Option<u64> {
 }
 
 #[tokio::test]
-async fn a_run_goes_through_its_phases_and_brings_everything_home() {
+async fn a_run_enters_all_phases_and_returns_everything() {
     let Some(bench) = Bench::new("whole").await else { return };
     bench.offer("good", "[verify]\npath = \"/x\"\ncontains = \"ell\"");
     let (job, phases) = (job("good"), RefCell::new(Vec::new()));
-    let begun = Instant::now();
+    let started = Instant::now();
     let outcome =
         execute::run(&job, &bench.work, &CancellationToken::new(), |phase| phases.borrow_mut().push(phase)).await;
-    println!("overhead: {} ms", begun.elapsed().as_millis() - 1200);
+    println!("overhead: {} ms", started.elapsed().as_millis() - 1200);
     bench.assert_clean(job.run);
 
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
@@ -100,7 +100,7 @@ async fn a_run_goes_through_its_phases_and_brings_everything_home() {
 }
 
 #[tokio::test]
-async fn a_run_without_control_groups_works_and_says_so() {
+async fn a_run_without_control_groups_works_and_reports_it() {
     let Some(bench) = Bench::unlimited("none").await else { return };
     bench.offer("parent", "");
     let outcome = run(&bench, &job("parent")).await;
@@ -130,30 +130,30 @@ async fn a_target_that_refuses_sigterm_is_killed() {
 async fn a_target_that_never_listens_is_a_failure() {
     let Some(bench) = Bench::new("deaf").await else { return };
     let (reason, outcome) = failure(&bench, "deaf", "timeout_s = 0.3", Cause::TargetNotReady).await;
-    let expected = "target deaf: it did not answer GET / with status 200 within 0.3 s: it refuses connections";
+    let expected = "target deaf: no response to GET / with status 200 within 0.3 s: connections are refused";
     assert_eq!(reason, expected);
     assert!(outcome.target_log.contains("unruly is deaf"));
     assert_eq!(outcome.enforced, bench.work.sandbox.mechanisms());
 }
 
 #[tokio::test]
-async fn a_target_that_dies_at_its_start_is_a_failure_with_its_last_words() {
+async fn a_target_that_exits_at_its_start_is_a_failure_with_its_last_output() {
     let Some(bench) = Bench::new("dead").await else { return };
     let (reason, _) = failure(&bench, "dead", "", Cause::TargetDied).await;
-    let expected = "target dead: it ended before it was ready: exit status 3; \
-                    its last lines: unruly is dead | no reason to live";
+    let expected = "target dead: exited before it was ready: exit status 3; \
+                     last output: unruly is dead | no reason to live";
     assert_eq!(reason, expected);
 }
 
 #[tokio::test]
-async fn a_target_that_dies_during_the_load_ends_the_run_at_once() {
+async fn a_target_that_exits_during_the_load_ends_the_run_at_once() {
     let Some(bench) = Bench::new("mortal").await else { return };
     bench.offer("mortal", "");
     let load = vus(1, 600_000);
     let outcome = run(&bench, &Job { load, warm_up_ms: 0, ..job("mortal") }).await;
     let Ended::Failed { reason, cause: Cause::TargetDied } = outcome.ended else { panic!("{:?}", outcome.ended) };
-    let expected = "target mortal died during the measurement: exit status 4; \
-                    its last lines: unruly is mortal | enough of this";
+    let expected = "target mortal exited during the measurement: exit status 4; \
+                     last output: unruly is mortal | enough of this";
     assert_eq!(reason, expected);
     assert_eq!(outcome.summary, None);
 }
@@ -162,21 +162,21 @@ async fn a_target_that_dies_during_the_load_ends_the_run_at_once() {
 async fn a_target_that_answers_500_is_never_ready() {
     let Some(bench) = Bench::new("broken").await else { return };
     let (reason, _) = failure(&bench, "broken", "timeout_s = 0.3", Cause::TargetNotReady).await;
-    assert!(reason.ends_with("within 0.3 s: it answers with status 500"), "{reason}");
+    assert!(reason.ends_with("within 0.3 s: last status 500"), "{reason}");
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_as_the_manifest_says_is_a_failure() {
+async fn a_response_that_differs_from_the_manifest_is_a_failure() {
     let Some(bench) = Bench::new("verify").await else { return };
     let tables = "[verify]\npath = \"/hash\"\ncontains = \"hash\"";
     let (reason, _) = failure(&bench, "good", tables, Cause::TargetNotReady).await;
-    let expected = "target good: the body of GET /hash does not contain \"hash\"; it begins with \"hello\"";
+    let expected = "target good: the body of GET /hash does not contain \"hash\"; it starts with \"hello\"";
     assert_eq!(reason, expected);
 }
 
-/// Answers a target that is `beaten`: the first so many ports that it is given are taken before it can listen on them.
-/// Gives the taken ones, in order, when the target has been let through or `end` comes.
-async fn beat(folder: &Path, times: usize, end: &CancellationToken) -> Vec<TcpListener> {
+/// Takes the first `times` ports of a `beaten` target before it can listen on them. Returns the taken ports, in order,
+/// at `end`.
+async fn take_ports(folder: &Path, times: usize, end: &CancellationToken) -> Vec<TcpListener> {
     let mut taken = Vec::new();
     let mut answered = BTreeSet::new();
     while !end.is_cancelled() {
@@ -185,7 +185,7 @@ async fn beat(folder: &Path, times: usize, end: &CancellationToken) -> Vec<TcpLi
             names.filter_map(|name| name.to_str()?.strip_prefix("asked-")?.parse().ok()).collect();
         for port in ports.difference(&answered) {
             if taken.len() < times {
-                taken.push(TcpListener::bind(("127.0.0.1", *port)).expect("a port that nobody listens on yet"));
+                taken.push(TcpListener::bind(("127.0.0.1", *port)).expect("a free port"));
             }
             std::fs::write(folder.join(format!("answered-{port}")), "").expect("a file");
         }
@@ -195,7 +195,7 @@ async fn beat(folder: &Path, times: usize, end: &CancellationToken) -> Vec<TcpLi
     taken
 }
 
-async fn run_beaten(bench: &Bench, times: usize) -> (Outcome, Vec<TcpListener>) {
+async fn run_without_port(bench: &Bench, times: usize) -> (Outcome, Vec<TcpListener>) {
     bench.offer("beaten", "[sandbox]\nwrite = [\".\"]");
     let (job, end) = (job("beaten"), CancellationToken::new());
     let run = async {
@@ -203,40 +203,40 @@ async fn run_beaten(bench: &Bench, times: usize) -> (Outcome, Vec<TcpListener>) 
         end.cancel();
         outcome
     };
-    tokio::join!(run, beat(&bench.work.targets, times, &end))
+    tokio::join!(run, take_ports(&bench.work.targets, times, &end))
 }
 
 #[tokio::test]
-async fn a_target_whose_port_was_taken_meanwhile_gets_another_one() {
+async fn a_target_that_loses_its_port_gets_another_one() {
     let Some(bench) = Bench::new("port").await else { return };
-    let (outcome, taken) = run_beaten(&bench, 1).await;
+    let (outcome, taken) = run_without_port(&bench, 1).await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     assert_eq!(taken.len(), 1);
     assert!(requests(&outcome) > 0);
 }
 
 #[tokio::test]
-async fn a_target_whose_ports_are_taken_again_and_again_fails_with_the_reason() {
+async fn a_target_that_loses_every_port_fails_with_the_reason() {
     let Some(bench) = Bench::new("ports").await else { return };
-    let (outcome, taken) = run_beaten(&bench, 9).await;
+    let (outcome, taken) = run_without_port(&bench, 9).await;
     let Ended::Failed { reason, .. } = &outcome.ended else { panic!("{outcome:?}") };
-    let [_, second] = taken.as_slice() else { panic!("{taken:?}: tried twice") };
+    let [_, second] = taken.as_slice() else { panic!("{taken:?}: expected two attempts") };
     let port = second.local_addr().expect("bound").port();
     assert!(reason.starts_with(&format!("target beaten: port {port} is served by another process; ")), "{reason}");
 }
 
 #[tokio::test]
-async fn a_target_that_runs_out_of_memory_is_a_failure_that_says_so() {
+async fn a_target_that_runs_out_of_memory_is_reported() {
     let Some(bench) = Bench::new("memory").await.filter(Bench::limits_memory) else { return };
     let (reason, outcome) = failure(&bench, "hungry-at-start", "", Cause::TargetOutOfMemory).await;
-    assert!(reason.contains("it ended before it was ready: killed: out of memory"), "{reason}");
-    assert!(outcome.observed.and_then(|seen| seen.oom_kills).is_some_and(|kills| kills > 0));
+    assert!(reason.contains("exited before it was ready: OOM-killed"), "{reason}");
+    assert!(outcome.observed.and_then(|observed| observed.oom_kills).is_some_and(|kills| kills > 0));
     let (reason, _) = failure(&bench, "hungry", "", Cause::TargetOutOfMemory).await;
-    assert!(reason.starts_with("target hungry died ") && reason.contains("killed: out of memory"), "{reason}");
+    assert!(reason.starts_with("target hungry exited ") && reason.contains("OOM-killed"), "{reason}");
 }
 
 #[tokio::test]
-async fn a_worker_that_was_replaced_meanwhile_is_noticed() {
+async fn a_worker_replaced_during_the_measurement_is_detected() {
     for bench in [Bench::new("restarting").await, Bench::unlimited("restarting too").await] {
         let Some(bench) = bench else { return };
         bench.offer("restarting", "");
@@ -247,14 +247,14 @@ async fn a_worker_that_was_replaced_meanwhile_is_noticed() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_another_after_the_load_is_told_in_a_sentence() {
+async fn a_response_that_differs_after_the_load_is_described() {
     let Some(bench) = Bench::new("fickle").await else { return };
     let sentences = [
-        ("fickle", "the body of GET / has 5 bytes and begins with \"sorry\", not 5 bytes that begin with \"hello\""),
-        ("breaking", "GET / has status 500, not 200"),
+        ("fickle", "the body of GET / has 5 bytes and starts with \"sorry\", not 5 bytes that start with \"hello\""),
+        ("breaking", "GET / returned status 500, expected 200"),
         ("various", ""),
     ];
-    // At most 50 requests within the warm-up, which is long enough to tell what follows the clock, then 150 more.
+    // At most 50 requests in the warm-up, which is long enough to detect time-dependent responses, then 150 more.
     let script = "import http from 'k6/http'; import { sleep } from 'k6';
         export const options = { vus: 1, iterations: 150 };
         export default function () { http.get(__ENV.BASE_URL); sleep(0.022); }";
@@ -268,16 +268,16 @@ async fn an_answer_that_is_another_after_the_load_is_told_in_a_sentence() {
 }
 
 #[tokio::test]
-async fn a_machine_that_does_not_get_quiet_is_told_and_the_run_goes_on() {
+async fn a_busy_machine_is_reported_and_the_run_continues() {
     let Some(mut bench) = Bench::new("neighbour").await else { return };
     bench.offer("good", "");
-    bench.work.quiet = Quiet { limit_cores: 0.05, longest: Duration::from_millis(300) };
+    bench.work.quiet = IdleWait { limit_cores: 0.05, longest: Duration::from_millis(300) };
     let mut command = std::process::Command::new("sh");
     let mut neighbour = command.args(["-c", "while :; do :; done"]).spawn().expect("a shell");
     let outcome = run(&bench, &job("good")).await;
-    neighbour.kill().and_then(|()| neighbour.wait()).expect("an end");
+    neighbour.kill().and_then(|()| neighbour.wait()).expect("an exit status");
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
-    let ground = outcome.conditions.ground.expect("a ground");
+    let ground = outcome.conditions.ground.expect("an idle wait");
     assert!(!ground.quiet && ground.waited_ms >= 300 && ground.busy_cores > 0.05, "{ground:?}");
 }
 
@@ -290,7 +290,7 @@ async fn a_size_that_the_machine_does_not_have_is_refused() {
         let mut job = job("good");
         (job.size.vcpus, job.size.memory_bytes) = (vcpus, memory_bytes);
         let Ended::Failed { reason, cause: Cause::Other } = run(&bench, &job).await.ended else { panic!("it ran") };
-        assert!(reason.starts_with("this machine can't give ") && reason.contains(word), "{reason}");
+        assert!(reason.starts_with("the size ") && reason.contains(word), "{reason}");
     }
 }
 
@@ -303,7 +303,7 @@ async fn an_unknown_target_is_refused_and_broken_manifests_are_named() {
 }
 
 #[tokio::test]
-async fn a_script_s_own_options_thresholds_files_and_parameters_hold() {
+async fn options_thresholds_files_and_parameters_of_a_script_are_used() {
     let Some(bench) = Bench::new("options").await else { return };
     bench.offer("good", "");
     let script = "import http from 'k6/http';
@@ -328,7 +328,7 @@ async fn a_script_s_own_options_thresholds_files_and_parameters_hold() {
 }
 
 #[tokio::test]
-async fn the_warm_up_of_a_script_s_own_load_is_cut_short() {
+async fn the_warm_up_of_a_scripts_own_load_is_cut_short() {
     let Some(bench) = Bench::new("warm").await else { return };
     bench.offer("good", "");
     let script = "import http from 'k6/http'; import { sleep } from 'k6';
@@ -336,15 +336,15 @@ async fn the_warm_up_of_a_script_s_own_load_is_cut_short() {
         export default function () { http.get(__ENV.BASE_URL); sleep(0.4); }";
     let mut job = Job { load: Load::Script, ..job("good") };
     job.scenario = scenario(script);
-    let begun = Instant::now();
+    let started = Instant::now();
     let outcome = run(&bench, &job).await;
-    println!("1 s of a script's own load after 0.2 s of warm-up took {} ms", begun.elapsed().as_millis());
+    println!("1 s of a script's own load after 0.2 s of warm-up took {} ms", started.elapsed().as_millis());
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     assert!((1..=4).contains(&requests(&outcome)), "{}", requests(&outcome));
 }
 
 #[tokio::test]
-async fn a_rate_in_stages_begins_as_many_iterations_as_its_shape_says() {
+async fn a_rate_in_stages_starts_the_iterations_of_its_shape() {
     let Some(bench) = Bench::new("stages").await else { return };
     bench.offer("good", "");
     let stages = [(1_000, 20), (1_000, 20), (0, 10), (500, 10)];
@@ -355,13 +355,13 @@ async fn a_rate_in_stages_begins_as_many_iterations_as_its_shape_says() {
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     let (done, dropped) = (count(&outcome, "iterations").expect("a count"), count(&outcome, "dropped_iterations"));
     assert!(done <= 36, "{done}");
-    // One more or less is k6's rounding.
+    // k6 rounds by one iteration.
     assert!((34..=36).contains(&(done + dropped.unwrap_or(0))), "{done} done, {dropped:?} dropped");
     assert_eq!(requests(&outcome), done);
 }
 
 #[tokio::test]
-async fn iterations_for_which_nobody_was_free_are_counted_as_dropped() {
+async fn iterations_without_a_free_virtual_user_are_dropped() {
     let Some(bench) = Bench::new("dropped-iterations").await else { return };
     bench.offer("good", "");
     let form = Form::Constant { level: 20, duration_ms: 1_000 };
@@ -379,7 +379,7 @@ async fn iterations_for_which_nobody_was_free_are_counted_as_dropped() {
 }
 
 #[tokio::test]
-async fn a_load_replaces_how_hard_and_how_long_and_keeps_the_rest_of_a_script() {
+async fn a_load_replaces_only_the_load_of_a_script() {
     let Some(bench) = Bench::new("kept").await else { return };
     bench.offer("good", "");
     let script = "import http from 'k6/http'; import exec from 'k6/execution';
@@ -410,7 +410,7 @@ async fn a_load_replaces_how_hard_and_how_long_and_keeps_the_rest_of_a_script() 
 }
 
 #[tokio::test]
-async fn scripts_that_k6_refuses_are_failures_with_its_words() {
+async fn scripts_rejected_by_k6_are_failures_with_its_message() {
     let Some(bench) = Bench::new("scripts").await else { return };
     bench.offer("good", "");
     let cases = [
@@ -429,7 +429,7 @@ async fn scripts_that_k6_refuses_are_failures_with_its_words() {
 }
 
 #[tokio::test]
-async fn k6_looks_at_a_script_and_says_what_is_wrong_with_it() {
+async fn k6_inspects_a_script_and_reports_errors() {
     let Some(bench) = Bench::new("looks").await else { return };
     let good = "const paths = JSON.parse(open('./paths.json'));
         export const options = { scenarios: { a: { executor: 'per-vu-iterations', exec: 'visit', vus: paths.length } } };
@@ -460,17 +460,17 @@ async fn k6_looks_at_a_script_and_says_what_is_wrong_with_it() {
 }
 
 #[tokio::test]
-async fn looking_at_an_endless_script_is_stopped_at_once_when_a_run_comes() {
+async fn the_inspection_of_an_endless_script_is_cancelled_at_once() {
     let Some(bench) = Bench::new("endless").await else { return };
     let (id, scenario, cancel) = (RunId::now(), scenario("while (true);"), CancellationToken::new());
-    let looks = inspect(id.0, &scenario, &bench.work, &cancel);
-    let stops = async {
+    let inspecting = inspect(id.0, &scenario, &bench.work, &cancel);
+    let cancelling = async {
         while processes_with(&id.to_string()).is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         cancel.cancel();
     };
-    let (finding, ()) = tokio::join!(looks, stops);
+    let (finding, ()) = tokio::join!(inspecting, cancelling);
     assert!(matches!(finding, Finding::Declined { .. }), "{finding:?}");
     bench.assert_clean(id);
 }
@@ -497,7 +497,7 @@ async fn cancelling_ends_a_run_in_every_phase() {
         let cancel = CancellationToken::new();
         let (entered, mut phases) = tokio::sync::mpsc::unbounded_channel();
         let work = execute::run(&job, &bench.work, &cancel, |phase| entered.send(phase).expect("a listener"));
-        let asked = async {
+        let cancelled = async {
             while phases.recv().await != Some(at) {}
             while processes_with(&job.run.to_string()).is_empty() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -506,12 +506,12 @@ async fn cancelling_ends_a_run_in_every_phase() {
             Instant::now()
         };
         tokio::pin!(work);
-        let asked = tokio::select! {
+        let cancelled = tokio::select! {
             outcome = &mut work => panic!("{at:?} was never cancelled: {outcome:?}"),
-            asked = asked => asked,
+            cancelled = cancelled => cancelled,
         };
         let outcome = work.await;
-        println!("cancelled {at:?} within {} ms", asked.elapsed().as_millis());
+        println!("cancelled {at:?} within {} ms", cancelled.elapsed().as_millis());
         bench.assert_clean(job.run);
         assert_eq!(outcome.ended, Ended::Cancelled);
         assert!(at == Phase::Preparing || outcome.target_log.contains("unruly is"), "{at:?}: {outcome:?}");
@@ -519,7 +519,7 @@ async fn cancelling_ends_a_run_in_every_phase() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_dropped_leaves_nothing_either() {
+async fn a_dropped_run_leaves_nothing_behind() {
     let Some(bench) = Bench::new("dropped").await else { return };
     bench.offer("parent", "");
     let job = Job { load: vus(1, 600_000), warm_up_ms: 0, ..job("parent") };

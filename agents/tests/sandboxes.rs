@@ -1,4 +1,4 @@
-//! Real control groups, where this machine allows them, and what an earlier life of an agent left.
+//! Real control groups, if this machine allows them, and leftovers of an earlier agent process.
 
 mod support;
 
@@ -16,13 +16,13 @@ use brewbench_agent::wire::outcome::Mechanism;
 use brewbench_testing::skip;
 use support::{groups_of, processes_with};
 
-/// Nothing, with a printed reason, where the kernel forbids control groups.
+/// Detects a sandbox; `None`, with a printed reason, if control groups can't be used.
 fn sandbox(test: &str) -> Option<Sandbox> {
     let agent = format!("test {test} {}", std::process::id());
     let sandbox = Sandbox::detect(Path::new(CGROUP_ROOT), &agent);
-    assert_eq!(groups_of(&agent), Vec::<std::path::PathBuf>::new(), "looking leaves nothing");
+    assert_eq!(groups_of(&agent), Vec::<std::path::PathBuf>::new(), "detection leaves nothing behind");
     if sandbox.mechanisms().cpu == Mechanism::None || sandbox.mechanisms().memory == Mechanism::None {
-        skip("no control groups may be used here");
+        skip("control groups can't be used here");
         return None;
     }
     Some(sandbox)
@@ -46,34 +46,34 @@ async fn cpu_time_is_limited_and_counted() {
     let size = Size { name: String::new(), vcpus: 0.1, memory_bytes: 64 << 20 };
     assert_eq!(group.limit(&size), sandbox.mechanisms());
     let mut process = Process::start(&shell("i=0; while :; do i=$((i+1)); done"), &group).expect("a shell");
-    // The quota of a tenth: after 50 ms of CPU time it was forbidden to run several times.
+    // With a quota of a tenth, it is throttled several times within 50 ms of CPU time.
     loop {
-        let seen = group.observed().expect("observations");
-        if seen.cpu_us.is_some_and(|used| used > 50_000) && seen.throttled_us.is_some_and(|waited| waited > 100_000) {
+        let observed = group.observed().expect("observations");
+        if observed.cpu_us.is_some_and(|used| used > 50_000) && observed.throttled_us.is_some_and(|us| us > 100_000) {
             break;
         }
-        assert!(process.ended().is_none(), "it runs for ever");
+        assert!(process.ended().is_none(), "the loop never ends");
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    process.stop(std::time::Duration::ZERO, &group).await.expect("a stop");
+    process.stop(std::time::Duration::ZERO, &group).await.expect("stopped");
     assert!(group.processes().is_empty());
-    group.clear().await.expect("a clean end");
+    group.clear().await.expect("removed");
     assert!(groups_of(sandbox.agent()).is_empty());
 }
 
 #[tokio::test]
-async fn a_limit_that_the_kernel_refuses_is_not_called_enforced() {
+async fn a_limit_refused_by_the_kernel_is_not_reported_as_enforced() {
     let Some(sandbox) = sandbox("refused") else { return };
     let group = sandbox.open(RunId::now(), Side::Target).expect("a group");
     // Below the kernel's smallest quota.
     let size = Size { name: String::new(), vcpus: 0.001, memory_bytes: 64 << 20 };
     let enforced = group.limit(&size);
     assert_eq!((enforced.cpu, enforced.memory), (Mechanism::None, sandbox.mechanisms().memory));
-    group.clear().await.expect("a clean end");
+    group.clear().await.expect("removed");
 }
 
 #[tokio::test]
-async fn what_forks_as_fast_as_it_can_is_killed() {
+async fn a_fork_bomb_is_killed() {
     let Some(sandbox) = sandbox("forks") else { return };
     let group = sandbox.open(RunId::now(), Side::Target).expect("a group");
     group.limit(&Size { name: String::new(), vcpus: 1.0, memory_bytes: 256 << 20 });
@@ -82,17 +82,17 @@ async fn what_forks_as_fast_as_it_can_is_killed() {
     while group.processes().len() < 50 {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    process.stop(std::time::Duration::ZERO, &group).await.expect("a stop");
+    process.stop(std::time::Duration::ZERO, &group).await.expect("stopped");
     // The group can be used again.
     let mut next = Process::start(&shell("echo a | cat"), &group).expect("a shell");
-    assert!(next.wait().await.expect("an end").success());
+    assert!(next.wait().await.expect("an exit status").success());
     drop(next);
-    group.clear().await.expect("a clean end");
+    group.clear().await.expect("removed");
     assert!(groups_of(sandbox.agent()).is_empty());
 }
 
 #[tokio::test]
-async fn what_an_earlier_life_left_is_removed_and_told() {
+async fn leftovers_of_an_earlier_process_are_removed_and_reported() {
     let agent = format!("test leftovers {}", std::process::id());
     let sandbox = Sandbox::detect(Path::new(CGROUP_ROOT), &agent);
     let work = tempfile::tempdir().expect("a folder");
@@ -112,29 +112,29 @@ async fn what_an_earlier_life_left_is_removed_and_told() {
     let group = sandbox.open(RunId::now(), Side::Target).expect("a group");
     let mut grouped = start(false);
     for mut entrance in group.entrances().expect("entrances") {
-        std::io::Write::write_all(&mut entrance, grouped.id().to_string().as_bytes()).expect("a move");
+        std::io::Write::write_all(&mut entrance, grouped.id().to_string().as_bytes()).expect("moved");
     }
     let limited = !groups_of(&agent).is_empty();
-    // As when the agent was killed: nobody cleans up.
+    // As if the agent had been killed without cleaning up.
     std::mem::forget(group);
 
     let left = cleanup::remove(&sandbox, work.path()).await;
     assert_eq!(left.folders, [work.path().join("run-x")]);
     assert!(work.path().join("spool").exists());
     assert!(left.processes.iter().any(|(_, pid)| u32::try_from(*pid) == Ok(ours.id())), "{left:?}");
-    assert!(!ours.wait().expect("an end").success());
+    assert!(!ours.wait().expect("an exit status").success());
     if limited {
         assert!(!left.groups.is_empty());
-        assert!(!grouped.wait().expect("an end").success());
+        assert!(!grouped.wait().expect("an exit status").success());
         assert!(groups_of(&agent).is_empty());
     } else {
-        skip("no control groups may be used here");
-        grouped.kill().expect("a kill");
-        grouped.wait().expect("an end");
+        skip("control groups can't be used here");
+        grouped.kill().expect("killed");
+        grouped.wait().expect("an exit status");
     }
-    assert!(other.try_wait().expect("a status").is_none(), "another agent's process lives");
-    other.kill().expect("a kill");
-    other.wait().expect("an end");
+    assert!(other.try_wait().expect("a status").is_none(), "another agent's process keeps running");
+    other.kill().expect("killed");
+    other.wait().expect("an exit status");
     assert!(cleanup::remove(&sandbox, work.path()).await.is_empty());
     assert!(processes_with(&agent).is_empty());
 }

@@ -1,4 +1,4 @@
-//! HTTP to a server: JSON in and out, errors as sentences. Used by the daemon and by the commands.
+//! HTTP client for the server: JSON in and out, errors as sentences. Used by the daemon and by the commands.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use serde::de::DeserializeOwned;
 
 use crate::sanitize::plain;
 
-/// How often a request is sent to a server that has its hands full.
+/// Attempts per request while the server is overloaded.
 const TRIES: u32 = 5;
 
-/// Nobody waits for longer than this by itself.
+/// Longest `Retry-After` that is honoured.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// Speaks to one server with one secret, which its copies share.
+/// Talks to one server with one secret, shared by its clones.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
@@ -29,37 +29,37 @@ pub struct Client {
     tls: Option<Arc<ClientConfig>>,
 }
 
-/// Whom a client trusts.
+/// What a client trusts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
-    /// PEM: CAs besides those of this machine.
+    /// PEM file with CAs in addition to those of this machine.
     pub ca_file: Option<PathBuf>,
-    /// Where it does without TLS.
+    /// Where plain HTTP is allowed.
     pub plain: Plain,
 }
 
-/// Where plain HTTP will do.
+/// Where plain HTTP is allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Plain {
     /// Within this machine.
     #[default]
     Loopback,
-    /// Everywhere: somebody said so.
+    /// Everywhere, as configured by the user.
     Anywhere,
 }
 
-/// Why a request was not done.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// The server answered, but did not do it.
+    /// The server answered with an error.
     #[error("{sentence}")]
     Refused {
         /// HTTP status.
         status: StatusCode,
-        /// The server's own words.
+        /// The server's error message.
         sentence: String,
     },
-    /// No answer came.
+    /// No response.
     #[error("{url} can't be reached: {cause}")]
     Unreachable {
         /// The server.
@@ -67,62 +67,62 @@ pub enum Fault {
         /// The innermost cause.
         cause: String,
     },
-    /// The secret would be read by whoever stands between.
+    /// Plain HTTP would expose the secret to the network.
     #[error(
-        "{url} is another machine, and plain HTTP shows secrets and results to whoever stands between; use https, or say \
-         --insecure-http if nobody can"
+        "{url} is another machine, and plain HTTP exposes secrets and results to the network; use https, or allow \
+         plain HTTP with --insecure-http"
     )]
     Plain {
         /// The server.
         url: String,
     },
-    /// The CA's file.
-    #[error("the CA's file {file} can't be used: {cause}")]
+    /// The CA file can't be used.
+    #[error("CA file {file} can't be used: {cause}")]
     CaFile {
-        /// Which file.
+        /// Path of the file.
         file: String,
-        /// Why.
+        /// The underlying error.
         cause: String,
     },
-    /// No certificate could be checked here.
+    /// No certificate can be verified on this machine.
     #[error(
         "{url} can't be trusted: this machine has no CA certificates; install them (Debian: ca-certificates), or name \
-         a file with your own in SSL_CERT_FILE or by --ca-file"
+         your own CA file in SSL_CERT_FILE or with --ca-file"
     )]
     NoTrust {
         /// The server.
         url: String,
     },
-    /// The answer makes no sense.
-    #[error("{url} is no brewbench server, or of another version: {cause}")]
+    /// The response can't be parsed.
+    #[error("{url} is not a brewbench server, or runs another version: {cause}")]
     Garbled {
         /// The server.
         url: String,
-        /// What was wrong.
+        /// The underlying error.
         cause: String,
     },
 }
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Without the secret: this may end up in a log.
+        // The secret is left out because this may be logged.
         f.debug_struct("Client").field("base", &self.base.as_str()).finish_non_exhaustive()
     }
 }
 
-/// Makes TLS work for whoever connects; harmless when called again.
+/// Installs the TLS provider of this process; harmless when called again.
 pub fn prepare_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 impl Client {
-    /// For the server at an address, trusting the CAs of this machine and nothing without TLS but this machine.
+    /// Creates a client that trusts the CAs of this machine and allows plain HTTP on loopback only.
     pub fn new(base: &reqwest::Url, secret: Option<String>) -> Result<Self, Fault> {
-        Self::trusting(base, secret, &Trust::default())
+        Self::with_trust(base, secret, &Trust::default())
     }
 
-    /// For the server at an address, trusting whom one is told to.
-    pub fn trusting(base: &reqwest::Url, secret: Option<String>, trust: &Trust) -> Result<Self, Fault> {
+    /// Creates a client with the given trust.
+    pub fn with_trust(base: &reqwest::Url, secret: Option<String>, trust: &Trust) -> Result<Self, Fault> {
         prepare_tls();
         if base.scheme() != "https" && trust.plain == Plain::Loopback && !is_here(base) {
             return Err(Fault::Plain { url: base.to_string() });
@@ -131,13 +131,13 @@ impl Client {
         let builder = reqwest::Client::builder();
         let builder = match &tls {
             Some(tls) => builder.tls_backend_preconfigured(ClientConfig::clone(tls)),
-            // Otherwise a machine without any CA certificates could not even speak plain HTTP.
+            // Otherwise a machine without CA certificates could not use plain HTTP either.
             None => builder.tls_certs_only([]),
         };
         let http = builder
             .connect_timeout(Duration::from_secs(5))
             .user_agent(concat!("brewbench/", env!("CARGO_PKG_VERSION")))
-            // Proxies of the environment are for the world outside; a server of this kind stands in the same house.
+            // Proxies in the environment are for the internet; this server is usually on the local network.
             .no_proxy()
             .build()
             .map_err(|fault| unreachable(base, &fault))?;
@@ -149,25 +149,25 @@ impl Client {
         &self.base
     }
 
-    /// Whom it trusts, for whoever connects to the same server by other means; none where no TLS is spoken.
+    /// Returns the TLS configuration, for other connections to the same server; `None` with plain HTTP.
     pub fn tls(&self) -> Option<Arc<ClientConfig>> {
         self.tls.clone()
     }
 
-    /// The secret that it speaks with now, if it has one.
+    /// Returns the current secret, if there is one.
     pub fn secret(&self) -> Option<String> {
         let secret = self.secret.as_ref()?;
         Some(secret.read().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// Another secret from now on, for all copies; nothing happens where there was none.
+    /// Replaces the secret of this client and its clones; does nothing if there was none.
     pub fn change_secret(&self, new: &str) {
         if let Some(secret) = &self.secret {
             new.clone_into(&mut secret.write().unwrap_or_else(PoisonError::into_inner));
         }
     }
 
-    /// A request to a path such as `api/v1/runs`, still to be sent.
+    /// Builds a request to a path such as `api/v1/runs`.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let mut url = self.base.clone();
         url.set_path(&format!("{}/{path}", self.base.path().trim_end_matches('/')));
@@ -178,14 +178,14 @@ impl Client {
         }
     }
 
-    /// Sends a request; an answer that is no success becomes the server's sentence. Where the server has its hands full and
-    /// says when to come again, it is sent again.
+    /// Sends a request and turns an error response into the server's message. Retries while an overloaded server sends
+    /// `Retry-After`.
     pub async fn send(&self, mut request: RequestBuilder) -> Result<Response, Fault> {
         let mut tries = 1;
         let response = loop {
             let again = request.try_clone().filter(|_| tries < TRIES);
             let response = request.send().await.map_err(|fault| unreachable(&self.base, &fault))?;
-            match (again, come_again(&response)) {
+            match (again, retry_after(&response)) {
                 (Some(again), Some(wait)) => {
                     tokio::time::sleep(wait).await;
                     request = again;
@@ -199,42 +199,42 @@ impl Client {
             return Ok(response);
         }
         let text = response.text().await.unwrap_or_default();
-        let said = serde_json::from_str::<serde_json::Value>(&text).ok();
-        let field = |name: &str| said.as_ref().and_then(|body| body[name].as_str()).map(str::to_owned);
+        let body = serde_json::from_str::<serde_json::Value>(&text).ok();
+        let field = |name: &str| body.as_ref().and_then(|body| body[name].as_str()).map(str::to_owned);
         let sentence = match (field("error"), field("request_id")) {
-            // So that it can be found in the server's log.
+            // The id finds the request in the server's log.
             (Some(sentence), Some(id)) if status.is_server_error() => Some(format!("{sentence} (request {id})")),
             (sentence, _) => sentence,
         };
-        // It is printed as it is, and a server may have been taken over.
-        let sentence = sentence.map_or_else(|| format!("{} answered {status}", self.base), |sentence| plain(&sentence));
+        // The message is printed as it is, and the server may be compromised.
+        let sentence = sentence.map_or_else(|| format!("{} returned {status}", self.base), |sentence| plain(&sentence));
         Err(Fault::Refused { status, sentence })
     }
 
-    /// Sends a request and reads its JSON answer.
+    /// Sends a request and parses its JSON response.
     pub async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Fault> {
         let response = self.send(request).await?;
         response.json().await.map_err(|fault| Fault::Garbled { url: self.base.to_string(), cause: innermost(&fault) })
     }
 
-    /// Reads something.
+    /// Sends `GET` and parses the response.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Fault> {
         self.json(self.request(Method::GET, path)).await
     }
 
-    /// Posts something and reads the answer.
+    /// Sends `POST` with a JSON body and parses the response.
     pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &(impl Serialize + Sync)) -> Result<T, Fault> {
         self.json(self.request(Method::POST, path).json(body)).await
     }
 
-    /// Deletes something.
+    /// Sends `DELETE`.
     pub async fn delete(&self, path: &str) -> Result<(), Fault> {
         self.send(self.request(Method::DELETE, path)).await.map(drop)
     }
 }
 
-/// When to ask again, where the server did nothing because others kept it busy.
-fn come_again(response: &Response) -> Option<Duration> {
+/// Returns when to retry a request that an overloaded server rejected without processing it.
+fn retry_after(response: &Response) -> Option<Duration> {
     if response.status() != StatusCode::SERVICE_UNAVAILABLE {
         return None;
     }
@@ -242,21 +242,21 @@ fn come_again(response: &Response) -> Option<Duration> {
     Some(Duration::from_secs(wait)).filter(|wait| *wait <= LONGEST_WAIT)
 }
 
-/// Whether an address is on this machine, by what it says.
+/// Whether an address names this machine, without resolving it.
 fn is_here(base: &reqwest::Url) -> bool {
     let host = base.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     address.map_or_else(|_| host == "localhost" || host.ends_with(".localhost"), |ip| ip.to_canonical().is_loopback())
 }
 
-/// Trusts the CAs of this machine, or those in the file that `SSL_CERT_FILE` names, and those in a file that somebody
-/// named besides: a team's own may be in any of them.
+/// Trusts the CAs of this machine, or those in the file named by `SSL_CERT_FILE`, and those in the given file: a team's
+/// own CA may be in any of them.
 fn trusted(base: &reqwest::Url, ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, Fault> {
     let mut roots = RootCertStore::empty();
     if let Some(file) = ca_file {
         add_all(&mut roots, file).map_err(|cause| Fault::CaFile { file: file.display().to_string(), cause })?;
     }
-    // Of the many on a machine one or the other may be of a kind that nobody reads any more.
+    // Some of the many CAs on a machine may be in a format that rustls does not support.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         return Err(Fault::NoTrust { url: base.to_string() });
@@ -270,24 +270,24 @@ fn add_all(roots: &mut RootCertStore, file: &Path) -> Result<(), String> {
         let certificate = certificate.map_err(|fault| fault.to_string())?;
         roots.add(certificate).map_err(|fault| fault.to_string())?;
     }
-    if roots.is_empty() { Err("there is no certificate in it".to_owned()) } else { Ok(()) }
+    if roots.is_empty() { Err("it contains no certificate".to_owned()) } else { Ok(()) }
 }
 
-/// What went wrong, with the way out where the other side showed a certificate of a CA that is not known here.
-pub(crate) fn with_way_out(cause: String) -> String {
-    // The latter where the CA is another one of the same name.
+/// Adds a hint to an error caused by a certificate of an unknown CA.
+pub(crate) fn with_ca_hint(cause: String) -> String {
+    // `BadSignature` occurs if the CA has the name of a known one.
     if cause.contains("UnknownIssuer") || cause.contains("BadSignature") {
-        format!("{cause}; if its CA is your own, name the CA's file in SSL_CERT_FILE or by --ca-file")
+        format!("{cause}; if the server uses your own CA, name its file in SSL_CERT_FILE or with --ca-file")
     } else {
         cause
     }
 }
 
 fn unreachable(base: &reqwest::Url, fault: &reqwest::Error) -> Fault {
-    Fault::Unreachable { url: base.to_string(), cause: with_way_out(innermost(fault)) }
+    Fault::Unreachable { url: base.to_string(), cause: with_ca_hint(innermost(fault)) }
 }
 
-/// reqwest wraps what really happened in several layers of "error sending request".
+/// Returns the root cause: reqwest wraps it in several layers of "error sending request".
 fn innermost(fault: &dyn std::error::Error) -> String {
     let mut fault = fault;
     while let Some(source) = fault.source() {
@@ -304,11 +304,11 @@ mod tests {
 
     fn refused(url: &str, trust: &Trust) -> Option<String> {
         let url = url.parse().expect("an address");
-        Client::trusting(&url, None, trust).err().map(|fault| fault.to_string())
+        Client::with_trust(&url, None, trust).err().map(|fault| fault.to_string())
     }
 
     #[test]
-    fn plain_http_is_for_this_machine_unless_somebody_says_otherwise() {
+    fn plain_http_is_limited_to_this_machine_unless_allowed() {
         let careful = Trust::default();
         for here in [
             "http://127.0.0.1:8377/",
@@ -326,13 +326,13 @@ mod tests {
             "http://localhost.example.com/",
         ];
         for elsewhere in elsewhere {
-            let told = refused(elsewhere, &careful).expect("refused");
-            assert!(told.starts_with(elsewhere) && told.contains("--insecure-http"), "{told}");
+            let error = refused(elsewhere, &careful).expect("refused");
+            assert!(error.starts_with(elsewhere) && error.contains("--insecure-http"), "{error}");
             assert_eq!(refused(elsewhere, &Trust { plain: Plain::Anywhere, ..Trust::default() }), None);
         }
     }
 
-    /// A server that answers one request after the other like this; gives how many there were.
+    /// Starts a server that sends these responses one after the other; the task returns how many it sent.
     async fn serves(answers: Vec<String>) -> (reqwest::Url, tokio::task::JoinHandle<usize>) {
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_has_its_hands_full_is_asked_again_when_it_says() {
+    async fn an_overloaded_server_is_retried_when_it_asks_for_it() {
         let busy = || answer("503 Service Unavailable\r\nretry-after: 0");
         let (url, serving) = serves(vec![busy(), busy(), answer("200 OK")]).await;
         let client = Client::new(&url, None).expect("a client");
@@ -371,15 +371,15 @@ mod tests {
 
         let (url, serving) = serves(std::iter::repeat_with(busy).take(5).collect()).await;
         let client = Client::new(&url, None).expect("a client");
-        client.post::<serde_json::Value>("x", &1).await.expect_err("not for ever");
+        client.post::<serde_json::Value>("x", &1).await.expect_err("an error in the end");
         assert_eq!(serving.await.expect("no panic"), 5);
     }
 
     #[test]
-    fn a_cas_file_that_is_none_is_named() {
+    fn the_error_names_a_ca_file_without_certificates() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let trust = Trust { ca_file: Some(file.path().to_owned()), ..Trust::default() };
-        let told = refused("https://bench.example.com/", &trust).expect("refused");
-        assert!(told.contains(&file.path().display().to_string()) && told.contains("no certificate in it"), "{told}");
+        let error = refused("https://bench.example.com/", &trust).expect("refused");
+        assert!(error.contains(&file.path().display().to_string()) && error.contains("no certificate"), "{error}");
     }
 }

@@ -1,6 +1,6 @@
-//! The agent's life: prepares the machine, keeps the connection, does the jobs, brings the results home.
+//! The agent's main loop: prepares the machine, keeps the connection, runs the jobs, uploads the results.
 //!
-//! What to do next is decided in [`crate::connection::session`]; this carries it out.
+//! [`crate::connection::session`] decides what to do next; this module carries it out.
 
 use std::fs::{self, File};
 use std::net::IpAddr;
@@ -20,20 +20,20 @@ use uuid::Uuid;
 
 use crate::connection::client::{Client, Trust};
 use crate::connection::key::Keys;
-use crate::connection::link::{Heard, Link};
+use crate::connection::link::{Link, LinkEvent};
 use crate::connection::session::{Accepts, Effect, Input, Session};
 use crate::connection::spool::Spool;
-use crate::connection::uploader::Courier;
+use crate::connection::uploader::Uploader;
 use crate::connection::{link, lock, state_folder};
 
 use crate::engine::{Engine, NoEngine, inspection};
-use crate::host::cpu_tuning::Steady;
-use crate::host::idle_wait::Quiet;
+use crate::host::cpu_tuning::CpuTuning;
+use crate::host::idle_wait::IdleWait;
 use crate::host::{cleanup, cpu_tuning, machine};
-use crate::run::address_policy::Reach;
+use crate::run::address_policy::AddressPolicy;
 use crate::run::barrier::{Gates, Opening};
 use crate::run::execute;
-use crate::run::execute::Workbench;
+use crate::run::execute::RunContext;
 use crate::sandbox::Sandbox;
 use crate::target;
 use crate::target::Fingerprints;
@@ -43,45 +43,45 @@ use crate::wire::messages::{AgentMessage, Finding, Gate, Hello, Machine};
 use crate::wire::outcome::Outcome;
 use crate::wire::{PROTOCOL, RunId, now_ms};
 
-/// How long an ending agent tries to bring its last results home; they are on its disk in any case.
+/// How long a stopping agent tries to upload its last results; they are on its disk in any case.
 const LAST_DELIVERY: Duration = Duration::from_secs(5);
 
-/// What an agent is told at its start.
+/// Options of an agent.
 #[derive(Clone)]
 pub struct Options {
     /// The server's address, http or https.
     pub server: reqwest::Url,
-    /// Whom it takes for the server.
+    /// What the agent trusts when it connects.
     pub trust: Trust,
-    /// The key that the server's owner made for it; none where the state folder has one from an earlier start.
+    /// The key created for it on the server; `None` if the state folder has one from an earlier start.
     pub key: Option<String>,
-    /// The folder of its spool and of its runs.
+    /// Folder of the key, the spool and the runs.
     pub state: PathBuf,
-    /// The folder of its manifests.
+    /// Folder of the manifests.
     pub targets: PathBuf,
     /// k6, if it is not in `PATH`.
     pub engine: Option<PathBuf>,
-    /// Whose scripts it runs.
+    /// Which scripts it runs.
     pub accepts: Accepts,
-    /// Where control groups are mounted.
+    /// Mount point of the control groups.
     pub cgroups: PathBuf,
-    /// When the machine is quiet enough for a measurement.
-    pub quiet: Quiet,
-    /// The folder that devices are shown in, [`cpu_tuning::SYSFS`], if its processors are made steady for the time of a run.
+    /// When the machine is idle enough for a measurement.
+    pub quiet: IdleWait,
+    /// Sysfs mount point, [`cpu_tuning::SYSFS`], if CPUs are tuned during runs.
     pub steady: Option<PathBuf>,
-    /// Where targets listen for load from other machines; none where they don't.
+    /// Address on which targets accept load from other machines; `None` if they don't.
     pub load_address: Option<IpAddr>,
-    /// Whom it loads where another agent runs the target.
-    pub reach: Reach,
+    /// Which targets on other machines it may load.
+    pub reach: AddressPolicy,
 }
 
-/// Where control groups are mounted on every usual Linux.
+/// Mount point of control groups on common Linux distributions.
 pub const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// Lives until told to end; then hands back what it works on and leaves nothing behind.
+/// Runs until `shutdown`; then hands back the current run and leaves nothing behind.
 pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Result<()> {
     let _lock = lock(&options.state).await?;
-    cpu_tuning::report(&cpu_tuning::restore(&options.state));
+    cpu_tuning::log_restored(&cpu_tuning::restore(&options.state));
     let cleared = clear(&options).await?;
     let engine = match Engine::find(options.engine.as_deref()).await {
         Ok(engine) => engine,
@@ -89,38 +89,38 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
             tokio::select! {
                 announced = Box::pin(announce(&options, &cleared.sandbox, &fault)) => {
                     // The agent's own error is the one to show.
-                    let _ = announced.inspect_err(|cause| tracing::debug!(%cause, "the server does not know why"));
+                    let _ = announced.inspect_err(|cause| tracing::debug!(%cause, "failed to notify the server"));
                 }
                 () = shutdown.cancelled() => {}
             }
             return Err(fault.into());
         }
     };
-    let (bench, hello) = prepare(&options, cleared, engine)?;
+    let (context, hello) = prepare(&options, cleared, engine)?;
     let spool = Spool::open(options.state.join("spool")).context("the spool can't be opened")?;
     let keys = Keys::open(&options.state, options.key.as_deref())?;
-    let client = Client::trusting(&options.server, Some(keys.current().await), &options.trust)?;
+    let client = Client::with_trust(&options.server, Some(keys.current().await), &options.trust)?;
     tokio::select! {
         settled = keys.settle(&client) => settled?,
         () = shutdown.cancelled() => return Ok(()),
     }
-    let courier = Courier::new(client.clone(), spool.clone());
+    let uploader = Uploader::new(client.clone(), spool.clone());
     let (running, watched) = watch::channel(None);
-    let (client_of_link, courier_of_link, live) = (client.clone(), courier.clone(), bench.live.clone());
-    let link = Link { client: client_of_link, hello, courier: courier_of_link, running: watched, live };
+    let (client_of_link, uploader_of_link, live) = (client.clone(), uploader.clone(), context.live.clone());
+    let link = Link { client: client_of_link, hello, uploader: uploader_of_link, running: watched, live };
 
     let end = CancellationToken::new();
-    // Until the first connection there is nobody to say anything to.
+    // Nothing can be sent before the first connection.
     let outbox = mpsc::unbounded_channel().0;
-    let (hear, heard) = mpsc::unbounded_channel();
-    let linked = link.keep_apart(hear, end.clone()).context("there can be no thread for the connection")?;
-    let delivered = tokio::spawn(courier.clone().run(end.clone()));
+    let (hear, events) = mpsc::unbounded_channel();
+    let linked = link.spawn_thread(hear, end.clone()).context("failed to start a thread for the connection")?;
+    let delivered = tokio::spawn(uploader.clone().run(end.clone()));
     let (report, reports) = mpsc::unbounded_channel();
     let daemon = Daemon {
         session: Session::new(options.accepts),
-        bench: Arc::new(bench),
+        context: Arc::new(context),
         spool,
-        courier,
+        uploader,
         outbox,
         running,
         report,
@@ -130,24 +130,24 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         opened: watch::Sender::default(),
         inspection: None,
     };
-    let lived = daemon.live(heard, reports, shutdown).await;
+    let result = daemon.live(events, reports, shutdown).await;
     end.cancel();
     let _ = timeout(LAST_DELIVERY, async { tokio::join!(linked, delivered) }).await;
-    lived
+    result
 }
 
-/// Two agents on one folder would take each other's runs for leftovers.
+/// Locks the state folder: of two agents in one folder, each would delete the runs of the other.
 async fn lock(state: &Path) -> anyhow::Result<File> {
     state_folder::make_private(state)?;
-    match lock::take(state).await.with_context(|| format!("{} can't be written", state.display()))? {
+    match lock::take(state).await.with_context(|| format!("failed to write to {}", state.display()))? {
         Some(file) => Ok(file),
         None => {
-            bail!("the state folder {} is in use by another agent; give this one its own with --state", state.display())
+            bail!("the state folder {} is in use by another agent; choose another with --state", state.display())
         }
     }
 }
 
-/// A machine on which nothing of an earlier life of this agent is left.
+/// A machine without leftovers of this agent.
 struct Cleared {
     sandbox: Sandbox,
     work_folder: PathBuf,
@@ -156,36 +156,36 @@ struct Cleared {
 async fn clear(options: &Options) -> anyhow::Result<Cleared> {
     let sandbox = Sandbox::detect(&options.cgroups, &name_on_machine(&options.state)?);
     let work_folder = options.state.join("work");
-    fs::create_dir_all(&work_folder).with_context(|| format!("{} can't be made", work_folder.display()))?;
+    fs::create_dir_all(&work_folder).with_context(|| format!("{} can't be created", work_folder.display()))?;
     let left = cleanup::remove(&sandbox, &work_folder).await;
     if !left.is_empty() {
-        tracing::warn!(?left, "removed what an earlier life of this agent left");
+        tracing::warn!(?left, "removed leftovers of an earlier process of this agent");
     }
     Ok(Cleared { sandbox, work_folder })
 }
 
-/// Finds the targets, and says what this machine can do.
-fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Result<(Workbench, Hello)> {
+/// Finds the targets, and describes this machine for `Hello`.
+fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Result<(RunContext, Hello)> {
     let Cleared { sandbox, work_folder } = cleared;
     let fingerprints = Arc::new(Fingerprints::default());
     let (targets, faults) = target::offers(&options.targets, &fingerprints);
     for fault in &faults {
-        tracing::error!(%fault, "a target is left out");
+        tracing::error!(%fault, "skipped an invalid target");
     }
     if targets.is_empty() {
-        bail!("there is no target to offer in {}: put manifests (*.toml) there", options.targets.display());
+        bail!("no targets in {}: put manifests (*.toml) there", options.targets.display());
     }
     let machine = machine::facts(&sandbox);
     warn_of_missing_limits(&machine);
     let hello = Hello { targets, ..hello(options, machine, engine.offer()) };
-    let steady = options.steady.as_ref().map(|steady| Steady::new(steady, &options.state)).transpose();
+    let steady = options.steady.as_ref().map(|steady| CpuTuning::new(steady, &options.state)).transpose();
     let steady = steady.map_err(anyhow::Error::msg)?;
-    let bench = Workbench::new(sandbox, engine, options.targets.clone(), work_folder);
+    let context = RunContext::new(sandbox, engine, options.targets.clone(), work_folder);
     let Options { quiet, load_address, reach, .. } = *options;
-    Ok((Workbench { fingerprints, quiet, steady, load_address, reach, ..bench }, hello))
+    Ok((RunContext { fingerprints, quiet, steady, load_address, reach, ..context }, hello))
 }
 
-/// An introduction without targets.
+/// Returns a `Hello` without targets.
 fn hello(options: &Options, machine: Machine, engine: EngineOffer) -> Hello {
     Hello {
         protocol: PROTOCOL,
@@ -202,12 +202,12 @@ fn hello(options: &Options, machine: Machine, engine: EngineOffer) -> Hello {
     }
 }
 
-/// Tells the server why an agent that can't use its k6 does not start, so that the agent's page shows it. Only an
-/// unsupported version is reported: without a k6 there is nothing to show.
+/// Reports to the server why an agent with an unsupported k6 does not start, so that the agent's page shows it. Without
+/// a k6 there is nothing to show.
 async fn announce(options: &Options, sandbox: &Sandbox, fault: &NoEngine) -> anyhow::Result<()> {
     let Some(engine) = fault.offer() else { return Ok(()) };
     let keys = Keys::open(&options.state, options.key.as_deref())?;
-    let client = Client::trusting(&options.server, Some(keys.current().await), &options.trust)?;
+    let client = Client::with_trust(&options.server, Some(keys.current().await), &options.trust)?;
     keys.settle(&client).await?;
     let holds = Spool::open(options.state.join("spool"))?.waiting()?;
     let hello = Hello { holds, ..hello(options, machine::facts(sandbox), engine) };
@@ -218,17 +218,17 @@ fn warn_of_missing_limits(machine: &Machine) {
     use crate::wire::outcome::Mechanism::None;
     if machine.cpu == None || machine.memory == None {
         let (cpu, memory) = (machine.cpu.as_str(), machine.memory.as_str());
-        tracing::warn!(cpu, memory, "machine sizes can't be enforced whole here; runs will be marked suspect");
+        tracing::warn!(cpu, memory, "machine sizes can't be fully enforced here; runs will be marked suspect");
     }
 }
 
-/// Agents on one machine are told apart by their state folders, from one life to the next.
+/// Returns a name that differs between agents on one machine and survives restarts.
 fn name_on_machine(state: &Path) -> anyhow::Result<String> {
-    let path = state.canonicalize().context("the state folder")?;
+    let path = state.canonicalize().context("failed to resolve the state folder")?;
     Ok(hex(&Sha256::digest(path.as_os_str().as_bytes())[..6]))
 }
 
-/// What the job in work reports.
+/// What the current job reports.
 enum Report {
     Phase(RunId, crate::wire::Phase),
     At(RunId, Gate, Option<String>),
@@ -238,16 +238,16 @@ enum Report {
 
 struct Daemon {
     session: Session,
-    bench: Arc<Workbench>,
+    context: Arc<RunContext>,
     spool: Spool,
-    courier: Courier,
+    uploader: Uploader,
     outbox: mpsc::UnboundedSender<AgentMessage>,
     running: watch::Sender<Option<RunId>>,
     report: mpsc::UnboundedSender<Report>,
     keys: Arc<Keys>,
     client: Client,
     job: Option<(CancellationToken, JoinHandle<()>)>,
-    /// The gate of the job in work that opened last.
+    /// The gate of the current job that opened last.
     opened: watch::Sender<Option<Opening>>,
     inspection: Option<(CancellationToken, JoinHandle<()>)>,
 }
@@ -255,22 +255,22 @@ struct Daemon {
 impl Daemon {
     async fn live(
         mut self,
-        mut heard: mpsc::UnboundedReceiver<Heard>,
+        mut events: mpsc::UnboundedReceiver<LinkEvent>,
         mut reports: mpsc::UnboundedReceiver<Report>,
         shutdown: CancellationToken,
     ) -> anyhow::Result<()> {
-        let mut unwanted = None;
-        let mut asked_to_end = false;
+        let mut rejected = None;
+        let mut stop_requested = false;
         while !self.session.is_over() {
             let (input, outcome) = tokio::select! {
-                Some(message) = heard.recv() => match message {
-                    Heard::Dialled(asks) => {
-                        self.introduce(asks);
+                Some(event) = events.recv() => match event {
+                    LinkEvent::Connected(reply) => {
+                        self.introduce(reply);
                         (Input::Connected, None)
                     }
-                    Heard::Said(message) => (Input::Server(message), None),
-                    Heard::Unwanted(reason) => {
-                        unwanted = Some(reason);
+                    LinkEvent::Message(message) => (Input::Server(message), None),
+                    LinkEvent::Rejected(reason) => {
+                        rejected = Some(reason);
                         (Input::Shutdown, None)
                     }
                 },
@@ -280,8 +280,8 @@ impl Daemon {
                     Report::Inspected(id, finding) => (Input::Inspected(id, finding), None),
                     Report::Over(outcome) => (Input::Over(outcome.run), Some(outcome)),
                 },
-                () = shutdown.cancelled(), if !asked_to_end => {
-                    asked_to_end = true;
+                () = shutdown.cancelled(), if !stop_requested => {
+                    stop_requested = true;
                     (Input::Shutdown, None)
                 }
             };
@@ -289,14 +289,14 @@ impl Daemon {
             self.carry_out(effects, outcome).await;
             self.running.send_replace(self.session.running());
         }
-        unwanted.map_or(Ok(()), |reason| Err(anyhow::anyhow!(reason)))
+        rejected.map_or(Ok(()), |reason| Err(anyhow::anyhow!(reason)))
     }
 
     async fn carry_out(&mut self, effects: Vec<Effect>, outcome: Option<Box<Outcome>>) {
         let mut outcome = outcome;
         for effect in effects {
             match effect {
-                Effect::Send(message) => self.say(message),
+                Effect::Send(message) => self.send(message),
                 Effect::Start(job) => self.start(job),
                 Effect::Inspect(id, scenario) => self.inspect(id, scenario),
                 Effect::StopInspecting => self.stop_inspecting().await,
@@ -310,47 +310,47 @@ impl Daemon {
                         self.keep(*outcome);
                     }
                     self.forget_job().await;
-                    self.say(AgentMessage::Done { run });
+                    self.send(AgentMessage::Done { run });
                 }
                 Effect::Forget => self.forget_job().await,
                 Effect::Open(opening) => drop(self.opened.send_replace(Some(opening))),
-                Effect::TellClock { asked_ms } => self.say(AgentMessage::Clock { asked_ms, now_ms: now_ms() }),
+                Effect::ReportClock { asked_ms } => self.send(AgentMessage::Clock { asked_ms, now_ms: now_ms() }),
                 Effect::ChangeKey => self.change_key(),
             }
         }
     }
 
-    /// Says where it stands. What it says from now on goes to who asked, and to nobody before.
-    fn introduce(&mut self, asks: oneshot::Sender<link::Standing>) {
+    /// Sends the current state to a new connection, which gets all later messages.
+    fn introduce(&mut self, reply: oneshot::Sender<link::State>) {
         let (running, (outbox, to_send)) = (self.session.running(), mpsc::unbounded_channel());
         let mut holds = self.spool.waiting().unwrap_or_default();
         holds.extend(running);
         self.outbox = outbox;
-        let _ = asks.send(link::Standing { running, holds, outbox: to_send });
+        let _ = reply.send(link::State { running, holds, outbox: to_send });
     }
 
-    /// The connection may be gone; the next introduction says the same.
-    fn say(&self, message: AgentMessage) {
+    /// Sends a message. It may be lost with the connection; the next `Hello` reports the same.
+    fn send(&self, message: AgentMessage) {
         let _ = self.outbox.send(message);
     }
 
     fn start(&mut self, job: Box<Job>) {
         let cancel = CancellationToken::new();
-        let (bench, report, stop) = (Arc::clone(&self.bench), self.report.clone(), cancel.clone());
-        // Whatever is told of it carries its id.
+        let (context, report, stop) = (Arc::clone(&self.context), self.report.clone(), cancel.clone());
+        // All log messages of the run carry its id.
         let span = tracing::info_span!("run", id = %job.run);
         self.opened.send_replace(None);
         let (run, at) = (job.run, self.report.clone());
-        let say = move |gate, base_url| drop(at.send(Report::At(run, gate, base_url)));
-        let gates = Gates::new(say, self.opened.subscribe());
+        let on_gate = move |gate, base_url| drop(at.send(Report::At(run, gate, base_url)));
+        let gates = Gates::new(on_gate, self.opened.subscribe());
         let work = async move {
             let on_phase = |phase| drop(report.send(Report::Phase(job.run, phase)));
-            tracing::info!(target = job.target, size = job.size.name, "a run begins");
+            tracing::info!(target = job.target, size = job.size.name, "run started");
             let outcome = match job.role {
-                Role::Alone => execute::run(&job, &bench, &stop, on_phase).await,
-                Role::Host | Role::Generator(_) => execute::run_part(&job, &bench, gates, &stop, on_phase).await,
+                Role::Alone => execute::run(&job, &context, &stop, on_phase).await,
+                Role::Host | Role::Generator(_) => execute::run_part(&job, &context, gates, &stop, on_phase).await,
             };
-            tracing::info!(ended = ?outcome.ended, "a run is over");
+            tracing::info!(ended = ?outcome.ended, "run ended");
             let _ = report.send(Report::Over(Box::new(outcome)));
         };
         self.job = Some((cancel, tokio::spawn(work.instrument(span))));
@@ -358,9 +358,9 @@ impl Daemon {
 
     fn inspect(&mut self, id: Uuid, scenario: Box<Scenario>) {
         let cancel = CancellationToken::new();
-        let (bench, report, stop) = (Arc::clone(&self.bench), self.report.clone(), cancel.clone());
+        let (context, report, stop) = (Arc::clone(&self.context), self.report.clone(), cancel.clone());
         let done = tokio::spawn(async move {
-            let finding = inspection::inspect(id, &scenario, &bench, &stop).await;
+            let finding = inspection::inspect(id, &scenario, &context, &stop).await;
             let _ = report.send(Report::Inspected(id, finding));
         });
         self.inspection = Some((cancel, done));
@@ -373,12 +373,12 @@ impl Daemon {
         }
     }
 
-    /// The server asks again at the next connection if it comes to nothing.
+    /// Changes the key in the background. If that fails, the server repeats the request at the next connection.
     fn change_key(&self) {
         let (keys, client) = (Arc::clone(&self.keys), self.client.clone());
         tokio::spawn(async move {
             if let Err(fault) = keys.change(&client).await {
-                tracing::error!(%fault, "the agent keeps its key");
+                tracing::error!(%fault, "failed to change the agent's key; the old one stays");
             }
         });
     }
@@ -389,12 +389,12 @@ impl Daemon {
         }
     }
 
-    /// Onto the disk; where that can't be, it is kept in memory and sent from there: a full disk must not cost the result.
+    /// Spools an outcome; in memory if the disk is full.
     fn keep(&self, outcome: Outcome) {
         let (run, spool) = (outcome.run, self.spool.folder().display());
         if let Err(fault) = self.spool.keep(outcome) {
-            tracing::error!(%run, %spool, %fault, "an outcome can't be spooled; it is kept in memory until it can");
+            tracing::error!(%run, %spool, %fault, "failed to spool an outcome; it stays in memory");
         }
-        self.courier.wake();
+        self.uploader.wake();
     }
 }

@@ -1,9 +1,9 @@
-//! The agent's own key. It is made here, lies in the state folder where nobody else can read it, and is told to the server
-//! as a hash alone.
+//! The agent's own key. The agent creates it, stores it privately in the state folder, and sends only its hash to the
+//! server.
 //!
-//! A one-time key is exchanged once: the agent makes a key of its own, keeps it, and asks the server to know it by its
-//! hash, with the same one again and again until there is an answer. A change goes the same way, proven by the key that
-//! is to be replaced; that one works until the server has seen the new one.
+//! A one-time key is exchanged once: the agent creates and stores its own key, and sends the server its hash until
+//! it answers. A key change works the same way, authenticated by the key to be replaced; that one is valid until the
+//! server has seen the new one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -22,98 +22,98 @@ use uuid::Uuid;
 use crate::connection::client::{Client, Fault};
 use crate::wire::job::hex;
 
-/// One-time keys begin with this.
+/// Prefix of one-time keys.
 pub const ONE_TIME: &str = "bbo_";
-/// Keys of agents begin with this.
+/// Prefix of agents' own keys.
 const OWN: &str = "bba_";
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A key that an agent made itself, as the server gets to know it.
+/// Registers a key that an agent created.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NewKey {
     /// SHA-256 of the key, in hex.
     pub key_sha256: String,
 }
 
-/// Who an agent is to the server.
+/// The agent that a key belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enrolled {
-    /// The name that the server's owner gave it.
+    /// Its name, assigned on the server.
     pub name: String,
 }
 
-/// What the file holds.
+/// The content of the key file.
 #[derive(Clone, Serialize, Deserialize)]
-struct Kept {
-    /// The key that opens the server now.
+struct KeyFile {
+    /// The key that the server accepts now.
     key: String,
-    /// SHA-256 in hex of the key that the owner gave when it came to this one: given once more, it is no other.
+    /// SHA-256 in hex of the key the user passed for this one: passing it again changes nothing.
     given_sha256: String,
-    /// Made, and not known whether the server has taken it.
+    /// Created, but not yet confirmed by the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// The file of an agent's key, and what is in it.
+/// The key file of an agent and its content.
 pub struct Keys {
     file: PathBuf,
-    kept: Mutex<Kept>,
-    /// What the file held before its owner gave another key: it stays if the server does not take that one.
-    before: Option<Kept>,
+    stored: Mutex<KeyFile>,
+    /// Content of the file before the user passed another key: restored if the server rejects that one.
+    before: Option<KeyFile>,
 }
 
 impl std::fmt::Debug for Keys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Without the keys: this may end up in a log.
+        // The keys are left out because this may be logged.
         f.debug_struct("Keys").field("file", &self.file).finish_non_exhaustive()
     }
 }
 
 impl Keys {
-    /// The keys of an agent with this state folder, to which its owner may have given one. Nobody is asked yet.
+    /// Loads the keys of an agent with this state folder; the user may pass one. Does not contact the server.
     ///
     /// # Errors
-    /// If there is none, or the file can't be read.
-    pub fn open(state: &Path, given: Option<&str>) -> anyhow::Result<Self> {
+    /// Fails if there is no key, or the file can't be read.
+    pub fn open(state: &Path, passed: Option<&str>) -> anyhow::Result<Self> {
         let file = state.join("key");
-        let kept = load(&file)?;
+        let stored = load(&file)?;
         let mut before = None;
-        let kept = match (given, kept) {
-            (None, Some(kept)) => kept,
+        let stored = match (passed, stored) {
+            (None, Some(stored)) => stored,
             (None, None) => bail!(
-                "there is no key in {} yet: give the one that `brewbench agent-key new NAME` prints with --key",
+                "no key in {} yet: create one on the server with `brewbench agent-key new NAME` and pass it with --key",
                 state.display()
             ),
-            (Some(given), Some(kept)) if kept.given_sha256 == hashed(given) => kept,
-            (Some(given), kept) => {
-                before = kept;
-                Kept { key: given.to_owned(), given_sha256: hashed(given), next: None }
+            (Some(passed), Some(stored)) if stored.given_sha256 == hashed(passed) => stored,
+            (Some(passed), stored) => {
+                before = stored;
+                KeyFile { key: passed.to_owned(), given_sha256: hashed(passed), next: None }
             }
         };
-        Ok(Self { file, kept: Mutex::new(kept), before })
+        Ok(Self { file, stored: Mutex::new(stored), before })
     }
 
-    /// The key as it is now; a one-time key until [`Keys::settle`] has exchanged it.
+    /// Returns the current key; a one-time key until [`Keys::settle`] has exchanged it.
     pub async fn current(&self) -> String {
-        self.kept.lock().await.key.clone()
+        self.stored.lock().await.key.clone()
     }
 
-    /// Brings to an end what was begun: exchanges a one-time key, or ends a change that was cut off. Tries until the
-    /// server answers; afterwards the client uses the agent's own key.
+    /// Exchanges a one-time key, or completes an interrupted key change. Retries until the server answers; afterwards
+    /// the client uses the agent's own key.
     ///
     /// # Errors
-    /// If the server refuses, or the file can't be written.
+    /// Fails if the server refuses, or the file can't be written.
     pub async fn settle(&self, client: &Client) -> anyhow::Result<()> {
         let mut pause = FIRST_PAUSE;
         loop {
             match self.step(client).await {
                 Ok(()) => return Ok(()),
-                Err(Obstacle::Final(fault)) => return Err(fault),
-                Err(Obstacle::Passing(cause)) => {
+                Err(Failure::Final(fault)) => return Err(fault),
+                Err(Failure::Temporary(cause)) => {
                     if pause == FIRST_PAUSE {
-                        tracing::warn!(server = %client.base(), cause, "no answer; trying until there is one");
+                        tracing::warn!(server = %client.base(), cause, "no response from the server; retrying");
                     }
                     sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
@@ -122,123 +122,124 @@ impl Keys {
         }
     }
 
-    async fn step(&self, client: &Client) -> Result<(), Obstacle> {
-        let mut kept = self.kept.lock().await;
-        let is_one_time = kept.key.starts_with(ONE_TIME);
-        if is_one_time && kept.next.is_none() {
-            // Before anybody hears of it: if we end now, the same is asked for again.
-            kept.next = Some(make());
-            save(&self.file, &kept).map_err(|fault| self.not_written(&fault))?;
+    async fn step(&self, client: &Client) -> Result<(), Failure> {
+        let mut stored = self.stored.lock().await;
+        let is_one_time = stored.key.starts_with(ONE_TIME);
+        if is_one_time && stored.next.is_none() {
+            // Stored first: if the process is interrupted now, it retries with the same key.
+            stored.next = Some(create());
+            save(&self.file, &stored).map_err(|fault| self.not_written(&fault))?;
         }
-        if kept.next.is_none() {
+        if stored.next.is_none() {
             return Ok(());
         }
-        self.introduce(client, &mut kept).await
+        self.introduce(client, &mut stored).await
     }
 
-    /// Makes another key and uses it from now on.
+    /// Creates another key and uses it from now on.
     ///
     /// # Errors
-    /// If the server refuses or is silent, or the file can't be written; the key stays as it is.
+    /// Fails if the server refuses or does not answer, or the file can't be written; the key stays as it is.
     pub async fn change(&self, client: &Client) -> anyhow::Result<()> {
-        let mut kept = self.kept.lock().await;
-        if kept.next.is_none() {
-            kept.next = Some(make());
-            save(&self.file, &kept).map_err(|fault| self.not_written(&fault).into_error())?;
+        let mut stored = self.stored.lock().await;
+        if stored.next.is_none() {
+            stored.next = Some(create());
+            save(&self.file, &stored).map_err(|fault| self.not_written(&fault).into_error())?;
         }
-        self.introduce(client, &mut kept).await.map_err(Obstacle::into_error)
+        self.introduce(client, &mut stored).await.map_err(Failure::into_error)
     }
 
-    /// Tells the server the hash of the next key, and uses it.
-    async fn introduce(&self, client: &Client, kept: &mut Kept) -> Result<(), Obstacle> {
-        let Some(next) = kept.next.clone() else { return Ok(()) };
-        let (method, path) = if kept.key.starts_with(ONE_TIME) {
+    /// Registers the hash of the next key with the server, and uses the key.
+    async fn introduce(&self, client: &Client, stored: &mut KeyFile) -> Result<(), Failure> {
+        let Some(next) = stored.next.clone() else { return Ok(()) };
+        let (method, path) = if stored.key.starts_with(ONE_TIME) {
             (Method::POST, "api/v1/agent/enrolment")
         } else {
             (Method::PUT, "api/v1/agent/key")
         };
-        client.change_secret(&kept.key);
+        client.change_secret(&stored.key);
         let request = client.request(method, path).json(&NewKey { key_sha256: hashed(&next) });
-        // One that is unknown may have been replaced before: only the file was not written any more.
-        let told = client.send(request).await.map(drop);
-        let is_unknown = matches!(&told, Err(Fault::Refused { status, .. }) if *status == StatusCode::UNAUTHORIZED);
-        if let Err(fault) = told
+        // Unauthorized may mean that the key was replaced before, but the process stopped before it wrote the file.
+        let result = client.send(request).await.map(drop);
+        let is_unknown = matches!(&result, Err(Fault::Refused { status, .. }) if *status == StatusCode::UNAUTHORIZED);
+        if let Err(fault) = result
             && !(is_unknown && is_known(client, &next).await)
         {
-            return Err(self.obstacle(client, fault, kept));
+            return Err(self.failure(client, fault, stored));
         }
-        let settled = Kept { key: next.clone(), given_sha256: kept.given_sha256.clone(), next: None };
+        let settled = KeyFile { key: next.clone(), given_sha256: stored.given_sha256.clone(), next: None };
         save(&self.file, &settled).map_err(|fault| self.not_written(&fault))?;
-        *kept = settled;
+        *stored = settled;
         client.change_secret(&next);
-        // From its first use on the one before opens nothing any more.
+        // The first use of the new key invalidates the old one.
         let used = client.send(client.request(Method::GET, "api/v1/agent/self")).await;
         if let Err(fault) = used {
-            tracing::warn!(%fault, "the new key was not used yet; the one before works until then");
+            tracing::warn!(%fault, "failed to use the new key; the old one stays valid until then");
         }
-        tracing::info!(file = %self.file.display(), "the agent has a key of its own");
+        tracing::info!(file = %self.file.display(), "the agent uses its own key now");
         Ok(())
     }
 
-    fn obstacle(&self, client: &Client, fault: Fault, kept: &Kept) -> Obstacle {
+    fn failure(&self, client: &Client, fault: Fault, stored: &KeyFile) -> Failure {
         match fault {
             Fault::Refused { status, sentence } if is_final(status) => {
-                if kept.key.starts_with(ONE_TIME) {
-                    self.put_back();
+                if stored.key.starts_with(ONE_TIME) {
+                    self.restore();
                 }
-                Obstacle::Final(refusal(client, status, &sentence, kept))
+                Failure::Final(refusal(client, status, &sentence, stored))
             }
-            fault => Obstacle::Passing(fault.to_string()),
+            fault => Failure::Temporary(fault.to_string()),
         }
     }
 
-    /// The file as it was before a key that turned out to be none.
-    fn put_back(&self) {
-        let done = self.before.as_ref().map_or_else(|| fs::remove_file(&self.file), |kept| save(&self.file, kept));
-        if let Err(fault) = done {
-            tracing::warn!(file = %self.file.display(), %fault, "the agent's key is not as it was");
+    /// Restores the file from before the server rejected the passed key.
+    fn restore(&self) {
+        let result =
+            self.before.as_ref().map_or_else(|| fs::remove_file(&self.file), |stored| save(&self.file, stored));
+        if let Err(fault) = result {
+            tracing::warn!(file = %self.file.display(), %fault, "failed to restore the agent's previous key");
         }
     }
 
-    fn not_written(&self, fault: &io::Error) -> Obstacle {
-        Obstacle::Final(anyhow::anyhow!("the agent's key can't be kept in {}: {fault}", self.file.display()))
+    fn not_written(&self, fault: &io::Error) -> Failure {
+        Failure::Final(anyhow::anyhow!("the agent's key can't be stored in {}: {fault}", self.file.display()))
     }
 }
 
-/// Why it could not be done.
-enum Obstacle {
-    /// Trying again is no use.
+/// Why a key could not be registered.
+enum Failure {
+    /// Retrying is pointless.
     Final(anyhow::Error),
-    /// It may go away.
-    Passing(String),
+    /// Retrying may help.
+    Temporary(String),
 }
 
-impl Obstacle {
+impl Failure {
     fn into_error(self) -> anyhow::Error {
         match self {
             Self::Final(fault) => fault,
-            Self::Passing(cause) => anyhow::anyhow!(cause),
+            Self::Temporary(cause) => anyhow::anyhow!(cause),
         }
     }
 }
 
-/// Whether asking the same once more can't help. One that is disabled may be let in again.
+/// Whether retrying can't help. A disabled agent may be enabled again.
 fn is_final(status: StatusCode) -> bool {
     let passing = [StatusCode::FORBIDDEN, StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
     status.is_client_error() && !passing.contains(&status)
 }
 
-fn refusal(client: &Client, status: StatusCode, sentence: &str, kept: &Kept) -> anyhow::Error {
-    if status == StatusCode::UNAUTHORIZED && kept.key.starts_with(ONE_TIME) {
+fn refusal(client: &Client, status: StatusCode, sentence: &str, stored: &KeyFile) -> anyhow::Error {
+    if status == StatusCode::UNAUTHORIZED && stored.key.starts_with(ONE_TIME) {
         return anyhow::anyhow!(
-            "{} does not know this one-time key, or it is too old; `brewbench agent-key new NAME` makes one",
+            "{} does not know this one-time key, or it has expired; create one with `brewbench agent-key new NAME`",
             client.base()
         );
     }
-    anyhow::anyhow!("{} does not take the agent's new key: {sentence}", client.base())
+    anyhow::anyhow!("{} rejected the agent's new key: {sentence}", client.base())
 }
 
-/// Whether the server knows this key. If so, the client uses it from now on.
+/// Whether the server accepts this key. If so, the client uses it from now on.
 async fn is_known(client: &Client, key: &str) -> bool {
     let before = client.secret().unwrap_or_default();
     client.change_secret(key);
@@ -249,8 +250,8 @@ async fn is_known(client: &Client, key: &str) -> bool {
     known
 }
 
-/// A new key: what the operating system gives of randomness, 366 bits of it, in 256.
-fn make() -> String {
+/// Creates a key: 366 random bits from the operating system, hashed to 256.
+fn create() -> String {
     let mut random = Sha256::new();
     for _ in 0..3 {
         random.update(Uuid::new_v4().as_bytes());
@@ -262,23 +263,23 @@ fn hashed(key: &str) -> String {
     hex(&Sha256::digest(key.as_bytes()))
 }
 
-fn load(file: &Path) -> anyhow::Result<Option<Kept>> {
+fn load(file: &Path) -> anyhow::Result<Option<KeyFile>> {
     match fs::read(file) {
         Ok(bytes) => {
-            let kept = serde_json::from_slice(&bytes);
-            kept.map(Some).with_context(|| format!("{} is damaged; remove it and enrol the agent anew", file.display()))
+            let stored = serde_json::from_slice(&bytes);
+            stored.map(Some).with_context(|| format!("{} is damaged; remove it and re-enrol the agent", file.display()))
         }
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(fault) => Err(fault).with_context(|| format!("{} can't be read", file.display())),
     }
 }
 
-/// Whole or not at all, and readable by nobody else at any moment.
-fn save(file: &Path, kept: &Kept) -> io::Result<()> {
+/// Replaces the file atomically; no other user can read it at any moment.
+fn save(file: &Path, stored: &KeyFile) -> io::Result<()> {
     let draft = file.with_extension("draft");
     let _ = fs::remove_file(&draft);
     let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    out.write_all(&serde_json::to_vec_pretty(kept)?)?;
+    out.write_all(&serde_json::to_vec_pretty(stored)?)?;
     out.sync_all()?;
     fs::rename(&draft, file)?;
     file.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
@@ -291,16 +292,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_key_that_was_given_is_used_until_there_is_one_of_its_own() {
+    async fn a_passed_key_is_used_until_the_agent_has_its_own() {
         let folder = tempfile::tempdir().expect("a folder");
-        let said = Keys::open(folder.path(), None).expect_err("no key").to_string();
-        assert!(said.contains("agent-key new NAME"), "{said}");
-        let given = Keys::open(folder.path(), Some("bba_given")).expect("a key");
-        assert_eq!(given.current().await, "bba_given");
-        assert!(!folder.path().join("key").exists(), "what the owner keeps is not kept twice");
+        let error = Keys::open(folder.path(), None).expect_err("no key").to_string();
+        assert!(error.contains("agent-key new NAME"), "{error}");
+        let passed = Keys::open(folder.path(), Some("bba_given")).expect("a key");
+        assert_eq!(passed.current().await, "bba_given");
+        assert!(!folder.path().join("key").exists(), "a passed key is not stored");
 
-        let own = Kept { key: make(), given_sha256: hashed("bbo_once"), next: None };
-        save(&folder.path().join("key"), &own).expect("kept");
+        let own = KeyFile { key: create(), given_sha256: hashed("bbo_once"), next: None };
+        save(&folder.path().join("key"), &own).expect("saved");
         for again in [None, Some("bbo_once")] {
             assert_eq!(Keys::open(folder.path(), again).expect("a key").current().await, own.key);
         }
@@ -308,21 +309,21 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_for_its_owner_alone_and_one_that_is_damaged_is_told() {
+    fn the_key_file_is_private_and_a_damaged_one_is_reported() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("key");
-        let kept = Kept { key: make(), given_sha256: hashed("x"), next: Some(make()) };
-        save(&file, &kept).expect("kept");
+        let stored = KeyFile { key: create(), given_sha256: hashed("x"), next: Some(create()) };
+        save(&file, &stored).expect("saved");
         assert_eq!(fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
-        assert_eq!(load(&file).expect("read").expect("kept").next, kept.next);
+        assert_eq!(load(&file).expect("read").expect("a key file").next, stored.next);
         fs::write(&file, "{").expect("damaged");
-        let said = Keys::open(folder.path(), None).expect_err("damaged").to_string();
-        assert!(said.contains("is damaged; remove it"), "{said}");
+        let error = Keys::open(folder.path(), None).expect_err("damaged").to_string();
+        assert!(error.contains("is damaged; remove it"), "{error}");
     }
 
     #[test]
-    fn no_two_keys_are_alike() {
-        let (one, other) = (make(), make());
+    fn keys_are_unique() {
+        let (one, other) = (create(), create());
         assert!(one != other && one.starts_with(OWN) && one.len() == OWN.len() + 64, "{one}");
     }
 }

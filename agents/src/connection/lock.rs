@@ -1,4 +1,4 @@
-//! One process a folder: an exclusive lock that ends with its holder, however that ends.
+//! One process per folder: an exclusive lock that the kernel releases when its holder exits.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -9,12 +9,12 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
-/// How long somebody else may keep the lock before it counts as taken. A process that was killed while it started a
-/// program leaves a copy of itself that holds its files for some more milliseconds.
+/// How long another process may hold the lock before it counts as taken. A process killed while it started a program
+/// leaves a forked copy that holds its files for a few more milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(20);
 
-/// Takes the lock file of a folder, made if need be; none if another process holds it. It is held until this is dropped.
+/// Locks a folder by its lock file, created if missing; `None` if another process holds it. Held until dropped.
 pub async fn take(folder: &Path) -> io::Result<Option<File>> {
     let file = open(&folder.join("lock"))?;
     let mut left = PATIENCE;
@@ -30,7 +30,7 @@ pub async fn take(folder: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// A link would have somebody else's file locked, a pipe would have us wait for ever.
+/// Opens the lock file. A symbolic link could lock a foreign file, and a pipe would block forever.
 fn open(path: &Path) -> io::Result<File> {
     let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
     let opened = File::options().write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(path);
@@ -50,9 +50,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_folder_has_one_holder_and_a_new_one_when_that_is_gone() {
+    async fn a_folder_has_one_holder_and_is_free_once_that_is_gone() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let first = take(folder.path()).await.expect("a lock file").expect("nobody has it");
+        let first = take(folder.path()).await.expect("a lock file").expect("the lock is free");
         assert!(take(folder.path()).await.expect("a lock file").is_none());
         let (second, ()) = tokio::join!(take(folder.path()), async {
             tokio::time::sleep(PATIENCE / 2).await;
@@ -63,13 +63,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_link_is_not_taken_for_the_lock() {
+    async fn a_symbolic_link_is_refused_as_lock_file() {
         let (folder, elsewhere) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         let precious = elsewhere.path().join("precious");
         fs::write(&precious, "precious").expect("a file");
         symlink(&precious, folder.path().join("lock")).expect("a link");
-        let told = take(folder.path()).await.expect_err("refused").to_string();
-        assert!(told.contains("/lock is a symbolic link"), "{told}");
+        let error = take(folder.path()).await.expect_err("refused").to_string();
+        assert!(error.contains("/lock is a symbolic link"), "{error}");
         assert_eq!(fs::read_to_string(&precious).expect("a file"), "precious");
     }
 }

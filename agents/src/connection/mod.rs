@@ -1,4 +1,4 @@
-//! The conversation with the server.
+//! The connection to the server.
 //!
 //! [`session`] decides what to do next, without I/O; [`daemon`] carries it out over the [`link`]. Results wait in the
 //! [`spool`] until the [`uploader`] has delivered them. [`client`] is HTTP for agents and commands.

@@ -1,5 +1,4 @@
-//! What an agent does next, decided without any I/O: an input goes in, effects come out. [`crate::connection::daemon`]
-//! carries them out. Pure.
+//! What an agent does next: turns inputs into effects, which [`crate::connection::daemon`] carries out. Pure.
 
 use uuid::Uuid;
 
@@ -9,68 +8,71 @@ use crate::wire::job::{Job, Scenario};
 use crate::wire::messages::{AgentMessage, Finding, Gate, ServerMessage};
 use crate::wire::{Phase, RunId};
 
-/// Whose scripts an agent runs.
+/// Which scripts an agent runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepts {
-    /// Those that came with the program.
+    /// Those bundled with the program.
     BundledScenarios,
-    /// Whatever the server sends.
+    /// Any script that the server sends.
     AnyScenario,
 }
 
-/// Something happened.
+/// Something that happened.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// The server said something.
+    /// The server sent a message.
     Server(ServerMessage),
-    /// There is a new connection.
+    /// A new connection is open.
     Connected,
-    /// The job in work entered a phase.
+    /// The current job entered a phase.
     Phase(RunId, Phase),
-    /// The job in work, which others do too, is at a gate; where the target serves, if it is here.
+    /// The current part of a distributed run is at a gate; with the target's URL if the target runs here.
     At(RunId, Gate, Option<String>),
-    /// The job in work is over, well or badly, and has left nothing behind.
+    /// The current job has ended and left nothing behind.
     Over(RunId),
-    /// The script that was looked at has been, and nothing of that is left behind.
+    /// The inspection of a script has ended and left nothing behind.
     Inspected(Uuid, Finding),
-    /// The agent is asked to end.
+    /// The agent shall stop.
     Shutdown,
 }
 
-/// Something to be done.
+/// Something to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Say this, if there is a connection.
+    /// Send this if there is a connection.
     Send(AgentMessage),
-    /// Begin this job.
+    /// Start this job.
     Start(Box<Job>),
-    /// Stop the job in work; it will be [`Input::Over`].
+    /// Stop the current job; [`Input::Over`] follows.
     Stop,
-    /// Let k6 look at a script.
+    /// Inspect a script with k6.
     Inspect(Uuid, Box<Scenario>),
-    /// Stop looking; when this is done, nothing of it is left.
+    /// Stop the inspection and wait until it has left nothing behind.
     StopInspecting,
-    /// Put the outcome of the job that was in work on the disk, then say that it is done.
+    /// Store the outcome of the last job, then report that it is done.
     Keep(RunId),
-    /// Forget the outcome of the job that was in work: the run was handed back.
+    /// Drop the outcome of the last job: the run was handed back.
     Forget,
-    /// A gate of the job in work has opened.
+    /// Pass on that a gate of the current job has opened.
     Open(Opening),
-    /// Say what the clock says.
-    TellClock {
-        /// As it was asked.
+    /// Report the time of this machine.
+    ReportClock {
+        /// Timestamp of the request, returned as it is.
         asked_ms: i64,
     },
-    /// Make another key and use it, beside whatever goes on.
+    /// Create another key and use it, in the background.
     ChangeKey,
 }
 
-/// What an agent knows of its own doing; outlives connections.
+/// Why a stopping agent declines work.
+const STOPPING: &str = "the agent is stopping";
+
+/// The agent's view of its work; outlives connections.
 #[derive(Clone, Debug)]
 pub struct Session {
     accepts: Accepts,
     work: Work,
-    /// Where the job in work waits for others, to be said again at each connection.
+    /// The gate where the current job waits, sent again at each connection.
     at: Option<(Gate, Option<String>)>,
     stopping: bool,
 }
@@ -79,19 +81,19 @@ pub struct Session {
 enum Work {
     None,
     Running(RunId),
-    /// Being stopped, and somebody else will do it.
+    /// Being stopped; another agent will run it.
     HandedBack(RunId),
-    /// k6 looks at a script; a job goes first.
+    /// k6 inspects a script; a job takes precedence.
     Inspecting(Uuid),
 }
 
 impl Session {
-    /// At the start of an agent.
+    /// Creates the session of a starting agent.
     pub fn new(accepts: Accepts) -> Self {
         Self { accepts, work: Work::None, at: None, stopping: false }
     }
 
-    /// The run in work that is still this agent's.
+    /// Returns the current run unless it was handed back.
     pub fn running(&self) -> Option<RunId> {
         match self.work {
             Work::Running(run) => Some(run),
@@ -99,12 +101,12 @@ impl Session {
         }
     }
 
-    /// Whether it may end: asked to, and nothing in work.
+    /// Whether the agent may exit: it is stopping and has no work.
     pub fn is_over(&self) -> bool {
         self.stopping && self.work == Work::None
     }
 
-    /// What follows from an input.
+    /// Returns the effects of an input.
     pub fn step(&mut self, input: Input) -> Vec<Effect> {
         match input {
             Input::Server(ServerMessage::Start(job)) => self.start(job),
@@ -114,13 +116,13 @@ impl Session {
             }
             Input::At(run, gate, base_url) if self.work == Work::Running(run) => {
                 self.at = Some((gate, base_url));
-                self.say_where()
+                self.report_gate()
             }
-            Input::Connected => self.say_where(),
+            Input::Connected => self.report_gate(),
             Input::Server(ServerMessage::Pass { run, gate, at_ms, base_url }) => {
                 self.open(run, Opening { gate, at_ms, base_url })
             }
-            Input::Server(ServerMessage::Clock { asked_ms }) => vec![Effect::TellClock { asked_ms }],
+            Input::Server(ServerMessage::Clock { asked_ms }) => vec![Effect::ReportClock { asked_ms }],
             Input::Server(ServerMessage::Inspect { id, scenario }) => self.inspect(id, scenario),
             Input::Inspected(id, finding) if self.work == Work::Inspecting(id) => {
                 self.work = Work::None;
@@ -134,40 +136,40 @@ impl Session {
     }
 
     fn start(&mut self, job: Box<Job>) -> Vec<Effect> {
-        let foreign = !self.welcomes(&job.scenario);
+        let foreign = !self.is_accepted(&job.scenario);
         let reason = match self.work {
-            // The same order once more, after a connection broke: it is being done.
+            // Sent again after a connection broke: already running.
             Work::Running(run) if run == job.run => return Vec::new(),
-            Work::Running(run) | Work::HandedBack(run) => Some(format!("it is busy with run {run}")),
-            Work::None if self.stopping => Some("it is ending".to_owned()),
+            Work::Running(run) | Work::HandedBack(run) => Some(format!("the agent is busy with run {run}")),
+            Work::None if self.stopping => Some(STOPPING.to_owned()),
             Work::None if foreign => {
-                Some(format!("it runs only scenarios that came with it, and {:?} did not", job.scenario.name))
+                Some(format!("the agent runs only bundled scenarios, and {:?} is not one", job.scenario.name))
             }
             Work::None | Work::Inspecting(_) => None,
         };
         if let Some(reason) = reason {
             return vec![Effect::Send(AgentMessage::Declined { run: job.run, reason })];
         }
-        // Nothing may go on beside a measurement.
-        let mut effects = self.stop_inspecting("a run came");
+        // Nothing may run beside a measurement.
+        let mut effects = self.stop_inspecting("a run has started");
         self.work = Work::Running(job.run);
         effects.push(Effect::Start(job));
         effects
     }
 
-    fn welcomes(&self, scenario: &Scenario) -> bool {
+    fn is_accepted(&self, scenario: &Scenario) -> bool {
         self.accepts == Accepts::AnyScenario || scenarios::is_bundled(scenario)
     }
 
     fn inspect(&mut self, id: Uuid, scenario: Box<Scenario>) -> Vec<Effect> {
         let reason = match self.work {
-            _ if self.stopping => "it is ending",
-            Work::None if self.welcomes(&scenario) => {
+            _ if self.stopping => STOPPING,
+            Work::None if self.is_accepted(&scenario) => {
                 self.work = Work::Inspecting(id);
                 return vec![Effect::Inspect(id, scenario)];
             }
-            Work::None => "it takes only scenarios that came with it",
-            Work::Running(_) | Work::HandedBack(_) | Work::Inspecting(_) => "it is busy",
+            Work::None => "the agent accepts only bundled scenarios",
+            Work::Running(_) | Work::HandedBack(_) | Work::Inspecting(_) => "the agent is busy",
         };
         vec![inspected(id, Finding::Declined { reason: reason.to_owned() })]
     }
@@ -178,7 +180,7 @@ impl Session {
         vec![Effect::StopInspecting, inspected(id, Finding::Declined { reason: reason.to_owned() })]
     }
 
-    fn say_where(&self) -> Vec<Effect> {
+    fn report_gate(&self) -> Vec<Effect> {
         let (Some(run), Some((gate, base_url))) = (self.running(), &self.at) else { return Vec::new() };
         vec![Effect::Send(AgentMessage::At { run, gate: *gate, base_url: base_url.clone() })]
     }
@@ -203,11 +205,11 @@ impl Session {
     fn shutdown(&mut self) -> Vec<Effect> {
         self.stopping = true;
         if let Work::Inspecting(_) = self.work {
-            return self.stop_inspecting("it is ending");
+            return self.stop_inspecting(STOPPING);
         }
         let Work::Running(run) = self.work else { return Vec::new() };
         self.work = Work::HandedBack(run);
-        let reason = "it is ending".to_owned();
+        let reason = STOPPING.to_owned();
         vec![Effect::Send(AgentMessage::Declined { run, reason }), Effect::Stop]
     }
 }
@@ -234,15 +236,15 @@ mod tests {
         let (mut session, job) = (Session::new(Accepts::BundledScenarios), job());
         assert_eq!(start(&mut session, &job), [Effect::Start(job.clone())]);
         let phase = Phase::Measuring;
-        let said = Effect::Send(AgentMessage::Phase { run: job.run, phase });
-        assert_eq!(session.step(Input::Phase(job.run, phase)), [said]);
+        let report = Effect::Send(AgentMessage::Phase { run: job.run, phase });
+        assert_eq!(session.step(Input::Phase(job.run, phase)), [report]);
         assert_eq!(session.running(), Some(job.run));
         assert_eq!(session.step(Input::Over(job.run)), [Effect::Keep(job.run)]);
         assert_eq!(session.running(), None);
     }
 
     #[test]
-    fn one_job_at_a_time_and_the_same_order_twice_is_one_job() {
+    fn one_job_runs_at_a_time_and_a_repeated_start_is_ignored() {
         let (mut session, first, second) = (Session::new(Accepts::AnyScenario), job(), job());
         start(&mut session, &first);
         assert_eq!(start(&mut session, &first), []);
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_did_not_come_along_is_declined_unless_accepted() {
+    fn a_foreign_script_is_declined_unless_accepted() {
         let mut foreign = job();
         foreign.scenario.script.push_str("// changed");
         let declined = start(&mut Session::new(Accepts::BundledScenarios), &foreign);
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancellation_stops_only_the_run_that_it_names() {
+    fn a_cancellation_stops_only_the_named_run() {
         let (mut session, job) = (Session::new(Accepts::AnyScenario), job());
         start(&mut session, &job);
         assert_eq!(session.step(Input::Server(ServerMessage::Cancel { run: RunId::now() })), []);
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn ending_hands_the_run_back_and_forgets_what_came_of_it() {
+    fn shutdown_hands_the_run_back_and_drops_its_outcome() {
         let (mut session, job) = (Session::new(Accepts::AnyScenario), job());
         start(&mut session, &job);
         let effects = session.step(Input::Shutdown);
@@ -282,14 +284,14 @@ mod tests {
     }
 
     #[test]
-    fn where_a_run_waits_for_others_is_said_at_each_connection_until_that_gate_opens() {
+    fn a_waiting_run_reports_its_gate_at_each_connection_until_it_opens() {
         let (mut session, job) = (Session::new(Accepts::BundledScenarios), job());
         let (run, gate) = (job.run, Gate::Measure);
         start(&mut session, &job);
         assert_eq!(session.step(Input::Connected), []);
-        let said = [Effect::Send(AgentMessage::At { run, gate, base_url: None })];
-        assert_eq!(session.step(Input::At(run, gate, None)), said);
-        assert_eq!(session.step(Input::Connected), said);
+        let report = [Effect::Send(AgentMessage::At { run, gate, base_url: None })];
+        assert_eq!(session.step(Input::At(run, gate, None)), report);
+        assert_eq!(session.step(Input::Connected), report);
         let pass = |run, gate| {
             Input::Server(ServerMessage::Pass { run, gate, at_ms: 7, base_url: "http://10.0.0.5:1".to_owned() })
         };
@@ -298,17 +300,17 @@ mod tests {
         }
         let opening = Opening { gate, at_ms: 7, base_url: "http://10.0.0.5:1".to_owned() };
         assert_eq!(session.step(pass(run, gate)), [Effect::Open(opening)]);
-        assert_eq!(session.step(pass(run, gate)), [], "twice is once");
+        assert_eq!(session.step(pass(run, gate)), [], "a gate opens once");
         assert_eq!(session.step(Input::Connected), []);
         session.step(Input::At(run, Gate::End, None));
         session.step(Input::Over(run));
-        assert_eq!(session.step(Input::Connected), [], "it is over");
-        let asked = Input::Server(ServerMessage::Clock { asked_ms: 3 });
-        assert_eq!(session.step(asked), [Effect::TellClock { asked_ms: 3 }]);
+        assert_eq!(session.step(Input::Connected), [], "the run is over");
+        let request = Input::Server(ServerMessage::Clock { asked_ms: 3 });
+        assert_eq!(session.step(request), [Effect::ReportClock { asked_ms: 3 }]);
     }
 
     #[test]
-    fn a_key_is_changed_whatever_else_goes_on() {
+    fn a_key_change_is_accepted_at_any_time() {
         let (mut session, job) = (Session::new(Accepts::AnyScenario), job());
         for _ in 0..2 {
             assert_eq!(session.step(Input::Server(ServerMessage::ChangeKey)), [Effect::ChangeKey]);
@@ -321,19 +323,20 @@ mod tests {
         session.step(Input::Server(ServerMessage::Inspect { id, scenario: Box::new(scenario.clone()) }))
     }
 
-    fn declined(effects: &[Effect], asked: Uuid) -> bool {
+    fn declined(effects: &[Effect], requested: Uuid) -> bool {
         let declines = |finding: &Finding| matches!(finding, Finding::Declined { .. });
-        matches!(effects, [.., Effect::Send(AgentMessage::Inspected { id, finding })] if *id == asked && declines(finding))
+        matches!(effects, [.., Effect::Send(AgentMessage::Inspected { id, finding })]
+            if *id == requested && declines(finding))
     }
 
     #[test]
-    fn a_script_is_looked_at_by_who_has_nothing_else_to_do() {
+    fn only_an_idle_agent_inspects_a_script() {
         let (mut session, job, id) = (Session::new(Accepts::AnyScenario), job(), Uuid::now_v7());
-        let asked = Effect::Inspect(id, Box::new(job.scenario.clone()));
-        assert_eq!(inspect(&mut session, id, &job.scenario), [asked]);
+        let effect = Effect::Inspect(id, Box::new(job.scenario.clone()));
+        assert_eq!(inspect(&mut session, id, &job.scenario), [effect]);
         assert!(declined(&inspect(&mut session, job.run.0, &job.scenario), job.run.0), "one at a time");
-        let said = Effect::Send(AgentMessage::Inspected { id, finding: Finding::Valid });
-        assert_eq!(session.step(Input::Inspected(id, Finding::Valid)), [said]);
+        let report = Effect::Send(AgentMessage::Inspected { id, finding: Finding::Valid });
+        assert_eq!(session.step(Input::Inspected(id, Finding::Valid)), [report]);
         start(&mut session, &job);
         assert!(declined(&inspect(&mut session, id, &job.scenario), id), "never beside a run");
         let mut foreign = job.scenario.clone();
@@ -342,14 +345,14 @@ mod tests {
     }
 
     #[test]
-    fn a_run_and_an_end_go_before_looking_at_a_script() {
+    fn a_run_and_a_shutdown_take_precedence_over_an_inspection() {
         let (mut session, job, id) = (Session::new(Accepts::AnyScenario), job(), Uuid::now_v7());
         inspect(&mut session, id, &job.scenario);
         let effects = start(&mut session, &job);
         assert_eq!(effects.first(), Some(&Effect::StopInspecting));
         assert_eq!(effects.last(), Some(&Effect::Start(job.clone())));
         assert!(declined(&effects[..2], id));
-        assert_eq!(session.step(Input::Inspected(id, Finding::Valid)), [], "it was told already");
+        assert_eq!(session.step(Input::Inspected(id, Finding::Valid)), [], "already reported");
 
         let mut session = Session::new(Accepts::AnyScenario);
         inspect(&mut session, id, &job.scenario);

@@ -1,8 +1,8 @@
 //! Outcomes on the agent's disk, until the server has acknowledged them.
 //!
-//! One file a run. It is written whole, synced and then renamed into place, so that a crash leaves either no outcome or
-//! a whole one. What can't be read or is refused for good goes to `aside/`, so that it blocks nothing. What the disk has no
-//! room for stays in memory and is sent from there, and is written as soon as there is room.
+//! One file per run. It is written, synced and then renamed, so that a crash never leaves a partial outcome. Files that
+//! can't be read or are refused for good go to `aside/` and block nothing. While the disk is full, outcomes stay in
+//! memory, are sent from there, and are written once there is space.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::wire::RunId;
 use crate::wire::outcome::Outcome;
 
-/// A folder of outcomes; its copies share what is not on the disk.
+/// A folder of outcomes; clones share those that are not on disk yet.
 #[derive(Clone, Debug)]
 pub struct Spool {
     folder: PathBuf,
@@ -21,7 +21,7 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Opens a folder, made if need be. Drafts of an earlier life are no outcomes, and go.
+    /// Opens a folder, created if missing, and deletes drafts left by an earlier process.
     pub fn open(folder: impl Into<PathBuf>) -> io::Result<Self> {
         let folder = folder.into();
         fs::create_dir_all(folder.join("aside"))?;
@@ -39,7 +39,7 @@ impl Spool {
         self.unwritten.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores an outcome; it is on the disk when this returns. Where that fails, it is in memory.
+    /// Stores an outcome on disk. If that fails, it stays in memory.
     pub fn keep(&self, outcome: Outcome) -> io::Result<()> {
         let written = self.write(&outcome);
         if written.is_err() {
@@ -48,13 +48,13 @@ impl Spool {
         written
     }
 
-    /// Stores what the disk had no room for, if it has now.
-    pub fn write_what_was_not(&self) {
-        // Whoever has sent one meanwhile forgets it under the same lock.
+    /// Writes outcomes that did not fit on the disk before.
+    pub fn write_pending(&self) {
+        // An outcome sent at the same time is removed under the same lock.
         self.unwritten().retain(|run, outcome| {
             let written = self.write(outcome);
             if written.is_ok() {
-                tracing::info!(%run, "an outcome that was kept in memory is on the disk");
+                tracing::info!(%run, "outcome written to disk; it was held in memory");
             }
             written.is_err()
         });
@@ -70,14 +70,14 @@ impl Spool {
             fs::rename(&draft, &target)
         };
         if let Err(fault) = written() {
-            // A half of it would take the room that the next one needs.
+            // A partial file would take space that the next attempt needs.
             let _ = fs::remove_file(&draft);
             return Err(fault);
         }
         File::open(&self.folder)?.sync_all()
     }
 
-    /// The runs whose outcomes wait, oldest first.
+    /// Returns the runs with outcomes to send, oldest first.
     pub fn waiting(&self) -> io::Result<Vec<RunId>> {
         let mut runs: Vec<RunId> = self.unwritten().keys().copied().collect();
         for entry in fs::read_dir(&self.folder)? {
@@ -91,7 +91,7 @@ impl Spool {
         Ok(runs)
     }
 
-    /// The outcome of a run; one that can't be read is put aside.
+    /// Reads the outcome of a run; puts an unreadable one aside.
     pub fn read(&self, run: RunId) -> io::Result<Outcome> {
         if let Some(outcome) = self.unwritten().get(&run) {
             return Ok(outcome.clone());
@@ -103,31 +103,31 @@ impl Spool {
         read
     }
 
-    /// Deletes an outcome that the server has.
-    pub fn acknowledged(&self, run: RunId) -> io::Result<()> {
+    /// Deletes an outcome that the server has acknowledged.
+    pub fn acknowledge(&self, run: RunId) -> io::Result<()> {
         self.unwritten().remove(&run);
         match fs::remove_file(self.file(run)) {
             Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done,
+            result => result,
         }
     }
 
-    /// Moves an outcome out of the way, for people to look at. One that is in memory only is forgotten.
+    /// Moves an outcome to `aside/` for inspection. One that is in memory only is dropped.
     pub fn put_aside(&self, run: RunId) -> io::Result<()> {
         let (from, unwritten) = (self.file(run), self.unwritten().remove(&run));
         match fs::rename(&from, self.folder.join("aside").join(from.file_name().unwrap_or_default())) {
             Err(fault) if fault.kind() == io::ErrorKind::NotFound && unwritten.is_some() => Ok(()),
-            done => done,
+            result => result,
         }
     }
 
-    /// Where it is.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 }
 
-/// How the name of a file ends that is being written.
+/// Extension of a file that is being written.
 const DRAFT: &str = "draft";
 
 fn is_draft(path: &Path) -> bool {
@@ -150,47 +150,47 @@ mod tests {
         spool.keep(second.clone()).expect("kept");
         assert_eq!(spool.waiting().expect("listed"), [first.run, second.run]);
         assert_eq!(spool.read(first.run).expect("read"), first);
-        spool.acknowledged(first.run).expect("deleted");
+        spool.acknowledge(first.run).expect("deleted");
         assert_eq!(spool.waiting().expect("listed"), [second.run]);
     }
 
     #[test]
-    fn what_is_damaged_is_put_aside_and_blocks_nothing() {
+    fn a_damaged_outcome_is_put_aside_and_blocks_nothing() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let spool = Spool::open(folder.path()).expect("a spool");
-        let (damaged, whole) = (an_outcome(), an_outcome());
+        let (damaged, intact) = (an_outcome(), an_outcome());
         spool.keep(damaged.clone()).expect("kept");
-        spool.keep(whole.clone()).expect("kept");
+        spool.keep(intact.clone()).expect("kept");
         fs::write(spool.file(damaged.run), "{\"run\":").expect("damaged");
         assert!(spool.read(damaged.run).is_err());
-        assert_eq!(spool.waiting().expect("listed"), [whole.run]);
+        assert_eq!(spool.waiting().expect("listed"), [intact.run]);
         assert!(folder.path().join("aside").join(format!("{}.json", damaged.run)).exists());
     }
 
     #[test]
-    fn what_the_disk_has_no_room_for_is_kept_and_written_when_there_is_room() {
+    fn outcomes_are_held_in_memory_while_the_disk_is_full() {
         let Some(disk) = SmallDisk::mount("256k") else { return };
         let spool = Spool::open(disk.path().join("spool")).expect("a spool");
         let (outcome, sent) = (an_outcome(), an_outcome());
         let filler = disk.fill();
         for outcome in [&outcome, &sent] {
-            let full = spool.keep(outcome.clone()).expect_err("there is no room");
+            let full = spool.keep(outcome.clone()).expect_err("the disk is full");
             assert_eq!(full.kind(), io::ErrorKind::StorageFull);
         }
         assert_eq!(spool.waiting().expect("listed"), [outcome.run, sent.run], "nothing is lost");
         assert_eq!(spool.read(outcome.run).expect("read"), outcome);
-        spool.acknowledged(sent.run).expect("forgotten");
-        spool.write_what_was_not();
-        assert!(!spool.file(outcome.run).exists(), "there is still no room");
-        fs::remove_file(filler).expect("room");
-        spool.write_what_was_not();
-        let anew = Spool::open(spool.folder()).expect("the next life");
-        assert_eq!(anew.waiting().expect("listed"), [outcome.run]);
-        assert_eq!(anew.read(outcome.run).expect("read"), outcome);
+        spool.acknowledge(sent.run).expect("removed");
+        spool.write_pending();
+        assert!(!spool.file(outcome.run).exists(), "the disk is still full");
+        fs::remove_file(filler).expect("space");
+        spool.write_pending();
+        let reopened = Spool::open(spool.folder()).expect("a spool");
+        assert_eq!(reopened.waiting().expect("listed"), [outcome.run]);
+        assert_eq!(reopened.read(outcome.run).expect("read"), outcome);
     }
 
     #[test]
-    fn a_draft_of_an_earlier_life_takes_no_room() {
+    fn drafts_of_an_earlier_process_are_deleted() {
         let folder = tempfile::tempdir().expect("a folder");
         let draft = folder.path().join("x.draft");
         fs::write(&draft, "{").expect("written");

@@ -1,4 +1,4 @@
-//! Brings outcomes home: from the spool by HTTP `PUT`, again and again until the server has acknowledged each.
+//! Uploads outcomes from the spool with HTTP `PUT`, retried until the server has acknowledged each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,31 +18,31 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Empties one spool; cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Courier {
+pub struct Uploader {
     client: Client,
     spool: Spool,
     work: Arc<Notify>,
     hurry: Arc<Notify>,
 }
 
-impl Courier {
-    /// From a spool to a server.
+impl Uploader {
+    /// Uploads from a spool to a server.
     pub fn new(client: Client, spool: Spool) -> Self {
         Self { client, spool, work: Arc::default(), hurry: Arc::default() }
     }
 
-    /// There is something new in the spool.
+    /// Signals a new outcome in the spool.
     pub fn wake(&self) {
         self.work.notify_one();
     }
 
-    /// There is a server, perhaps for the first time in a while: what still waits for an answer is asked anew, because a
-    /// line that was cut may take a minute to notice.
+    /// Restarts an upload that waits for a response: after a reconnect it may use the broken connection, which can take
+    /// a minute to notice.
     pub fn hurry(&self) {
         self.hurry.notify_one();
     }
 
-    /// Sends what there is and what comes, until told to end and the spool is empty or can't be emptied now.
+    /// Uploads until `end`, and returns once the spool is empty or can't be emptied now.
     pub async fn run(self, end: CancellationToken) {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -63,13 +63,13 @@ impl Courier {
         }
     }
 
-    /// Whether nothing is left to send.
+    /// Uploads everything in the spool; returns whether nothing is left.
     async fn empty(&self) -> bool {
-        self.spool.write_what_was_not();
+        self.spool.write_pending();
         let waiting = match self.spool.waiting() {
             Ok(waiting) => waiting,
             Err(fault) => {
-                tracing::error!(spool = %self.spool.folder().display(), %fault, "the spool can't be read");
+                tracing::error!(spool = %self.spool.folder().display(), %fault, "failed to read the spool");
                 return false;
             }
         };
@@ -79,22 +79,22 @@ impl Courier {
                     return false;
                 }
             } else {
-                tracing::error!(%run, "a damaged outcome was put aside");
+                tracing::error!(%run, "damaged outcome put aside");
             }
         }
         true
     }
 
-    /// Whether there is nothing more to do for this outcome.
+    /// Uploads one outcome; returns whether nothing is left to do for it.
     async fn deliver(&self, run: RunId, outcome: Outcome) -> bool {
         match self.send(outcome).await {
-            Ok(()) => self.spool.acknowledged(run).is_ok(),
+            Ok(()) => self.spool.acknowledge(run).is_ok(),
             Err(Fault::Refused { status, sentence }) if is_final(status) => {
-                tracing::error!(%run, %status, sentence, "the server refuses an outcome; it was put aside");
+                tracing::error!(%run, %status, sentence, "the server rejected an outcome; it was put aside");
                 self.spool.put_aside(run).is_ok()
             }
             Err(fault) => {
-                tracing::warn!(%run, %fault, "an outcome could not be sent yet");
+                tracing::warn!(%run, %fault, "failed to upload an outcome; retrying");
                 false
             }
         }
@@ -108,7 +108,7 @@ impl Courier {
     }
 }
 
-/// Whether sending the same once more can't help.
+/// Whether retrying can't help.
 fn is_final(status: StatusCode) -> bool {
     status.is_client_error()
         && !matches!(

@@ -1,4 +1,5 @@
-//! The server's certificate: whether it is trusted, and for how long. Asked in a handshake of its own, before any secret.
+//! Checks whether the server's certificate is trusted and for how long, in a separate handshake before any secret is
+//! sent.
 
 use std::io;
 
@@ -10,17 +11,17 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::Sign;
-use crate::connection::certificate::{Ending, Left, SOON_DAYS, day};
+use crate::connection::certificate::{Expiry, Left, SOON_DAYS, day};
 use crate::connection::client::Client;
 use crate::doctor::server::PATIENCE;
 use crate::wire::now_ms;
 
 const WHAT: &str = "certificate";
-const RENEW: &str = "renew it on the server, or on the proxy before it";
+const RENEW: &str = "renew it on the server, or on the proxy in front of it";
 
-/// What there is to say of it; nothing without TLS, or where nobody answers.
+/// Checks the certificate; `None` without TLS, or if the server does not answer.
 pub(super) async fn certificate(client: &Client) -> Option<Sign> {
-    match timeout(PATIENCE, shaken(client)).await.ok()?? {
+    match timeout(PATIENCE, handshake(client)).await.ok()?? {
         Ok(stream) => {
             Some(trusted(stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()).map(AsRef::as_ref)))
         }
@@ -31,7 +32,7 @@ pub(super) async fn certificate(client: &Client) -> Option<Sign> {
     }
 }
 
-async fn shaken(client: &Client) -> Option<io::Result<TlsStream<TcpStream>>> {
+async fn handshake(client: &Client) -> Option<io::Result<TlsStream<TcpStream>>> {
     let tls = client.tls()?;
     let host = client.base().host_str()?.trim_start_matches('[').trim_end_matches(']').to_owned();
     let stream = TcpStream::connect((host.as_str(), client.base().port_or_known_default()?)).await.ok()?;
@@ -40,15 +41,15 @@ async fn shaken(client: &Client) -> Option<io::Result<TlsStream<TcpStream>>> {
 }
 
 fn trusted(certificate: Option<&[u8]>) -> Sign {
-    let Some(ending) = certificate.and_then(Ending::of) else {
-        return Sign::good(WHAT, "trusted; when it ends can't be read");
+    let Some(expiry) = certificate.and_then(Expiry::from_der) else {
+        return Sign::good(WHAT, "trusted; its expiry can't be read");
     };
     let now_ms = now_ms();
-    let seen = format!("trusted; it {}", ending.sentence(now_ms));
-    match ending.left(now_ms) {
+    let seen = format!("trusted; {}", expiry.describe(now_ms));
+    match expiry.left(now_ms) {
         Left::Plenty => Sign::good(WHAT, seen),
         Left::Little | Left::Nothing => {
-            Sign::doubtful(WHAT, seen, format!("{RENEW}: fewer than {SOON_DAYS} days are left"))
+            Sign::doubtful(WHAT, seen, format!("{RENEW}: less than {SOON_DAYS} days are left"))
         }
     }
 }
@@ -56,29 +57,29 @@ fn trusted(certificate: Option<&[u8]>) -> Sign {
 fn untrusted(fault: &CertificateError) -> Sign {
     let (seen, remedy) = match fault {
         CertificateError::ExpiredContext { time, not_after } => {
-            let remedy = format!("{RENEW}; or set this machine's clock, if it is not {}", day(ms(*time)));
-            (format!("it {}", Ending { at_ms: ms(*not_after) }.sentence(ms(*time))), remedy)
+            let remedy = format!("{RENEW}; or set this machine's clock if today is not {}", day(ms(*time)));
+            (Expiry { at_ms: ms(*not_after) }.describe(ms(*time)), remedy)
         }
         CertificateError::NotValidYetContext { time, not_before } => {
-            let remedy = format!("wait until then; or set this machine's clock, if it is not {}", day(ms(*time)));
-            (format!("it begins on {} only", day(ms(*not_before))), remedy)
+            let remedy = format!("wait until then; or set this machine's clock if today is not {}", day(ms(*time)));
+            (format!("not valid before {}", day(ms(*not_before))), remedy)
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let presented = if presented.is_empty() { "no name".to_owned() } else { names(presented) };
-            let remedy = "name the server with --server as its certificate does, or get it a certificate of that name";
-            (format!("it is for {presented}, and not for {}", expected.to_str()), remedy.to_owned())
+            let remedy = "use the name in the certificate with --server, or get a certificate for this name";
+            (format!("it is for {presented}, not for {}", expected.to_str()), remedy.to_owned())
         }
-        // The latter where the CA is another one of the same name.
+        // `BadSignature` occurs if the CA has the name of a known one.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            let remedy = "if its CA is your own, name the CA's file by --ca-file or in SSL_CERT_FILE; if not, the server \
-                          has to show those between it and its CA, too";
-            ("it is not signed by anybody whom this machine trusts".to_owned(), remedy.to_owned())
+            let remedy = "if the server uses your own CA, name its file with --ca-file or in SSL_CERT_FILE; otherwise \
+                     the server must send the intermediate certificates, too";
+            ("it is not signed by a CA that this machine trusts".to_owned(), remedy.to_owned())
         }
         fault if fault.to_string().contains("CaUsedAsEndEntity") => {
-            let remedy = "let it sign one for the server (basicConstraints CA:FALSE), and name its own by --ca-file";
-            ("it is that of a CA, with which nobody may be a server".to_owned(), remedy.to_owned())
+            let remedy = "issue a server certificate (basicConstraints CA:FALSE), and name the CA's with --ca-file";
+            ("it is a CA certificate, which a server can't use".to_owned(), remedy.to_owned())
         }
-        fault => (fault.to_string(), "get the server another one".to_owned()),
+        fault => (fault.to_string(), "replace the server's certificate".to_owned()),
     };
     Sign::bad(WHAT, seen, remedy)
 }
@@ -87,7 +88,7 @@ fn ms(at: UnixTime) -> i64 {
     i64::try_from(at.as_secs().saturating_mul(1_000)).unwrap_or(i64::MAX)
 }
 
-/// They come as `DnsName("bench.example.com")`.
+/// Formats the names of a certificate, which look like `DnsName("bench.example.com")`.
 fn names(presented: &[String]) -> String {
     let bare = |name: &String| name.split('"').nth(1).unwrap_or(name).to_owned();
     presented.iter().map(bare).collect::<Vec<_>>().join(", ")

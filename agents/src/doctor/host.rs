@@ -1,4 +1,4 @@
-//! The machine: k6, targets, control groups, cores, frequency, ports.
+//! Checks the machine: k6, targets, control groups, cores, CPU frequency, ports, open files.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::sandbox::{Sandbox, cores};
 use crate::target::{self, Fingerprints};
 use crate::wire::outcome::Mechanism;
 
-/// Connections that k6 may have at once need a port each; fewer than this are used up by a load of short connections.
+/// Each connection of k6 needs a port; a load of short connections uses up fewer than this.
 const FEW_PORTS: u32 = 10_000;
 /// Targets and k6 need a file for each connection.
 const FEW_FILES: u64 = 4_096;
@@ -26,7 +26,7 @@ pub(super) async fn engine(options: &Options) -> Sign {
             let EngineOffer { version, path, supported, .. } = engine.offer();
             Sign::good("k6", format!("version {version} at {path}, supported is {supported}"))
         }
-        Err(fault) => Sign::bad("k6", fault.to_string(), "install a supported version, or name it with --k6"),
+        Err(fault) => Sign::bad("k6", fault.to_string(), "install a supported version, or name its path with --k6"),
     }
 }
 
@@ -34,85 +34,83 @@ pub(super) fn targets(options: &Options) -> Sign {
     let (offers, faults) = target::offers(&options.targets, &Fingerprints::default());
     let folder = options.targets.display();
     let names: Vec<_> = offers.iter().map(|offer| offer.name.as_str()).collect();
-    let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
-    match (names.is_empty(), told.is_empty()) {
+    let errors: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    match (names.is_empty(), errors.is_empty()) {
         (false, true) => Sign::good("targets", names.join(", ")),
         (false, false) => {
-            let seen = format!("{}; left out: {}", names.join(", "), told.join("; "));
-            Sign::doubtful("targets", seen, format!("mend the manifests in {folder}"))
+            let seen = format!("{}; invalid: {}", names.join(", "), errors.join("; "));
+            Sign::doubtful("targets", seen, format!("fix the manifests in {folder}"))
         }
         (true, _) => {
-            let seen = if told.is_empty() { "none".to_owned() } else { told.join("; ") };
+            let seen = if errors.is_empty() { "none".to_owned() } else { errors.join("; ") };
             Sign::bad(
                 "targets",
                 seen,
-                format!("put manifests (*.toml) into {folder}, or name another with --manifests"),
+                format!("put manifests (*.toml) into {folder}, or name another folder with --manifests"),
             )
         }
     }
 }
 
-/// Everything that the kernel tells.
+/// Runs all checks of the kernel and the hardware.
 pub(super) fn machine(options: &Options) -> Vec<Sign> {
     let facts = settings::facts(Path::new("/"));
-    let is_steady = options.steady.is_some();
+    let is_tuned = options.steady.is_some();
     vec![
         control_groups(options),
         cage(options),
         enough_cores(cores::allowed().len(), cores::physical().len()),
-        frequency(&facts, is_steady),
+        frequency(&facts, is_tuned),
         ports(&facts),
         files(&facts),
     ]
 }
 
-/// Whether targets can listen where the agent's owner lets load come from other machines.
+/// Checks that targets can listen on the load address, if the agent has one.
 pub(super) fn load_address(options: &Options) -> Option<Sign> {
     let address = options.load_address?;
     let remedy = "name an address of this machine with --load-address (`ip address` lists them), or leave it out";
     Some(match TcpListener::bind((address, 0)) {
-        Err(fault) => Sign::doubtful("load address", format!("{address} can't be listened on: {fault}"), remedy),
+        Err(fault) => Sign::doubtful("load address", format!("can't listen on {address}: {fault}"), remedy),
         Ok(_) if address.is_loopback() => {
-            Sign::doubtful("load address", format!("{address} is reached from this machine only"), remedy)
+            Sign::doubtful("load address", format!("{address} is reachable from this machine only"), remedy)
         }
         Ok(_) => Sign::good("load address", format!("targets can listen on {address}")),
     })
 }
 
 fn control_groups(options: &Options) -> Sign {
-    // Another name than that of the agent itself, which may be at work.
+    // A different name than the agent's, which may be running.
     let sandbox = Sandbox::detect(&options.cgroups, &format!("doctor-{}", std::process::id()));
     let found = sandbox.mechanisms();
     let seen = format!("CPU by {}, memory by {}", found.cpu.as_str(), found.memory.as_str());
     if found.cpu == Mechanism::None || found.memory == Mechanism::None {
-        let remedy = "run the agent as root, or in a delegated control group (systemd: Delegate=yes); until then sizes are \
-                      not enforced and runs are suspect";
+        let remedy = "run the agent as root, or in a delegated control group (systemd: Delegate=yes); until then sizes \
+                 are not enforced and runs are suspect";
         return Sign::doubtful("control groups", seen, remedy);
     }
     Sign::good("control groups", seen)
 }
 
-/// What keeps scripts and targets from the agent's own files.
+/// Checks what keeps scripts and targets from the agent's own files.
 fn cage(options: &Options) -> Sign {
-    let landlock = Landlock::here();
-    if let Some(seen) = support::what_targets_could_do(landlock, &options.state, &options.targets) {
+    let landlock = Landlock::detect();
+    if let Some(seen) = support::target_risk(landlock, &options.state, &options.targets) {
         let remedy = match landlock {
             Landlock::Absent => {
                 "boot a kernel with Landlock (`lsm=landlock,…`); scripts need --unsafe-scenarios until then"
             }
-            _ => "move the state folder (--state) out of what targets may read",
+            _ => "move the state folder (--state) out of the folders that targets may read",
         };
         return Sign::doubtful("sandbox", seen, remedy);
     }
     match landlock {
         Landlock::Partial(version) => Sign::good(
             "sandbox",
-            format!(
-                "Landlock {version} and seccomp; Linux 6.12 would also keep targets from signals and truncating files"
-            ),
+            format!("Landlock {version} and seccomp; Linux 6.12 would also block signals and truncating files"),
         ),
-        Landlock::Absent | Landlock::Whole(_) => {
-            Sign::good("sandbox", "Landlock and seccomp: scripts and targets reach their own files only")
+        Landlock::Absent | Landlock::Complete(_) => {
+            Sign::good("sandbox", "Landlock and seccomp: scripts and targets can access their own files only")
         }
     }
 }
@@ -127,13 +125,13 @@ fn enough_cores(processors: usize, physical: usize) -> Sign {
             Sign::doubtful("cores", seen, MORE)
         }
         (2 | 3, _) => {
-            Sign::good("cores", format!("{physical}{hyperthreads}: 1 for the target at most, the rest for k6"))
+            Sign::good("cores", format!("{physical}{hyperthreads}: at most 1 for the target, the rest for k6"))
         }
         _ => Sign::good("cores", format!("{physical}{hyperthreads}")),
     }
 }
 
-fn frequency(facts: &Facts, is_steady: bool) -> Sign {
+fn frequency(facts: &Facts, is_tuned: bool) -> Sign {
     let fact = |name: &str| facts.get(name).map(String::as_str);
     let (governor, turbo) = (fact("cpu.governor"), fact("cpu.turbo"));
     let seen: Vec<_> = [governor.map(|it| format!("governor {it}")), turbo.map(|it| format!("turbo {it}"))]
@@ -141,31 +139,29 @@ fn frequency(facts: &Facts, is_steady: bool) -> Sign {
         .flatten()
         .collect();
     if seen.is_empty() {
-        return Sign::good("frequency", "not shown here: firmware or hypervisor decides");
+        return Sign::good("frequency", "unknown: firmware or hypervisor decides");
     }
     let seen = seen.join(", ");
     let is_fixed = governor.is_none_or(|governor| governor == "performance") && turbo != Some("on");
-    match (is_fixed, is_steady) {
+    match (is_fixed, is_tuned) {
         (true, _) => Sign::good("frequency", seen),
-        (false, true) => Sign::good("frequency", format!("{seen}; --steady-cpu fixes it while a run lasts")),
-        (false, false) => {
-            Sign::doubtful("frequency", seen, "start the agent with --steady-cpu: figures then scatter less")
-        }
+        (false, true) => Sign::good("frequency", format!("{seen}; --cpu-tuning pins it during runs")),
+        (false, false) => Sign::doubtful("frequency", seen, "start the agent with --cpu-tuning to reduce noise"),
     }
 }
 
 fn ports(facts: &Facts) -> Sign {
     if let Err(fault) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
-        return Sign::bad("ports", format!("none can be had on loopback: {fault}"), "bring the loopback device up");
+        return Sign::bad("ports", format!("none available on loopback: {fault}"), "bring the loopback device up");
     }
     let range = facts.get("net.ipv4.ip_local_port_range").and_then(|range| {
         let (low, high) = range.split_once(' ')?;
         Some((low.parse::<u32>().ok()?, high.parse::<u32>().ok()?))
     });
-    let Some((low, high)) = range else { return Sign::good("ports", "can be had on loopback") };
+    let Some((low, high)) = range else { return Sign::good("ports", "available on loopback") };
     let (count, seen) = (high.saturating_sub(low) + 1, format!("{low} to {high}"));
     if count < FEW_PORTS {
-        let remedy = "sysctl -w net.ipv4.ip_local_port_range='10240 65535': a load of short connections uses them up";
+        let remedy = "sysctl -w net.ipv4.ip_local_port_range='10240 65535': a load of short connections uses up ports";
         return Sign::doubtful("ports", seen, remedy);
     }
     Sign::good("ports", seen)
@@ -173,13 +169,13 @@ fn ports(facts: &Facts) -> Sign {
 
 fn files(facts: &Facts) -> Sign {
     let limit = facts.get("limit.open_files").map_or("", String::as_str);
-    // Go programs, k6 among them, go up to the hard limit by themselves.
+    // Go programs, including k6, raise their limit to the hard limit themselves.
     let most = limit.rsplit(' ').next().and_then(|most| most.parse::<u64>().ok());
     if most.is_some_and(|most| most < FEW_FILES) {
-        let remedy = "raise the limit of open files (ulimit -Hn, systemd: LimitNOFILE=1048576): a connection is a file";
+        let remedy = "raise the limit of open files (ulimit -Hn, systemd: LimitNOFILE=1048576): one per connection";
         return Sign::doubtful("open files", limit, remedy);
     }
-    Sign::good("open files", if limit.is_empty() { "no limit is told" } else { limit })
+    Sign::good("open files", if limit.is_empty() { "limit unknown" } else { limit })
 }
 
 #[cfg(test)]
@@ -192,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frequency_that_moves_is_doubted_unless_the_agent_fixes_it() {
+    fn a_variable_frequency_is_doubtful_unless_the_agent_pins_it() {
         let moving = facts(&[("cpu.governor", "powersave"), ("cpu.turbo", "on")]);
         assert_eq!(frequency(&moving, false).rank, Rank::Doubtful);
         assert_eq!(frequency(&moving, true).rank, Rank::Good);
@@ -202,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn one_core_few_ports_and_few_files_are_doubted_and_say_what_to_do() {
+    fn one_core_few_ports_and_few_files_are_doubtful_with_a_remedy() {
         let few = facts(&[("net.ipv4.ip_local_port_range", "60000 60999"), ("limit.open_files", "512, at most 1024")]);
         for sign in [enough_cores(1, 1), enough_cores(2, 1), ports(&few), files(&few)] {
             assert_eq!(sign.rank, Rank::Doubtful, "{sign:?}");

@@ -1,28 +1,30 @@
-//! Whether this machine is fit for an agent: what would be in the way of a run or of figures that count, and what to do
-//! about it. It leaves nothing behind but the state folder.
+//! Checks whether this machine is fit for an agent: finds what would prevent a run or invalidate its result, and
+//! suggests remedies. Leaves nothing behind but the state folder.
 
 mod certificate;
 mod host;
 mod server;
+mod target;
 
 use serde::Serialize;
+pub use target::check_target;
 
 use crate::connection::daemon::Options;
 
-/// How bad it is.
+/// Severity of a check's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rank {
-    /// As it should be.
+    /// No problem.
     Good,
-    /// Runs can be done, but something will speak against them.
+    /// Runs work, but will be suspect or invalid.
     Doubtful,
-    /// No run can be done.
+    /// No run is possible.
     Bad,
 }
 
 impl Rank {
-    /// The word for lists.
+    /// Returns the name for lists.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -32,16 +34,16 @@ impl Rank {
     }
 }
 
-/// What was found of one thing.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Sign {
-    /// The thing, in a word or two.
+    /// What was checked, in a word or two.
     pub what: &'static str,
-    /// How bad it is.
+    /// Severity.
     pub rank: Rank,
-    /// What was seen.
+    /// The observation.
     pub seen: String,
-    /// What to do about it; nothing where it is as it should be.
+    /// What to do about it; `None` if there is no problem.
     pub remedy: Option<String>,
 }
 
@@ -59,7 +61,7 @@ impl Sign {
     }
 }
 
-/// Looks at everything that an agent with these options would need.
+/// Runs all checks for an agent with these options.
 pub async fn examine(options: &Options) -> Vec<Sign> {
     let mut signs = vec![host::engine(options).await, host::targets(options)];
     signs.extend(host::machine(options));
@@ -69,7 +71,7 @@ pub async fn examine(options: &Options) -> Vec<Sign> {
     signs
 }
 
-/// The worst of all.
+/// Returns the worst severity.
 pub fn worst(signs: &[Sign]) -> Rank {
     signs.iter().map(|sign| sign.rank).max().unwrap_or(Rank::Good)
 }

@@ -1,4 +1,4 @@
-//! Load generators. The rest of the agent uses the names in this file; what is particular to k6 is in [`k6`] only.
+//! Load generators. The rest of the agent uses the names in this file; everything specific to k6 is in [`k6`].
 
 pub mod k6;
 

@@ -1,4 +1,4 @@
-//! What an earlier life of the same agent left when it died in the middle of a run: found and removed at the start.
+//! Finds and removes what an earlier process of the same agent left when it died during a run.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,15 +9,15 @@ use nix::unistd::Pid;
 use crate::host::procfs;
 use crate::sandbox::{AGENT_MARK, Sandbox};
 
-/// Folders of runs in an agent's work folder begin with this; whatever does may be removed.
+/// Prefix of the folders of runs in an agent's work folder; every folder with it may be removed.
 pub const RUN_FOLDER_PREFIX: &str = "run-";
 
-/// What was removed; empty after a clean end.
+/// What was removed; empty after a clean exit.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Leftovers {
     /// Folders of control groups.
     pub groups: Vec<PathBuf>,
-    /// Names and numbers of processes outside of any known group.
+    /// Names and pids of processes outside of any known group.
     pub processes: Vec<(String, i32)>,
     /// Temporary folders.
     pub folders: Vec<PathBuf>,
@@ -30,15 +30,15 @@ impl Leftovers {
     }
 }
 
-/// Removes what carries this agent's name. Two agents of one name on one machine would take each other's runs for
-/// leftovers: the name must be unique there.
+/// Removes everything marked with this agent's name. The name must be unique on the machine: of two agents with the
+/// same name, each would remove the runs of the other.
 pub async fn remove(sandbox: &Sandbox, work_folder: &Path) -> Leftovers {
     let groups = sandbox.sweep().await;
     let processes = kill_marked(sandbox.agent()).await;
     Leftovers { groups, processes, folders: remove_folders(work_folder) }
 }
 
-/// Again and again until there are none: a process may fork while it is looked for.
+/// Kills marked processes until there are none: a process may fork during the search.
 async fn kill_marked(agent: &str) -> Vec<(String, i32)> {
     let mut killed = Vec::new();
     for _ in 0..1000 {
@@ -63,7 +63,7 @@ fn remove_folders(work_folder: &Path) -> Vec<PathBuf> {
     let remove = |path: &PathBuf| match std::fs::remove_dir_all(path) {
         Ok(()) => true,
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "a folder of an earlier run stays");
+            tracing::warn!(path = %path.display(), %error, "failed to remove a folder of an earlier run");
             false
         }
     };

@@ -1,4 +1,4 @@
-//! What this machine is, for the server's list of agents. What is kept with each run is more: [`crate::host::environment`].
+//! Describes this machine for the server's list of agents. [`crate::host::environment`] records more for each run.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::host::environment::{cpu, settings};
 use crate::sandbox::{Sandbox, cores};
 use crate::wire::messages::Machine;
 
-/// The machine as it introduces itself.
+/// Returns the description that `Hello` contains.
 pub fn facts(sandbox: &Sandbox) -> Machine {
     let mechanisms = sandbox.mechanisms();
     Machine {
@@ -22,7 +22,7 @@ pub fn facts(sandbox: &Sandbox) -> Machine {
     }
 }
 
-/// Memory of the machine in all; 0 when the kernel does not say.
+/// Returns the total memory of the machine; 0 if unknown.
 pub fn memory_bytes() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse().ok());
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_machine_says_what_it_is() {
+    fn this_machine_is_described() {
         let facts = facts(&Sandbox::none("test"));
         assert!(facts.cores > 0 && facts.memory_bytes > 0, "{facts:?}");
         assert!(facts.physical_cores.is_some_and(|physical| (1..=facts.cores).contains(&physical)), "{facts:?}");

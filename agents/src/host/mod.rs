@@ -1,4 +1,4 @@
-//! This machine: what it is, what runs on it, and how it is kept quiet for a measurement.
+//! This machine: its description, its processes, and preparing it for a measurement.
 
 pub mod cleanup;
 pub mod clocks;

@@ -1,33 +1,33 @@
-//! Who of a target was there when its measurement began, and is gone at its end: a worker that crashed and that its master
-//! replaced leaves no other trace.
+//! Compares the processes of a target before and after a measurement: a worker that crashed and was replaced by its
+//! master leaves no other trace.
 
 use std::collections::BTreeSet;
 
 use crate::host::procfs;
 use crate::sandbox::Group;
 
-/// Processes, each with the time of its birth: numbers are given anew.
+/// Processes, each with its start time, because pids are reused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Roster(BTreeSet<(i32, u64)>);
+pub struct Snapshot(BTreeSet<(i32, u64)>);
 
-impl Roster {
-    /// Who is in a group now. One that has ended and was not buried yet is not.
-    pub fn call(group: &Group) -> Self {
-        let alive = group.processes().into_iter().filter_map(|pid| Some((pid, procfs::born(pid)?)));
+impl Snapshot {
+    /// Takes a snapshot of a group, without zombies.
+    pub fn take(group: &Group) -> Self {
+        let alive = group.processes().into_iter().filter_map(|pid| Some((pid, procfs::start_ticks(pid)?)));
         Self(alive.collect())
     }
 
-    /// How many there are.
+    /// Returns the number of processes.
     pub fn len(&self) -> u32 {
         u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }
 
-    /// Whether nobody is there.
+    /// Whether there are no processes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many of these are not among the later ones.
+    /// Returns how many of these processes are missing in a later snapshot.
     pub fn gone(&self, later: &Self) -> u32 {
         u32::try_from(self.0.difference(&later.0).count()).unwrap_or(u32::MAX)
     }
@@ -38,9 +38,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_that_was_given_anew_is_somebody_else() {
-        let before = Roster([(7, 100), (8, 100), (9, 100)].into());
-        let after = Roster([(7, 100), (8, 250), (10, 300)].into());
+    fn a_reused_pid_is_another_process() {
+        let before = Snapshot([(7, 100), (8, 100), (9, 100)].into());
+        let after = Snapshot([(7, 100), (8, 250), (10, 300)].into());
         assert_eq!((before.len(), before.gone(&after)), (3, 2));
         assert_eq!(before.gone(&before), 0);
     }

@@ -1,12 +1,12 @@
-//! What `/proc` says about processes and sockets.
+//! Reads processes and sockets from `/proc`.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-/// Processes that carry all of these in the environment that they were started with. The caller and the processes
-/// above it are never among them.
+/// Returns the processes that were started with all of these environment variables, except the caller and its
+/// ancestors.
 pub fn marked<V: AsRef<str>>(marks: &[(&str, V)]) -> BTreeSet<i32> {
     let wanted: Vec<Vec<u8>> =
         marks.iter().map(|(name, value)| format!("{name}={}", value.as_ref()).into_bytes()).collect();
@@ -19,7 +19,7 @@ pub fn marked<V: AsRef<str>>(marks: &[(&str, V)]) -> BTreeSet<i32> {
     all().filter(|pid| !family.contains(pid)).filter(carries).collect()
 }
 
-/// Inodes of the sockets that accept connections to this address.
+/// Returns the inodes of sockets that accept connections to this address.
 pub fn listeners(at: SocketAddr) -> HashSet<u64> {
     ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
@@ -27,7 +27,7 @@ pub fn listeners(at: SocketAddr) -> HashSet<u64> {
         .collect()
 }
 
-/// Inodes of the sockets that a process holds; none when it is gone or somebody else's.
+/// Returns the inodes of a process's sockets; empty if it is gone or belongs to another user.
 pub fn sockets(pid: i32) -> HashSet<u64> {
     let inode = |entry: fs::DirEntry| {
         let link = fs::read_link(entry.path()).ok()?;
@@ -36,16 +36,15 @@ pub fn sockets(pid: i32) -> HashSet<u64> {
     fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten().filter_map(inode).collect()
 }
 
-/// What a process is called, for messages.
+/// Returns the name of a process, for messages.
 pub fn name(pid: i32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned())
 }
 
-/// When a process was born, in ticks of the kernel since the machine's start; nothing if it is gone or has ended and waits
-/// for its parent to notice.
-pub fn born(pid: i32) -> Option<u64> {
+/// Returns when a process was started, in kernel ticks since boot; `None` if it is gone or a zombie.
+pub fn start_ticks(pid: i32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second column is a name that may hold anything; the third is the state, the 22nd the time.
+    // The second column is a name with arbitrary characters; the third is the state, the 22nd the start time.
     let (_, columns) = stat.rsplit_once(')')?;
     let mut columns = columns.split_whitespace();
     let state = columns.next()?;
@@ -57,7 +56,7 @@ fn all() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The calling process and those above it.
+/// Returns the calling process and its ancestors.
 fn family() -> BTreeSet<i32> {
     let mut family = BTreeSet::new();
     let mut next = i32::try_from(std::process::id()).ok();
@@ -72,20 +71,20 @@ fn parent(pid: i32) -> Option<i32> {
     status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
 }
 
-/// Columns of the table: number, local address, remote address, state (`0A` listens), queues, timer, retransmits,
-/// user, timeout, inode, … Addresses are hexadecimal, in the machine's byte order by 32-bit words.
+/// Columns of the table: number, local address, remote address, state (`0A` is listening), queues, timer, retransmits,
+/// user, timeout, inode, … Addresses are hexadecimal 32-bit words in the machine's byte order.
 fn parse_listeners(table: &str, at: SocketAddr) -> Vec<u64> {
     let inode = |line: &str| {
         let columns: Vec<&str> = line.split_whitespace().collect();
         let (address, local_port) = columns.get(1)?.split_once(':')?;
         let listens = *columns.get(3)? == "0A" && u16::from_str_radix(local_port, 16).ok()? == at.port();
-        (listens && takes(address, at.ip())).then(|| columns.get(9)?.parse().ok())?
+        (listens && accepts(address, at.ip())).then(|| columns.get(9)?.parse().ok())?
     };
     table.lines().skip(1).filter_map(inode).collect()
 }
 
 /// Whether a socket bound to `bound` accepts connections to an address: bound to it, or to any address.
-fn takes(bound: &str, wanted: IpAddr) -> bool {
+fn accepts(bound: &str, wanted: IpAddr) -> bool {
     let word = |bytes: &[u8]| {
         let bytes: [u8; 4] = bytes.try_into().unwrap_or_default();
         format!("{:08X}", u32::from_ne_bytes(bytes))
@@ -130,18 +129,18 @@ mod tests {
     }
 
     #[test]
-    fn a_process_has_one_birth_and_none_once_it_has_ended() {
+    fn a_process_has_a_constant_start_time_until_it_ends() {
         let own = i32::try_from(std::process::id()).expect("a pid");
-        let birth = born(own).expect("it lives");
+        let start = start_ticks(own).expect("running");
         let mut child = std::process::Command::new("sleep").arg("600").spawn().expect("a child");
         let pid = i32::try_from(child.id()).expect("a pid");
-        assert!(born(pid).expect("it lives") >= birth);
-        child.kill().expect("a blow");
-        while born(pid).is_some() {
+        assert!(start_ticks(pid).expect("running") >= start);
+        child.kill().expect("killed");
+        while start_ticks(pid).is_some() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        child.wait().expect("an end");
-        assert_eq!((born(own), born(pid)), (Some(birth), None));
+        child.wait().expect("an exit status");
+        assert_eq!((start_ticks(own), start_ticks(pid)), (Some(start), None));
     }
 
     #[test]

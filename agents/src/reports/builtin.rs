@@ -1,10 +1,10 @@
-//! The metrics that k6 emits by itself, as k6 1.8.1 registers them.
+//! k6's built-in metrics, as registered by k6 1.8.1.
 
 use super::names;
 use crate::reports::summary::{Contains, Kind};
 
-/// Kind and content of one of k6's own metrics; nothing for a script's own. Tags don't matter.
-pub(super) fn of(name: &str) -> Option<(Kind, Contains)> {
+/// Returns kind and content of a built-in metric, ignoring tags; `None` for custom metrics.
+pub(super) fn lookup(name: &str) -> Option<(Kind, Contains)> {
     Some(match names::base(name) {
         "http_reqs" | "iterations" | "dropped_iterations" | "ws_sessions" | "ws_msgs_sent" | "ws_msgs_received" => {
             (Kind::Counter, Contains::Default)

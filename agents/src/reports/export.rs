@@ -1,5 +1,5 @@
-//! `--summary-export`: metrics hold their values themselves and don't say of what kind they are; a rate is called
-//! `value`; a threshold that is `true` was crossed.
+//! `--summary-export`: metrics contain their values directly and no kind; a rate is called `value`; a threshold that is
+//! `true` was crossed.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,20 +22,20 @@ pub(super) fn read<'de>(document: &Node<'de>, metrics: &[(Cow<'de, str>, Node<'d
 
 fn metric(name: &str, node: &Node<'_>, place: &Place<'_>) -> Result<Metric, Fault> {
     let entries = node.entries(place)?;
-    let (kind, contains) = builtin::of(name).unwrap_or_else(|| (inferred(node), Contains::Unknown));
+    let (kind, contains) = builtin::lookup(name).unwrap_or_else(|| (inferred(node), Contains::Unknown));
     let (mut values, mut thresholds) = (BTreeMap::new(), Vec::new());
     for (key, node) in entries {
         match (kind, key.as_ref()) {
             (_, "thresholds") => thresholds = crossed(node, &place.key(key))?,
-            (Kind::Rate, "value") => values::keep(&mut values, kind, "rate", node, place)?,
-            _ => values::keep(&mut values, kind, key, node, place)?,
+            (Kind::Rate, "value") => values::insert(&mut values, kind, "rate", node, place)?,
+            _ => values::insert(&mut values, kind, key, node, place)?,
         }
     }
     Ok(Metric { kind, contains, values, thresholds })
 }
 
-/// The kind of a script's own metric, from the names of its values. A trend has whichever statistics were asked for,
-/// `count` among them, but never `rate`.
+/// Infers the kind of a custom metric from the names of its values. A trend has the configured statistics, which may
+/// include `count`, but never `rate`.
 fn inferred(node: &Node<'_>) -> Kind {
     let has = |key| node.get(key).is_some();
     if has("passes") || has("fails") {

@@ -1,59 +1,59 @@
-//! What runs are compared by, taken from a summary.
+//! The values of a summary by which runs are compared.
 
 use serde::{Deserialize, Serialize};
 
 use super::values;
 use crate::reports::summary::{Kind, Metric, Shape, Summary};
 
-/// The headline figures of one run. What its summary doesn't have is absent, never zero.
+/// The main metrics of one run. Unknown values are absent, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// HTTP requests made.
     pub requests: u64,
-    /// Requests whose response was not expected, or that got none.
+    /// Requests with an unexpected response or none.
     pub failed: Option<u64>,
-    /// Requests per second of the measured time; of wrk's, those that got an answer.
+    /// Requests per second of the measured time; for wrk only those with a response.
     pub rps: f64,
-    /// How long the test ran.
+    /// Duration of the test.
     pub measured_ms: f64,
-    /// Latency of all requests. Those that never got an answer count with 0 ms: see `failed`.
+    /// Latency of all requests. Those without a response count as 0 ms: see `failed`.
     pub latency: Latency,
-    /// Latency of the successful requests alone.
+    /// Latency of successful requests.
     pub ok_latency: Latency,
-    /// How long a request waited for its connection on average, milliseconds; no latency has it in it.
+    /// Mean wait for a connection, milliseconds; not part of the latency.
     pub blocked_ms: Option<f64>,
-    /// Iterations of the script that were completed.
+    /// Completed iterations of the script.
     pub iterations: Option<u64>,
-    /// How long one of them took on average, milliseconds.
+    /// Mean duration of an iteration, milliseconds.
     pub iteration_ms: Option<f64>,
-    /// Iterations that were due, but that no virtual user was free for.
+    /// Iterations dropped because no virtual user was free.
     pub dropped_iterations: Option<u64>,
-    /// How many requests opened a connection of their own.
+    /// Requests that opened a connection.
     pub new_connections: Option<Between>,
     /// Bytes.
     pub data_received_bytes: Option<u64>,
-    /// Bytes received per second, where the summary says so apart from the sum because it rounds both.
+    /// Bytes received per second, if the summary rounds it separately from the sum.
     pub received_per_s: Option<f64>,
     /// Bytes.
     pub data_sent_bytes: Option<u64>,
-    /// How often a check was true, all checks together.
+    /// Passed checks.
     pub checks_passed: Option<u64>,
-    /// How often a check was not true, all checks together.
+    /// Failed checks.
     pub checks_failed: Option<u64>,
-    /// The most virtual users that were allocated at a time.
+    /// Maximum number of allocated virtual users.
     pub vus_max: Option<u64>,
-    /// Thresholds that were crossed; wrk knows none.
+    /// Crossed thresholds; wrk has none.
     pub thresholds_failed: Option<u32>,
-    /// Thresholds that the summary speaks of; k6's old text report tells them by metric.
+    /// All thresholds; k6's old text report counts one per metric.
     pub thresholds: Option<u32>,
 }
 
-/// A count that is known within bounds.
+/// Bounds of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Between {
-    /// At least.
+    /// Minimum.
     pub least: u64,
-    /// At most.
+    /// Maximum.
     pub most: u64,
 }
 
@@ -79,11 +79,11 @@ pub struct Latency {
 }
 
 impl Summary {
-    /// The figures of a summary from [`parse`](crate::reports::read::parse).
+    /// Returns the main metrics of a parsed summary (see [`parse`](crate::reports::read::parse)).
     pub fn figures(&self) -> Figures {
-        let count = |metric, value| self.value(metric, value).map(values::whole);
+        let count = |metric, value| self.value(metric, value).map(values::to_integer);
         let requests = count("http_reqs", "count").unwrap_or_default();
-        // k6's own quirk: for this rate, to pass is to fail.
+        // In k6, `passes` of this rate counts failed requests.
         let failed = count("http_req_failed", "passes");
         let measured_ms = self.measured_ms().unwrap_or_default();
         let has_thresholds = self.shape != Shape::Wrk;
@@ -92,7 +92,7 @@ impl Summary {
             requests,
             failed,
             rps: match self.shape {
-                // Of its requests many may have got no answer, which would look fast.
+                // Its requests include those without a response, which would inflate the rate.
                 Shape::Wrk => self.value("http_reqs", "rate").unwrap_or_default(),
                 _ if measured_ms > 0.0 => requests as f64 / (measured_ms / 1000.0),
                 _ => 0.0,
@@ -119,14 +119,14 @@ impl Summary {
         }
     }
 
-    /// Connecting takes no time at all for a request that finds a connection, so each percentile of that time says whether
-    /// more or fewer requests than it leaves opened one. Texts round small times to nothing.
+    /// Derives bounds from the percentiles of the connect time, which is zero for a request that reuses a connection.
+    /// Text reports round small times to zero, so they are not used.
     fn new_connections(&self, requests: u64) -> Option<Between> {
         let metric = self.metrics.get("http_req_connecting").filter(|_| !self.shape.is_text() && requests > 0)?;
-        let part = |share: f64| values::whole((requests as f64 * share).round());
+        let part = |share: f64| values::to_integer((requests as f64 * share).round());
         let mut bounds = Between { least: 0, most: requests };
         for (name, value) in &metric.values {
-            // Between two ranks k6 interpolates, so one request may lie on either side.
+            // k6 interpolates between two ranks, so one request may be on either side.
             match (name.as_str(), *value > 0.0) {
                 ("min", true) => bounds.least = requests,
                 ("max", false) => bounds.most = 0,
@@ -145,7 +145,7 @@ impl Summary {
         Some(bounds).filter(|bounds| bounds.least <= bounds.most && (bounds.least > 0 || bounds.most < requests))
     }
 
-    /// How long the test ran, in milliseconds: as the summary says, else from a counter and its rate per second.
+    /// Returns the duration of the test in milliseconds: from the summary, else from a counter and its rate.
     pub(super) fn measured_ms(&self) -> Option<f64> {
         let from = |metric: &Metric| {
             let (count, rate) = (metric.values.get("count")?, metric.values.get("rate")?);
@@ -153,7 +153,7 @@ impl Summary {
         };
         self.duration_ms
             .or_else(|| self.metrics.get("http_reqs").and_then(from))
-            // Where no request was made, iterations or bytes were counted over the same time.
+            // Without requests, other counters cover the same time.
             .or_else(|| self.metrics.values().filter(|metric| metric.kind == Kind::Counter).find_map(from))
     }
 
@@ -161,7 +161,7 @@ impl Summary {
         self.metrics.get(metric)?.values.get(value).copied()
     }
 
-    /// k6 writes zeros for a metric that has no samples but a threshold; they are no latency.
+    /// k6 writes zeros for a metric without samples if it has a threshold; they are not latencies.
     fn latency(&self, metric: &str, samples: u64) -> Latency {
         let Some(metric) = self.metrics.get(metric) else { return Latency::default() };
         if samples == 0 || metric.values.get("count") == Some(&0.0) {

@@ -5,10 +5,10 @@ use super::{names, values};
 use crate::reports::summary::{Check, Group};
 use crate::reports::validate::{Fault, Place};
 
-/// How deep groups may be nested.
+/// Maximum nesting of groups.
 const DEPTH_MAX: usize = 32;
 
-/// Reads `root_group`; without one there are no groups and no checks.
+/// Reads `root_group`, if present.
 pub(super) fn root(document: &Node<'_>) -> Result<Group, Fault> {
     match document.get("root_group") {
         Some(node) => group("", node, &Place::root("root_group"), 0),
@@ -33,13 +33,13 @@ fn group(name: &str, node: &Node<'_>, place: &Place<'_>, depth: usize) -> Result
 /// Reads one check.
 pub(super) fn check(name: &str, node: &Node<'_>, place: &Place<'_>) -> Result<Check, Fault> {
     names::text(name, &place.key("name"))?;
-    let [passes, fails] =
-        ["passes", "fails"].map(|key| values::count(required(node, key, place), &place.key(key)).map(values::whole));
+    let [passes, fails] = ["passes", "fails"]
+        .map(|key| values::count(required(node, key, place), &place.key(key)).map(values::to_integer));
     Ok(Check { name: name.to_owned(), path: path(name, node, place)?, passes: passes?, fails: fails? })
 }
 
-/// The path as k6 wrote it. It is not put together from the names: with very many checks below very long names that
-/// would take far more memory than the file.
+/// Returns the path as written by k6. Building it from the names could take far more memory than the file, with many
+/// checks below long names.
 fn path(name: &str, node: &Node<'_>, place: &Place<'_>) -> Result<String, Fault> {
     let Some(found) = node.get("path") else {
         return Ok(if name.is_empty() { String::new() } else { format!("::{name}") });

@@ -9,7 +9,7 @@ use crate::reports::metrics::read_metrics;
 use crate::reports::summary::{Contains, Kind, Metric, Shape, Summary, Threshold};
 use crate::reports::validate::{Fault, Place, shown};
 
-/// Whether metrics are written this way, judged by one of them.
+/// Whether metrics have this shape, judged by one of them.
 pub(super) fn recognises(metrics: &[(Cow<'_, str>, Node<'_>)]) -> bool {
     let sample = metrics.iter().find(|(name, _)| name == "http_reqs").or(metrics.first());
     sample.is_some_and(|(_, metric)| metric.get("type").is_some() || metric.get("values").is_some())
@@ -33,7 +33,7 @@ fn metric(node: &Node<'_>, place: &Place<'_>) -> Result<Metric, Fault> {
     let (kind, contains) = kind_and_contains(node, place)?;
     let mut values = BTreeMap::new();
     for (name, number) in required(node, "values", place)?.entries(&place.key("values"))? {
-        values::keep(&mut values, kind, name, number, place)?;
+        values::insert(&mut values, kind, name, number, place)?;
     }
     let mut thresholds = Vec::new();
     if let Some(found) = node.get("thresholds") {
@@ -48,7 +48,7 @@ fn metric(node: &Node<'_>, place: &Place<'_>) -> Result<Metric, Fault> {
     Ok(Metric { kind, contains, values, thresholds })
 }
 
-/// Reads `type` and `contains`, which this shape and the machine-readable one have in common.
+/// Reads `type` and `contains`, as in this shape and the machine-readable one.
 pub(super) fn kind_and_contains(node: &Node<'_>, place: &Place<'_>) -> Result<(Kind, Contains), Fault> {
     let kind = match required(node, "type", place)?.text(&place.key("type"))? {
         "counter" => Kind::Counter,
@@ -56,7 +56,7 @@ pub(super) fn kind_and_contains(node: &Node<'_>, place: &Place<'_>) -> Result<(K
         "rate" => Kind::Rate,
         "trend" => Kind::Trend,
         other => {
-            let what = format!("\"{}\" is none of counter, gauge, rate, trend", shown(other));
+            let what = format!("\"{}\" is not one of counter, gauge, rate, trend", shown(other));
             return Err(place.key("type").fault(what));
         }
     };
@@ -65,7 +65,7 @@ pub(super) fn kind_and_contains(node: &Node<'_>, place: &Place<'_>) -> Result<(K
         "time" => Contains::Time,
         "data" => Contains::Data,
         other => {
-            let what = format!("\"{}\" is none of default, time, data", shown(other));
+            let what = format!("\"{}\" is not one of default, time, data", shown(other));
             return Err(place.key("contains").fault(what));
         }
     };

@@ -1,4 +1,4 @@
-//! JSON as a tree that still knows what a map would forget: the order of keys, and that one came twice.
+//! JSON as a tree that preserves the order of keys and rejects duplicates.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -9,13 +9,14 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredA
 
 use crate::reports::validate::{Fault, Place, shown};
 
-/// Values in one document. A small file can hold very many, and each takes memory: k6 needs under 100,000 for 5,000 metrics.
+/// Maximum number of values in a document. A small file can contain very many, and each takes memory: k6 needs fewer
+/// than 100,000 for 5,000 metrics.
 const VALUES_MAX: usize = 1_000_000;
 
-/// Objects with fewer keys than this are searched from front to back.
+/// Objects with fewer keys are searched linearly.
 const SMALL: usize = 16;
 
-/// What a summary says about itself stands under these keys; the rest, such as what `setup()` returned, is not read.
+/// Top-level keys of a summary's own data; others, such as the result of `setup()`, are skipped.
 const TOP_KEYS: [&str; 6] = ["config", "metadata", "metrics", "results", "root_group", "state"];
 
 /// A value.
@@ -29,7 +30,7 @@ pub(super) enum Node<'de> {
     Map(Vec<(Cow<'de, str>, Node<'de>)>),
 }
 
-/// Reads a whole document. Fails on anything that isn't JSON, on a key that comes twice, and on too many values.
+/// Reads a document. Fails on invalid JSON, duplicate keys and too many values.
 pub(super) fn read(bytes: &[u8]) -> Result<Node<'_>, Fault> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Place::root("the document").fault("is empty"));
@@ -42,7 +43,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Node<'_>, Fault> {
 }
 
 impl<'de> Node<'de> {
-    /// What stands under a key; nothing if this is no object.
+    /// Returns the value of a key; `None` if this is not an object.
     pub(super) fn get(&self, key: &str) -> Option<&Node<'de>> {
         let Self::Map(entries) = self else { return None };
         entries.iter().find(|(name, _)| name == key).map(|(_, node)| node)
@@ -65,7 +66,7 @@ impl<'de> Node<'de> {
     pub(super) fn text(&self, place: &Place<'_>) -> Result<&str, Fault> {
         match self {
             Self::Text(text) => Ok(text),
-            _ => Err(place.fault(format_args!("is {}, expected a text", self.what()))),
+            _ => Err(place.fault(format_args!("is {}, expected a string", self.what()))),
         }
     }
 
@@ -84,26 +85,26 @@ impl<'de> Node<'de> {
         }
     }
 
-    /// Its type, for a message.
+    /// Returns its type, for messages.
     pub(super) fn what(&self) -> &'static str {
         match self {
             Self::Null => "null",
-            Self::Bool(_) => "a truth value",
+            Self::Bool(_) => "a boolean",
             Self::Number(_) => "a number",
-            Self::Text(_) => "a text",
+            Self::Text(_) => "a string",
             Self::List(_) => "a list",
             Self::Map(_) => "an object",
         }
     }
 }
 
-/// The value under a key that must be there.
+/// Returns the value of a required key.
 pub(super) fn required<'n, 'de>(node: &'n Node<'de>, key: &str, place: &Place<'_>) -> Result<&'n Node<'de>, Fault> {
     node.entries(place)?;
     node.get(key).ok_or_else(|| place.key(key).fault("is missing"))
 }
 
-/// Reads one value; `left` counts down over the whole document, `wanted` chooses among the keys of this object.
+/// Reads one value; `left` counts down over the document, `wanted` selects the keys of this object.
 struct Seed<'a> {
     left: &'a Cell<usize>,
     wanted: fn(&str) -> bool,
@@ -174,7 +175,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let mut entries: Vec<(Cow<'de, str>, Node<'de>)> = Vec::new();
         let mut seen = HashSet::new();
         while let Some(Key(key)) = map.next_key()? {
-            // Most objects are small: there a look at each key is cheaper than a table of them.
+            // Most objects are small, where a linear search is faster than a hash set.
             let twice = if entries.len() < SMALL {
                 entries.iter().any(|(other, _)| *other == key)
             } else {
@@ -184,7 +185,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 !seen.insert(key.clone())
             };
             if twice {
-                return Err(A::Error::custom(format_args!("the key \"{}\" comes twice in one object", shown(&key))));
+                return Err(A::Error::custom(format_args!("the key \"{}\" is duplicated in one object", shown(&key))));
             }
             let node = if (self.wanted)(&key) {
                 map.next_value_seed(self.below())?
@@ -198,7 +199,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 }
 
-/// An object's key, borrowed from the document unless it has escapes in it.
+/// A key of an object, borrowed from the document unless it contains escapes.
 struct Key<'de>(Cow<'de, str>);
 
 impl<'de> Deserialize<'de> for Key<'de> {
@@ -225,18 +226,18 @@ impl<'de> Deserialize<'de> for Key<'de> {
     }
 }
 
-/// Puts the reader's complaint into words.
+/// Turns a parser error into a sentence.
 fn sentence(bytes: &[u8], error: &serde_json::Error) -> Fault {
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
     let text = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
     let what = match text {
-        _ if error.is_eof() => format!("the JSON ends in the middle ({text})"),
+        _ if error.is_eof() => format!("the JSON is truncated ({text})"),
         "recursion limit exceeded" => "nested deeper than 128 levels".to_owned(),
         "number out of range" => "a number too large for a 64-bit float".to_owned(),
-        "trailing characters" => "something follows the end of the JSON".to_owned(),
-        "expected value" | "invalid number" => match no_number(bytes, line, column) {
-            Some(token) => format!("{token} is no number in JSON"),
+        "trailing characters" => "unexpected characters after the end of the JSON".to_owned(),
+        "expected value" | "invalid number" => match non_finite(bytes, line, column) {
+            Some(token) => format!("{token} is not a JSON number"),
             None => text.to_owned(),
         },
         _ => text.to_owned(),
@@ -244,10 +245,10 @@ fn sentence(bytes: &[u8], error: &serde_json::Error) -> Fault {
     Fault { place: format!("line {line}, column {column}"), what }
 }
 
-/// The token that other programs write for what JSON has no number for, if that is what stands there.
-fn no_number(bytes: &[u8], line: usize, column: usize) -> Option<&'static str> {
+/// Returns the token at this position if it is one that other programs write for non-finite numbers.
+fn non_finite(bytes: &[u8], line: usize, column: usize) -> Option<&'static str> {
     let line = bytes.split(|byte| *byte == b'\n').nth(line.checked_sub(1)?)?;
-    // For `-Infinity` the column is that of the `I`, one behind the sign.
+    // For `-Infinity` the column is that of the `I`, after the sign.
     let (before, rest) = line.split_at_checked(column.checked_sub(1)?)?;
     let signed = before.ends_with(b"-") || rest.starts_with(b"-");
     let rest = rest.strip_prefix(b"-").unwrap_or(rest);

@@ -1,5 +1,5 @@
-//! `--new-machine-readable-summary`: lists, percentiles called `p90`, rates as `matches` of `total`, counters without
-//! their rate, and `null` for a statistic that was not computed. k6's schema of it has no groups and no thresholds.
+//! `--new-machine-readable-summary`: lists, percentiles called `p90`, rates as `matches` of `total`, counters without a
+//! rate, and `null` for statistics that were not computed. It has no groups and no thresholds.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use crate::reports::metrics::not_too_many;
 use crate::reports::summary::{Check, Group, Kind, Metric, Shape, Summary};
 use crate::reports::validate::{Fault, Place, Shown};
 
-/// Stands for the rate `checks` of the other shapes.
+/// Corresponds to the rate `checks` of the other shapes.
 const CHECKS: &str = "checks_succeeded";
 
 pub(super) fn read(document: &Node<'_>, results: &Node<'_>) -> Result<Summary, Fault> {
@@ -25,7 +25,7 @@ pub(super) fn read(document: &Node<'_>, results: &Node<'_>) -> Result<Summary, F
     for (index, node) in listed {
         let (name, metric) = metric(node, seconds, &results_place.key("metrics").index(index))?;
         if metrics.contains_key(name) {
-            return Err(Place::root("metrics").key(name).fault("comes twice"));
+            return Err(Place::root("metrics").key(name).fault("is duplicated"));
         }
         metrics.insert(name.to_owned(), metric);
     }
@@ -51,7 +51,7 @@ pub(super) fn read(document: &Node<'_>, results: &Node<'_>) -> Result<Summary, F
     })
 }
 
-/// The numbered nodes of a list that may be absent or null.
+/// Returns the numbered nodes of a list that may be absent or null.
 fn list<'n, 'de>(
     node: &'n Node<'de>,
     key: &str,
@@ -83,7 +83,7 @@ fn metric<'n>(node: &'n Node<'_>, seconds: f64, place: &Place<'_>) -> Result<(&'
     let mut values = BTreeMap::new();
     for (key, number) in found.entries(&place.key("values"))? {
         if kind != Kind::Rate || !matches!(key.as_ref(), "matches" | "total") {
-            values::keep(&mut values, kind, &canonical(kind, key), number, &place)?;
+            values::insert(&mut values, kind, &canonical(kind, key), number, &place)?;
         }
     }
     match kind {
@@ -92,7 +92,7 @@ fn metric<'n>(node: &'n Node<'_>, seconds: f64, place: &Place<'_>) -> Result<(&'
                 ["matches", "total"].map(|key| values::count(required(found, key, &place), &place.key(key)));
             let (matches, total) = (matches?, total?);
             if matches > total {
-                let what = format!("{} is more than the total of {}", Shown(matches), Shown(total));
+                let what = format!("{} exceeds the total of {}", Shown(matches), Shown(total));
                 return Err(place.key("matches").fault(what));
             }
             values.extend([("passes".to_owned(), matches), ("fails".to_owned(), total - matches)]);
@@ -107,7 +107,7 @@ fn metric<'n>(node: &'n Node<'_>, seconds: f64, place: &Place<'_>) -> Result<(&'
     Ok((name, Metric { kind, contains, values, thresholds: Vec::new() }))
 }
 
-/// `p90` → `p(90)`.
+/// Converts `p90` to `p(90)`.
 fn canonical(kind: Kind, key: &str) -> Cow<'_, str> {
     match key.strip_prefix('p') {
         Some(percent) if kind == Kind::Trend && percent.parse::<f64>().is_ok() => format!("p({percent})").into(),

@@ -1,4 +1,4 @@
-//! The metrics of a report in JSON. Pure.
+//! Reads the metrics of a JSON report. Pure.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use crate::reports::json::Node;
 use crate::reports::summary::Metric;
 use crate::reports::validate::{Fault, Place};
 
-/// More metrics than this are refused: no script has them, and pages could not show them.
+/// Maximum number of metrics, for scripts and pages alike.
 pub(crate) const METRICS_MAX: usize = 5_000;
 
-/// Reads the metrics of a shape that has them in an object.
+/// Reads the metrics of a shape that stores them in an object.
 pub(super) fn read_metrics<'de>(
     entries: &[(std::borrow::Cow<'de, str>, Node<'de>)],
     read: fn(&str, &Node<'de>, &Place<'_>) -> Result<Metric, Fault>,
@@ -26,7 +26,7 @@ pub(super) fn read_metrics<'de>(
 
 pub(super) fn not_too_many(count: usize, place: &Place<'_>) -> Result<(), Fault> {
     if count > METRICS_MAX {
-        return Err(place.fault(format_args!("has {count} metrics, more than the {METRICS_MAX} that are read")));
+        return Err(place.fault(format_args!("has {count} metrics, more than the maximum of {METRICS_MAX}")));
     }
     Ok(())
 }

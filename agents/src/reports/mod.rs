@@ -1,4 +1,4 @@
-//! Reads what load generators print (the shapes of k6 as JSON and text, and wrk) into one [`summary::Summary`]. Pure.
+//! Reads the reports of load generators (k6 as JSON and text, wrk) into one [`summary::Summary`]. Pure.
 
 pub mod builtin;
 pub mod encoding;

@@ -1,4 +1,4 @@
-//! Reads a report, whatever load generator and version wrote it. Pure.
+//! Reads a report of any supported load generator and version. Pure.
 
 use crate::reports::encoding::without_mark;
 use crate::reports::json::Node;
@@ -6,10 +6,10 @@ use crate::reports::summary::Summary;
 use crate::reports::validate::{Fault, Place};
 use crate::reports::{handle_summary, machine_readable};
 
-/// Reads a summary, whichever shape it has. The caller has looked at its size.
+/// Reads a summary of any shape. The caller must limit its size.
 ///
-/// Fails with the first fault found; a summary that is read has HTTP requests in it and a time in which they were made,
-/// and none of its figures contradicts what k6 can measure.
+/// Fails with the first error found. A summary that was read has HTTP requests and a duration, and all of its values
+/// could have been measured by k6.
 pub fn parse(bytes: &[u8]) -> Result<Summary, Fault> {
     let bytes = without_mark(bytes).map_err(|fault| Place::root("the document").fault(fault))?;
     let summary = if is_json(bytes) { read_json(bytes)? } else { crate::reports::text::read(bytes)? };
@@ -17,7 +17,7 @@ pub fn parse(bytes: &[u8]) -> Result<Summary, Fault> {
     Ok(summary)
 }
 
-/// Whether it is read as JSON, and not as what is printed for people, which never begins like JSON.
+/// Whether the input is read as JSON; text reports never start like JSON.
 pub fn is_json(bytes: &[u8]) -> bool {
     let start = bytes.trim_ascii_start();
     let word = [&b"null"[..], b"true", b"false"].into_iter().any(|word| start.starts_with(word));
@@ -38,14 +38,14 @@ pub(crate) fn read_json(bytes: &[u8]) -> Result<Summary, Fault> {
                 crate::reports::export::read(&document, entries)
             }
         }
-        _ => Err(foreign(&document)),
+        _ => Err(unrecognized(&document)),
     }
 }
 
-pub(super) fn foreign(document: &Node<'_>) -> Fault {
+pub(super) fn unrecognized(document: &Node<'_>) -> Fault {
     let what = document.what();
     Place::root("the document").fault(format_args!(
-        "is {what}, but not k6's: expected an object with \"metrics\" (handleSummary, --summary-export) or with a list \
+        "is {what}, but not from k6: expected an object with \"metrics\" (handleSummary, --summary-export) or a list \
          \"results.metrics\" (--new-machine-readable-summary)"
     ))
 }

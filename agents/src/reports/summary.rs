@@ -1,15 +1,14 @@
-//! k6's end-of-test summary in each of its shapes, and what is printed for people, read into one.
+//! The end-of-test summary of k6 in each of its shapes, and of wrk, read into one type.
 //!
-//! - [`crate::reports::read::parse`] tells the shapes apart by their structure and refuses whatever their tool can't have
-//!   written;
-//! - [`Summary`] holds everything in it, under the names of `handleSummary`, whatever shape it came in;
-//! - [`Summary::figures`] takes from it what runs are compared by;
-//! - [`Summary::lacks`] says what it does not have.
+//! - [`crate::reports::read::parse`] recognizes the shape by its structure and rejects everything that the tool can't
+//!   have written;
+//! - [`Summary`] holds all values under the names of `handleSummary`, whatever the shape;
+//! - [`Summary::figures`] returns the values by which runs are compared;
+//! - [`Summary::missing`] lists the values it lacks.
 //!
-//! The other files of [`crate::reports`]: `json` reads JSON; `handle_summary`, `export` and `machine_readable` know one
-//! shape each; `text` knows k6's report and wrk's output; `metrics` and `groups` read metrics and the tree of checks;
-//! `names` and `values` check what was read; `builtin` knows the metrics that k6 itself emits; `validate` words what is
-//! wrong.
+//! The other files of [`crate::reports`]: `json` reads JSON; `handle_summary`, `export` and `machine_readable` read one
+//! shape each; `text` reads k6's text report and wrk's output; `metrics` and `groups` read metrics and the tree of
+//! checks; `names` and `values` validate; `builtin` lists k6's built-in metrics; `validate` describes errors.
 
 use std::collections::BTreeMap;
 
@@ -18,40 +17,40 @@ use serde::Serialize;
 pub use crate::reports::figures::{Between, Figures, Latency};
 pub use crate::reports::validate::Fault;
 
-/// Everything that k6 (or wrk) said at the end of a test.
+/// The report of k6 (or wrk) at the end of a test.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// The form it was written in.
+    /// Its shape.
     pub shape: Shape,
-    /// Only the machine-readable shape says it, e.g. `1.8.1`.
+    /// k6's version, e.g. `1.8.1`; only in the machine-readable shape.
     pub k6_version: Option<String>,
-    /// How long the test ran, where the summary says so; `--summary-export` doesn't.
+    /// Duration of the test; missing in `--summary-export`.
     pub duration_ms: Option<f64>,
-    /// By name; sub-metrics carry their tags in it: `http_req_duration{phase:open}`.
+    /// By name; sub-metrics include their tags: `http_req_duration{phase:open}`.
     pub metrics: BTreeMap<String, Metric>,
-    /// The checks outside any group, and the groups.
+    /// Checks outside of groups, and the groups.
     pub root: Group,
 }
 
-/// The forms in which k6 writes a summary.
+/// The shapes of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
-    /// What a script's `handleSummary(data)` gets.
+    /// The argument of a script's `handleSummary(data)`.
     HandleSummary,
-    /// `--summary-export` as it always was.
+    /// `--summary-export`.
     SummaryExport,
-    /// Either of these under `--new-machine-readable-summary`. It knows neither groups nor
-    /// thresholds, and of percentiles only the 90th and 95th.
+    /// Either of these with `--new-machine-readable-summary`. It has no groups and no thresholds, and only the 90th and
+    /// 95th percentile.
     MachineReadable,
-    /// What k6 prints for people. It rounds: times to two decimals of their unit, bytes to two or three digits.
+    /// k6's text output. It rounds: times to two decimals of their unit, bytes to two or three digits.
     TextReport,
-    /// What wrk prints. It knows neither iterations nor checks; a connection stands for a virtual user.
+    /// wrk's output. It has no iterations and no checks; a connection corresponds to a virtual user.
     Wrk,
 }
 
 impl Shape {
-    /// The load generator that makes such reports.
+    /// Returns the load generator that writes this shape.
     pub fn engine(self) -> &'static str {
         match self {
             Self::HandleSummary | Self::SummaryExport | Self::MachineReadable | Self::TextReport => "k6",
@@ -59,7 +58,7 @@ impl Shape {
         }
     }
 
-    /// What people call it.
+    /// Returns the display name.
     pub fn name(self) -> &'static str {
         match self {
             Self::HandleSummary => "k6's handleSummary data",
@@ -70,23 +69,24 @@ impl Shape {
         }
     }
 
-    /// Whether it was printed for people, with figures that were rounded.
+    /// Whether it is text output with rounded values.
     pub fn is_text(self) -> bool {
         matches!(self, Self::TextReport | Self::Wrk)
     }
 }
 
-/// One metric, or the part of one that carries certain tags.
+/// A metric or sub-metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metric {
-    /// What it does with its samples.
+    /// How it aggregates its samples.
     pub kind: Kind,
-    /// What its samples are.
+    /// The unit of its samples.
     pub contains: Contains,
-    /// By `handleSummary`'s names: `count`, `rate`, `passes`, `fails`, `value`, `avg`, `min`, `med`, `max`, `p(99.9)`.
-    /// Times are milliseconds, a counter's rate is per second. What k6 was not asked to compute is absent.
+    /// By the names of `handleSummary`: `count`, `rate`, `passes`, `fails`, `value`, `avg`, `min`, `med`, `max`,
+    /// `p(99.9)`. Times are in milliseconds, a counter's rate is per second. Statistics that k6 did not compute are
+    /// absent.
     pub values: BTreeMap<String, f64>,
-    /// In the order of the file; the machine-readable shape has none.
+    /// In file order; none in the machine-readable shape.
     pub thresholds: Vec<Threshold>,
 }
 
@@ -98,13 +98,13 @@ pub enum Kind {
     Counter,
     /// The last value: `value`, `min`, `max`.
     Gauge,
-    /// How often something was true: `passes`, `fails`, `rate`.
+    /// The share of true values: `passes`, `fails`, `rate`.
     Rate,
-    /// A distribution: whichever statistics were asked for.
+    /// A distribution: the configured statistics.
     Trend,
 }
 
-/// What the samples of a metric are.
+/// The unit of a metric's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Contains {
@@ -114,41 +114,41 @@ pub enum Contains {
     Time,
     /// Bytes.
     Data,
-    /// The summary doesn't say: a script's own metric in `--summary-export`.
+    /// Unknown: a custom metric in `--summary-export`.
     Unknown,
 }
 
-/// A condition that the script set.
+/// A pass/fail condition of the script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Threshold {
     /// E.g. `p(95)<500`.
     pub expression: String,
-    /// Whether it held.
+    /// Whether it passed.
     pub passed: bool,
 }
 
-/// A part of the script that it gave a name; the root has an empty one.
+/// A named group of the script; the root has an empty name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// As in the script: any text, HTML included.
+    /// Any text, including HTML.
     pub name: String,
-    /// The names from the root down, each behind `::`.
+    /// The names from the root, each after `::`.
     pub path: String,
-    /// The groups in it.
+    /// Nested groups.
     pub groups: Vec<Group>,
-    /// The checks in it, those of its groups left out.
+    /// Checks of this group, without nested groups.
     pub checks: Vec<Check>,
 }
 
-/// Something that the script looked at again and again.
+/// A check of the script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// As in the script: any text, HTML included.
+    /// Any text, including HTML.
     pub name: String,
-    /// The names from the root down, each behind `::`. The machine-readable shape leaves the groups out.
+    /// The names from the root, each after `::`. The machine-readable shape omits groups.
     pub path: String,
-    /// How often it was true.
+    /// How often it passed.
     pub passes: u64,
-    /// How often it was not.
+    /// How often it failed.
     pub fails: u64,
 }

@@ -1,17 +1,17 @@
-//! What is wrong with a summary, and where.
+//! Errors in a summary: what is wrong, and where.
 
 use std::fmt::{self, Write};
 
 use serde::Serialize;
 
-/// How much of a name a message quotes, in characters.
+/// Maximum characters of a name quoted in a message.
 const QUOTED_MAX: usize = 80;
 
-/// Steps of a place that a message names in full; of longer ones it leaves out the middle.
+/// Maximum steps of a place in a message; the middle of longer ones is omitted.
 const STEPS_MAX: usize = 8;
 
-/// Why a summary is not accepted: a place and a sentence. Neither holds control characters, both are short, whatever
-/// the summary holds; they are still text from outside that a page has to escape.
+/// Why a summary is rejected: a place and a sentence. Both are short and without control characters, but they contain
+/// foreign text that a page has to escape.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{place}: {what}")]
 pub struct Fault {
@@ -21,7 +21,7 @@ pub struct Fault {
     pub what: String,
 }
 
-/// The way to a value in the document, kept on the stack while reading and written out only for a fault.
+/// The path to a value in the document, kept on the stack while reading and formatted only for an error.
 pub(super) struct Place<'a> {
     parent: Option<&'a Place<'a>>,
     step: Step<'a>,
@@ -54,10 +54,10 @@ impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut steps: Vec<_> = std::iter::successors(Some(self), |place| place.parent).collect();
         steps.reverse();
-        let left_out = if steps.len() > STEPS_MAX { 2..steps.len() - 4 } else { 0..0 };
+        let omitted = if steps.len() > STEPS_MAX { 2..steps.len() - 4 } else { 0..0 };
         for (number, place) in steps.iter().enumerate() {
-            if left_out.contains(&number) {
-                if number == left_out.start {
+            if omitted.contains(&number) {
+                if number == omitted.start {
                     f.write_str(".…")?;
                 }
                 continue;
@@ -72,7 +72,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// A name from outside, fit for a message: shortened, and with everything escaped that would not show as it is.
+/// Formats a foreign name for a message: shortened, with special characters escaped.
 pub(super) fn shown(name: &str) -> String {
     let mut text = String::new();
     for (count, c) in name.chars().enumerate() {
@@ -88,7 +88,7 @@ pub(super) fn shown(name: &str) -> String {
     text
 }
 
-/// A number, fit for a message.
+/// Formats a number for a message.
 pub(super) struct Shown(pub(super) f64);
 
 impl fmt::Display for Shown {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_way_leaves_out_its_middle() {
+    fn a_long_path_omits_its_middle() {
         fn deeper(place: &Place<'_>, levels: usize) -> String {
             if levels == 0 { place.to_string() } else { deeper(&place.index(levels), levels - 1) }
         }

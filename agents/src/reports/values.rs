@@ -1,4 +1,4 @@
-//! Which numbers are accepted: those that k6 can have measured.
+//! Validates numbers: only values that k6 can have measured are accepted.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use super::{builtin, names};
 use crate::reports::summary::{Kind, Metric, Shape, Summary};
 use crate::reports::validate::{Fault, Place, Shown};
 
-/// The largest number up to which a float holds every whole one.
+/// The largest float up to which all integers are exact.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// A test takes between a nanosecond and some 300 years. Beyond that, dividing by it gives figures that mean nothing.
+/// Plausible durations, from a nanosecond to some 300 years. Rates over others would be meaningless.
 const DURATION_MS: std::ops::RangeInclusive<f64> = 1e-6..=1e13;
 
-/// By how much, relative to the larger, rounding may turn the order of two statistics: an average is a sum of
-/// millions of floats.
+/// Relative rounding error by which the order of two statistics may be violated: an average is a sum of millions of
+/// floats.
 const ROUNDING: f64 = 1e-6;
 
-/// Puts one value among the others. k6 writes `null` for a trend's statistic that it did not compute: it stays absent.
-pub(super) fn keep(
+/// Inserts a value. k6 writes `null` for a trend's statistic that it did not compute: it stays absent.
+pub(super) fn insert(
     values: &mut BTreeMap<String, f64>,
     kind: Kind,
     name: &str,
@@ -31,32 +31,32 @@ pub(super) fn keep(
         return Ok(());
     }
     match values.insert(name.to_owned(), node.number(&place)?) {
-        Some(_) => Err(place.fault("comes twice, under two names")),
+        Some(_) => Err(place.fault("is duplicated under two names")),
         None => Ok(()),
     }
 }
 
-/// A number of things: whole, not negative.
+/// Reads a count: an integer that is not negative.
 pub(super) fn count(node: Result<&Node<'_>, Fault>, place: &Place<'_>) -> Result<f64, Fault> {
     let number = node?.number(place)?;
     not_negative(number, place)?;
-    is_whole(number, place)?;
+    is_integer(number, place)?;
     Ok(number)
 }
 
-/// A count that [`parse`](crate::reports::read::parse) has found to be whole and not negative.
+/// Converts a count validated by [`parse`](crate::reports::read::parse).
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a float to integer cast saturates")]
-pub(super) fn whole(count: f64) -> u64 {
+pub(super) fn to_integer(count: f64) -> u64 {
     count as u64
 }
 
-/// Judges a summary that has been read: each metric by itself, then together what runs are compared by.
+/// Validates a summary: each metric on its own, then the values by which runs are compared.
 pub(super) fn judge(summary: &Summary) -> Result<(), Fault> {
     judge_duration(summary)?;
     let metrics = Place::root("metrics");
     for (name, metric) in &summary.metrics {
         let place = metrics.key(name);
-        judge_metric(metric, builtin::of(name).map(|(kind, _)| kind), &place)?;
+        judge_metric(metric, builtin::lookup(name).map(|(kind, _)| kind), &place)?;
     }
     judge_requests(summary, &metrics)?;
     match summary.measured_ms() {
@@ -64,7 +64,7 @@ pub(super) fn judge(summary: &Summary) -> Result<(), Fault> {
         _ => Err(metrics
             .key("http_reqs")
             .key("rate")
-            .fault("does not tell how long the test took, and nothing else does")),
+            .fault("can't be used to derive the duration of the test, which is missing")),
     }
 }
 
@@ -76,7 +76,7 @@ fn judge_duration(summary: &Summary) -> Result<(), Fault> {
         Shape::TextReport | Shape::Wrk => "the time of the test",
     };
     let place = Place::root(place);
-    Err(place.fault(format_args!("{} ms is no time that a test takes", Shown(duration))))
+    Err(place.fault(format_args!("{} ms is not a plausible duration", Shown(duration))))
 }
 
 fn judge_requests(summary: &Summary, metrics: &Place<'_>) -> Result<(), Fault> {
@@ -92,8 +92,9 @@ fn judge_requests(summary: &Summary, metrics: &Place<'_>) -> Result<(), Fault> {
         #[expect(clippy::float_cmp, reason = "counts: both are whole and small enough to be exact")]
         Some((passes, fails)) if passes + fails != requests => {
             let (judged, requests) = (Shown(passes + fails), Shown(requests));
-            // A script's `responseCallback: null` does this; a failure rate over a part of the requests would mislead.
-            let what = format!("judges {judged} requests, but http_reqs counts {requests}: all or none must be judged");
+            // Happens with a script's `responseCallback: null`; a failure rate over a part of the requests would
+            // mislead.
+            let what = format!("covers {judged} requests, but http_reqs counts {requests}: it must cover all or none");
             Err(metrics.key("http_req_failed").fault(what))
         }
         _ => Ok(()),
@@ -102,16 +103,16 @@ fn judge_requests(summary: &Summary, metrics: &Place<'_>) -> Result<(), Fault> {
 
 fn judge_metric(metric: &Metric, builtin: Option<Kind>, place: &Place<'_>) -> Result<(), Fault> {
     if let Some(kind) = builtin.filter(|kind| *kind != metric.kind) {
-        return Err(place.fault(format_args!("is a {}, in k6 it is a {}", metric.kind.word(), kind.word())));
+        return Err(place.fault(format_args!("is a {}, but in k6 it is a {}", metric.kind.word(), kind.word())));
     }
-    for name in metric.kind.always() {
+    for name in metric.kind.required() {
         if !metric.values.contains_key(*name) {
             return Err(place.key(name).fault("is missing"));
         }
     }
     for (name, value) in &metric.values {
         let place = place.key(name);
-        // A script's own counters, gauges and trends may go below zero and count in fractions.
+        // Custom counters, gauges and trends may be negative and fractional.
         let counts = match (metric.kind, name.as_str()) {
             (Kind::Rate, "passes" | "fails") | (Kind::Trend, "count") => true,
             (Kind::Counter, "count") | (Kind::Gauge, _) => builtin.is_some(),
@@ -121,7 +122,7 @@ fn judge_metric(metric: &Metric, builtin: Option<Kind>, place: &Place<'_>) -> Re
             not_negative(*value, &place)?;
         }
         if counts {
-            is_whole(*value, &place)?;
+            is_integer(*value, &place)?;
         }
         if metric.kind == Kind::Rate && name == "rate" && !(0.0..=1.0).contains(value) {
             return Err(place.fault(format_args!("{} is not between 0 and 1", Shown(*value))));
@@ -130,7 +131,7 @@ fn judge_metric(metric: &Metric, builtin: Option<Kind>, place: &Place<'_>) -> Re
     if metric.kind == Kind::Trend { judge_order(&metric.values, place) } else { Ok(()) }
 }
 
-/// min ≤ percentiles in their order ≤ max, and the average between min and max.
+/// Checks that min ≤ percentiles in ascending order ≤ max, and min ≤ average ≤ max.
 fn judge_order(values: &BTreeMap<String, f64>, place: &Place<'_>) -> Result<(), Fault> {
     let ranked = values.iter().filter_map(|(name, value)| Some((rank(name)?, name.as_str(), *value)));
     let mut ranked: Vec<_> = ranked.collect();
@@ -151,7 +152,7 @@ fn judge_order(values: &BTreeMap<String, f64>, place: &Place<'_>) -> Result<(), 
     Ok(())
 }
 
-/// Where a statistic stands among the others, in percent; `avg` and `count` have no fixed place.
+/// Returns the rank of a statistic in percent; `avg` and `count` have none.
 fn rank(name: &str) -> Option<f64> {
     match name {
         "min" => Some(f64::NEG_INFINITY),
@@ -160,7 +161,7 @@ fn rank(name: &str) -> Option<f64> {
     }
 }
 
-/// The percentage that a statistic stands for: 50 for `med` and for `p(50)`.
+/// Returns the percentage of a percentile: 50 for `med` and for `p(50)`.
 pub(super) fn percentile(name: &str) -> Option<f64> {
     match name {
         "med" => Some(50.0),
@@ -172,12 +173,12 @@ fn not_negative(number: f64, place: &Place<'_>) -> Result<(), Fault> {
     if number < 0.0 { Err(place.fault(format_args!("{} is negative", Shown(number)))) } else { Ok(()) }
 }
 
-fn is_whole(number: f64, place: &Place<'_>) -> Result<(), Fault> {
+fn is_integer(number: f64, place: &Place<'_>) -> Result<(), Fault> {
     if number.fract() != 0.0 {
-        return Err(place.fault(format_args!("{} is not a whole number", Shown(number))));
+        return Err(place.fault(format_args!("{} is not an integer", Shown(number))));
     }
     if number > WHOLE_MAX {
-        return Err(place.fault(format_args!("{} is more than can be counted exactly", Shown(number))));
+        return Err(place.fault(format_args!("{} is too large to be counted exactly", Shown(number))));
     }
     Ok(())
 }
@@ -192,8 +193,8 @@ impl Kind {
         }
     }
 
-    /// What k6 writes for every metric of this kind.
-    fn always(self) -> &'static [&'static str] {
+    /// Returns the values that k6 writes for every metric of this kind.
+    fn required(self) -> &'static [&'static str] {
         match self {
             Self::Counter => &["count", "rate"],
             Self::Gauge => &["value"],

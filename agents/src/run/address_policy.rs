@@ -1,21 +1,21 @@
-//! Which addresses an agent loads: scripts and, where another agent runs the target, the server name them; the agent's owner
-//! says how far away they may be.
+//! Limits the addresses that an agent loads. Scripts name them, and the server does if another agent runs the target;
+//! the agent's owner sets the limit.
 
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// How far.
+/// Which addresses may be loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reach {
-    /// Addresses that no packet from the internet reaches.
+pub enum AddressPolicy {
+    /// Private addresses, which are not reachable from the internet.
     #[default]
     Private,
-    /// Any: whoever commands the server could load anybody's machine.
+    /// Any address: the server could use the agent to load any machine.
     Anywhere,
 }
 
-/// What is private: RFC 1918, loopback, link-local, shared (RFC 6598) and unique local addresses.
+/// Private addresses: RFC 1918, loopback, link-local, shared (RFC 6598) and unique local.
 const PRIVATE: [&str; 9] = [
     "10.0.0.0/8",
     "100.64.0.0/10",
@@ -28,15 +28,15 @@ const PRIVATE: [&str; 9] = [
     "fe80::/10",
 ];
 
-/// Where clouds give a machine its credentials: AWS and most others, AWS over IPv6, Google over IPv6, Alibaba, Oracle. Never
-/// to be loaded.
+/// Metadata services of clouds, which return credentials: AWS and most others, AWS over IPv6, Google over IPv6,
+/// Alibaba, Oracle. They are never loaded.
 const METADATA: [&str; 5] =
     ["169.254.169.254/32", "fd00:ec2::254/128", "fd20:ce::254/128", "100.100.100.200/32", "192.0.0.192/32"];
 
-impl Reach {
-    /// Whether this may be loaded; a sentence if not.
+impl AddressPolicy {
+    /// Checks that a target may be loaded; the error is a sentence.
     pub fn admits(self, base_url: &str) -> Result<(), String> {
-        let no_address = || format!("{base_url:?} is no address of a target, such as http://10.0.0.5:40123");
+        let no_address = || format!("{base_url:?} is not the address of a target, such as http://10.0.0.5:40123");
         let url = reqwest::Url::parse(base_url).map_err(|_| no_address())?;
         let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
         let address: IpAddr = host.parse().map_err(|_| no_address())?;
@@ -45,28 +45,28 @@ impl Reach {
         }
         let address = address.to_canonical();
         if contains(&METADATA, address) {
-            return Err(format!("{address} gives machines of a cloud their credentials, and is never loaded"));
+            return Err(format!("{address} is a cloud metadata service with credentials, which is never loaded"));
         }
         match self {
             Self::Private if !contains(&PRIVATE, address) => Err(format!(
-                "{address} is no private address, and the owner of this agent lets it load no other: start it with \
-                 --load-anywhere"
+                "{address} is not a private address, and this agent may load no other: start it with \
+                 --allow-any-address"
             )),
             Self::Private | Self::Anywhere => Ok(()),
         }
     }
 
-    /// The flags by which k6 keeps to this, whatever the script asks for and wherever the target redirects to. k6 looks at
-    /// the address that a name stands for, so no name leads out.
+    /// Returns the k6 flags that enforce the limit, whatever the script requests and wherever the target redirects. k6
+    /// checks resolved addresses, so names can't bypass it.
     pub fn arguments(self) -> Vec<String> {
-        let refused =
+        let blocked =
             |nets: Vec<IpNet>| nets.into_iter().flat_map(|net| ["--blacklist-ip".to_owned(), net.to_string()]);
         let metadata: Vec<_> = networks(&METADATA).collect();
         match self {
-            Self::Anywhere => refused(metadata).collect(),
+            Self::Anywhere => blocked(metadata).collect(),
             Self::Private => {
                 let no_redirects = ["--max-redirects", "0"].map(str::to_owned);
-                no_redirects.into_iter().chain(refused([outside(&PRIVATE), metadata].concat())).collect()
+                no_redirects.into_iter().chain(blocked([outside(&PRIVATE), metadata].concat())).collect()
             }
         }
     }
@@ -80,16 +80,16 @@ fn contains(texts: &[&str], address: IpAddr) -> bool {
     networks(texts).any(|net| net.contains(&address))
 }
 
-/// The fewest networks that have all addresses but these.
+/// Returns the smallest set of networks with all addresses outside of these networks.
 fn outside(texts: &[&str]) -> Vec<IpNet> {
     let inside: Vec<_> = networks(texts).collect();
     let mut open = vec![IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
     let mut outside = Vec::new();
     while let Some(net) = open.pop() {
-        if inside.iter().all(|kept| !net.contains(kept) && !kept.contains(&net)) {
+        if inside.iter().all(|private| !net.contains(private) && !private.contains(&net)) {
             outside.push(net);
-        } else if !inside.iter().any(|kept| kept.contains(&net)) {
-            // It has some of them: its halves are looked at.
+        } else if !inside.iter().any(|private| private.contains(&net)) {
+            // It contains some of them, so its halves are checked.
             open.extend(net.subnets(net.prefix_len() + 1).into_iter().flatten());
         }
     }
@@ -101,21 +101,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_addresses_may_be_loaded_and_others_only_if_the_owner_says_so() {
+    fn private_addresses_may_be_loaded_and_others_only_if_allowed() {
         for near in
             ["10.0.0.5", "192.168.1.1", "172.16.0.1", "127.0.0.1", "169.254.1.1", "100.64.0.1", "[fd00::1]", "[::1]"]
         {
-            assert_eq!(Reach::Private.admits(&format!("http://{near}:8080")), Ok(()), "{near}");
+            assert_eq!(AddressPolicy::Private.admits(&format!("http://{near}:8080")), Ok(()), "{near}");
         }
         for far in ["8.8.8.8", "100.128.0.1", "172.32.0.1", "[2001:db8::1]", "[::ffff:8.8.8.8]"] {
-            let told = Reach::Private.admits(&format!("http://{far}:8080")).expect_err(far);
-            assert!(told.contains("--load-anywhere"), "{told}");
-            assert_eq!(Reach::Anywhere.admits(&format!("http://{far}:8080")), Ok(()), "{far}");
+            let error = AddressPolicy::Private.admits(&format!("http://{far}:8080")).expect_err(far);
+            assert!(error.contains("--allow-any-address"), "{error}");
+            assert_eq!(AddressPolicy::Anywhere.admits(&format!("http://{far}:8080")), Ok(()), "{far}");
         }
     }
 
     #[test]
-    fn what_is_no_address_of_a_target_is_refused_by_everybody() {
+    fn an_invalid_address_is_always_refused() {
         for odd in [
             "",
             "example.com",
@@ -126,28 +126,28 @@ mod tests {
             "http://10.0.0.5:1/x",
             "http://2130706433.example:1",
         ] {
-            assert!(Reach::Anywhere.admits(odd).is_err(), "{odd}");
+            assert!(AddressPolicy::Anywhere.admits(odd).is_err(), "{odd}");
         }
     }
 
     #[test]
-    fn metadata_of_clouds_is_never_loaded() {
+    fn cloud_metadata_services_are_never_loaded() {
         for address in ["169.254.169.254", "[::ffff:169.254.169.254]", "[fd00:ec2::254]", "100.100.100.200"] {
             let base_url = format!("http://{address}:80");
-            let refused = Reach::Anywhere.admits(&base_url).expect_err(address);
+            let refused = AddressPolicy::Anywhere.admits(&base_url).expect_err(address);
             assert!(refused.contains("never loaded"), "{refused}");
         }
-        assert!(Reach::Anywhere.arguments().join(" ").contains("--blacklist-ip 169.254.169.254/32"));
+        assert!(AddressPolicy::Anywhere.arguments().join(" ").contains("--blacklist-ip 169.254.169.254/32"));
     }
 
     #[test]
-    fn every_address_is_either_private_or_refused() {
+    fn every_address_is_either_private_or_blocked() {
         let outside = outside(&PRIVATE);
-        let is_refused = |text: &str| {
+        let matches = |text: &str| {
             let address: IpAddr = text.parse().expect("an address");
             outside.iter().filter(|net| net.contains(&address)).count()
         };
-        let refused = [
+        let blocked = [
             "0.0.0.0",
             "8.8.8.8",
             "9.255.255.255",
@@ -157,11 +157,11 @@ mod tests {
             "255.255.255.255",
             "::",
         ];
-        for text in refused.into_iter().chain(["2001:db8::1", "fe00::", "fec0::", "ff02::1"]) {
-            assert_eq!(is_refused(text), 1, "{text}");
+        for text in blocked.into_iter().chain(["2001:db8::1", "fe00::", "fec0::", "ff02::1"]) {
+            assert_eq!(matches(text), 1, "{text}");
         }
         for text in ["10.0.0.0", "127.255.255.255", "172.31.255.255", "192.168.1.1", "::1", "fd00::1", "fe80::1"] {
-            assert_eq!(is_refused(text), 0, "{text}");
+            assert_eq!(matches(text), 0, "{text}");
         }
         assert!(networks(&PRIVATE).count() == PRIVATE.len() && networks(&METADATA).count() == METADATA.len());
     }

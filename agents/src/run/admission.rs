@@ -1,43 +1,40 @@
-//! Whether this machine can do a job: it has the size and the target. Whatever can't be done is a sentence.
+//! Checks whether this machine can execute a job. Errors are sentences.
 
 use crate::host::machine;
-use crate::run::execute::Workbench;
+use crate::run::execute::RunContext;
 use crate::sandbox::cores;
 use crate::target::{self, Manifest};
 use crate::wire::engine::EngineOffer;
 use crate::wire::job::Job;
 
-/// Whether the machine has what the job's size asks for.
+/// Checks that the machine has the resources of the job's size.
 pub fn check_size(job: &Job) -> Result<(), String> {
     let size = &job.size;
     let (cores, memory) = (cores::allowed().len(), machine::memory_bytes());
     if !(size.vcpus > 0.0 && size.vcpus <= cores as f64) {
-        return Err(format!("this machine can't give {} vCPUs for the size {}: it has {cores}", size.vcpus, size.name));
+        return Err(format!("the size {} needs {} vCPUs, but this machine has {cores}", size.name, size.vcpus));
     }
     if size.memory_bytes == 0 || size.memory_bytes > memory {
         let (wanted, has) = (size.memory_bytes >> 20, memory >> 20);
-        return Err(format!(
-            "this machine can't give {wanted} MiB of memory for the size {}: it has {has} MiB",
-            size.name
-        ));
+        return Err(format!("the size {} needs {wanted} MiB of memory, but this machine has {has} MiB", size.name));
     }
     Ok(())
 }
 
-/// Whether a load generator can do what the job needs.
+/// Checks that a load generator has the capabilities the job needs.
 pub fn check_engine(job: &Job, engine: &EngineOffer) -> Result<(), String> {
-    match engine.lacks(&job.needs()) {
+    match engine.first_missing(&job.needs()) {
         None => Ok(()),
         Some(capability) => Err(format!("{} can't {capability}, which this run needs", engine.version())),
     }
 }
 
-/// The manifest of the job's target, as it is now.
-pub fn find_target(name: &str, bench: &Workbench) -> Result<Manifest, String> {
-    let (manifests, errors) = target::manifest::load(&bench.targets);
+/// Loads the current manifest of the job's target.
+pub fn find_target(name: &str, context: &RunContext) -> Result<Manifest, String> {
+    let (manifests, errors) = target::manifest::load(&context.targets);
     manifests.into_iter().find(|manifest| manifest.name == name).ok_or_else(|| {
         let broken: Vec<String> = errors.iter().map(|error| format!("; {error}")).collect();
-        format!("this agent has no target {name:?} in {}{}", bench.targets.display(), broken.concat())
+        format!("this agent has no target {name:?} in {}{}", context.targets.display(), broken.concat())
     })
 }
 
@@ -50,7 +47,7 @@ mod tests {
     use crate::wire::load::{Closed, Form, Load};
 
     #[test]
-    fn a_load_generator_that_can_not_do_a_job_is_refused_with_what_is_missing() {
+    fn a_load_generator_without_a_needed_capability_is_refused() {
         let form = Form::Constant { level: 1, duration_ms: 1_000 };
         let plain = Job { load: Load::Closed(Closed::new(form).expect("a load")), ..a_job() };
         let engine = |capabilities: &[Capability]| EngineOffer {
@@ -71,7 +68,7 @@ mod tests {
             (Job { role, ..plain.clone() }, "vegeta 12.8 can't generate a segment of a load, which this run needs"),
             (
                 Job { warm_up_max_ms: Some(1), ..plain.clone() },
-                "vegeta 12.8 can't report figures every second, which this run needs",
+                "vegeta 12.8 can't report metrics every second, which this run needs",
             ),
         ];
         for (job, sentence) in cases {

@@ -1,5 +1,5 @@
-//! Where an agent that does a part of a run waits for the others: it says that it is at a gate, and goes on at the time
-//! that the server names for all.
+//! Synchronizes the participants of a distributed run: an agent reports that it is at a gate, and continues at the time
+//! that the server sets for all.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,46 +12,46 @@ use crate::wire::messages::Gate;
 use crate::wire::now_ms;
 use crate::wire::outcome::Cause;
 
-/// Who goes on later than this after the time that was named for all does not begin together with the others.
+/// A participant that continues this long after the common time has not started together with the others.
 const LATE_MS: i64 = 250;
 
 /// A gate that has opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// Which.
+    /// The gate.
     pub gate: Gate,
-    /// When to go on, by this agent's clock; unix milliseconds.
+    /// When to continue, on this agent's clock; unix milliseconds.
     pub at_ms: i64,
-    /// Where the target serves.
+    /// Base URL of the target.
     pub base_url: String,
 }
 
-/// What holds participants back until all are as far.
+/// Lets participants wait until all have arrived.
 #[derive(Debug)]
 pub enum Barrier {
-    /// There is only one.
+    /// There is only one participant.
     Open,
     /// The server opens the gates.
     Shared(Gates),
 }
 
 impl Barrier {
-    /// Whether there is nobody to wait for.
+    /// Whether there are no other participants.
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Open)
     }
 
-    /// Says that this agent is at a gate and has nothing to wait for.
-    pub fn tell(&self, gate: Gate) {
+    /// Reports that this agent is at a gate, without waiting.
+    pub fn report(&self, gate: Gate) {
         if let Self::Shared(gates) = self {
-            gates.tell(gate);
+            gates.report(gate);
         }
     }
 }
 
 /// The gates of one part of a run.
 pub struct Gates {
-    say: Box<dyn Fn(Gate, Option<String>) + Send + Sync>,
+    on_gate: Box<dyn Fn(Gate, Option<String>) + Send + Sync>,
     opened: watch::Receiver<Option<Opening>>,
 }
 
@@ -62,41 +62,42 @@ impl fmt::Debug for Gates {
 }
 
 impl Gates {
-    /// `say` tells the server that this agent is at a gate, and, if it runs the target, where that serves.
+    /// `on_gate` reports to the server that this agent is at a gate, with the target's URL if it runs the target.
     pub fn new(
-        say: impl Fn(Gate, Option<String>) + Send + Sync + 'static,
+        on_gate: impl Fn(Gate, Option<String>) + Send + Sync + 'static,
         opened: watch::Receiver<Option<Opening>>,
     ) -> Self {
-        Self { say: Box::new(say), opened }
+        Self { on_gate: Box::new(on_gate), opened }
     }
 
-    /// Says that this agent is at a gate, waits until it has opened and the time has come.
+    /// Reports that this agent is at a gate, and waits for the common time to continue.
     pub async fn pass(&mut self, gate: Gate, base_url: Option<String>, longest: Duration) -> Result<Opening, Failure> {
-        (self.say)(gate, base_url);
+        (self.on_gate)(gate, base_url);
         let is_open = |opened: &Option<Opening>| opened.as_ref().is_some_and(|opening| opening.gate == gate);
         let opening = match timeout(longest, self.opened.wait_for(is_open)).await {
             Ok(Ok(opened)) => opened.clone(),
             Ok(Err(_)) => None,
             Err(_) => {
                 let seconds = longest.as_secs();
-                let reason = format!("the other agents were not as far within {seconds} s");
+                let reason = format!("the other participants were not ready within {seconds} s");
                 return Err(Failure { reason, cause: Cause::Other });
             }
         };
-        let gone = || Failure::by(Cause::Other)("the agent ends".to_owned());
+        let gone = || Failure::by(Cause::Other)("the agent is stopping".to_owned());
         let opening = opening.ok_or_else(gone)?;
         let early_ms = opening.at_ms.saturating_sub(now_ms());
         if early_ms < -LATE_MS && gate == Gate::Measure {
-            let reason = format!("the load could not begin together: this agent heard of it {} ms late", -early_ms);
+            let reason =
+                format!("the load could not start simultaneously: this agent was notified {} ms late", -early_ms);
             return Err(Failure { reason, cause: Cause::Generator });
         }
         sleep(Duration::from_millis(early_ms.max(0).unsigned_abs())).await;
         Ok(opening)
     }
 
-    /// Says that this agent is at a gate and has nothing to wait for.
-    pub fn tell(&self, gate: Gate) {
-        (self.say)(gate, None);
+    /// Reports that this agent is at a gate, without waiting.
+    pub fn report(&self, gate: Gate) {
+        (self.on_gate)(gate, None);
     }
 }
 
@@ -113,13 +114,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_at_a_gate_says_so_and_goes_on_at_the_time_that_is_named() {
-        let said = Arc::new(Mutex::new(Vec::new()));
+    async fn a_participant_reports_its_gate_and_continues_at_the_common_time() {
+        let reported = Arc::new(Mutex::new(Vec::new()));
         let (open, opened) = watch::channel(None);
-        let saying = Arc::clone(&said);
-        let say = move |gate, base_url| saying.lock().expect("whole").push((gate, base_url));
-        let mut gates = Gates::new(say, opened);
-        // What opened before is another gate.
+        let log = Arc::clone(&reported);
+        let on_gate = move |gate, base_url| log.lock().expect("not poisoned").push((gate, base_url));
+        let mut gates = Gates::new(on_gate, opened);
+        // The gate that opened before is another one.
         open.send_replace(Some(opening(Gate::Load, 0)));
         let at_ms = now_ms() + 30;
         let passing = gates.pass(Gate::Measure, Some("http://10.0.0.5:1".to_owned()), LONG);
@@ -127,19 +128,19 @@ mod tests {
         let (passed, _) = tokio::join!(passing, opening_it);
         assert_eq!(passed.expect("open"), opening(Gate::Measure, at_ms));
         assert!(now_ms() >= at_ms);
-        assert_eq!(*said.lock().expect("whole"), [(Gate::Measure, Some("http://10.0.0.5:1".to_owned()))]);
+        assert_eq!(*reported.lock().expect("not poisoned"), [(Gate::Measure, Some("http://10.0.0.5:1".to_owned()))]);
     }
 
     #[tokio::test]
-    async fn who_hears_too_late_of_a_measurement_has_not_begun_with_the_others() {
+    async fn a_late_participant_fails_at_the_measurement_only() {
         let (open, opened) = watch::channel(Some(opening(Gate::Measure, now_ms() - 10_000)));
         let mut gates = Gates::new(|_, _| (), opened);
         let failure = gates.pass(Gate::Measure, None, LONG).await.expect_err("late");
-        assert!(failure.reason.starts_with("the load could not begin together"), "{failure:?}");
+        assert!(failure.reason.starts_with("the load could not start simultaneously"), "{failure:?}");
         open.send_replace(Some(opening(Gate::End, now_ms() - 10_000)));
-        assert!(gates.pass(Gate::End, None, LONG).await.is_ok(), "at its end nobody is late");
-        let waited = gates.pass(Gate::Measure, None, Duration::from_millis(1)).await.expect_err("nobody came");
-        assert!(waited.reason.starts_with("the other agents were not as far"), "{waited:?}");
+        assert!(gates.pass(Gate::End, None, LONG).await.is_ok(), "the end has no deadline");
+        let waited = gates.pass(Gate::Measure, None, Duration::from_millis(1)).await.expect_err("a timeout");
+        assert!(waited.reason.starts_with("the other participants were not ready"), "{waited:?}");
         drop(open);
         assert!(gates.pass(Gate::Load, None, LONG).await.is_err());
     }

@@ -1,18 +1,18 @@
-//! Why a run has no result: a sentence, and what it is about.
+//! Why a run failed: a sentence and a cause.
 
 use crate::wire::outcome::{Cause, Ended};
 
-/// Nothing came of a run.
+/// A run without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// For the user: what failed and, where known, what helps.
+    /// What failed and, if known, what helps.
     pub reason: String,
-    /// What that is about.
+    /// The cause.
     pub cause: Cause,
 }
 
 impl Failure {
-    /// Makes failures of sentences that are about one thing.
+    /// Returns a function that turns sentences into failures with this cause.
     pub fn by(cause: Cause) -> impl Fn(String) -> Self {
         move |reason| Self { reason, cause }
     }

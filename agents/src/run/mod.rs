@@ -1,9 +1,8 @@
-//! One run on this machine, from its job to its outcome; or one agent's part of it.
+//! Executes one run on this machine, or one agent's part of it: from a job to an outcome.
 //!
-//! [`execute`] sets everything up and clears it away; [`participant`] does the job: it runs the target,
-//! generates load, or both. [`barrier`] is where participants of a
-//! distributed run wait for each other, [`admission`] whether this machine can do a job, [`address_policy`] whom it may
-//! load.
+//! [`execute`] prepares and cleans up; [`participant`] runs the target, generates load, or both. At a [`barrier`] the
+//! participants of a distributed run wait for each other. [`admission`] decides whether this machine can execute a job,
+//! [`address_policy`] which targets it may load.
 
 pub mod address_policy;
 pub mod admission;

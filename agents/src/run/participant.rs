@@ -1,15 +1,15 @@
-//! What an agent does of a run: run the target, generate load, or both. A run on one machine takes the same path as one on
-//! several; its barrier is open.
+//! Runs the target, generates load, or both. A run on one machine takes the same path as a distributed one, with an
+//! open barrier.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use super::barrier::Barrier;
-use super::execute::{Record, Site, Workbench, lost};
+use super::execute::{Record, RunContext, Site, lost};
 use super::failure::Failure;
 use super::interface;
 use crate::engine::{self, LoadOn, Paused, Round};
-use crate::host::process_snapshot::Roster;
+use crate::host::process_snapshot::Snapshot;
 use crate::series::sampler::memory_bytes;
 use crate::target::{Running, Serving};
 use crate::wire::Phase;
@@ -17,40 +17,39 @@ use crate::wire::job::{Job, Role};
 use crate::wire::messages::Gate;
 use crate::wire::outcome::{Cause, Conditions, Outcome};
 
-/// How long participants of a run wait for the others. They may have to wait for an idle machine, and to start thousands of
-/// virtual users.
+/// How long participants wait for each other, including the idle wait and the start of thousands of virtual users.
 const WAIT_FOR_OTHERS: Duration = Duration::from_mins(10);
 
-/// How long a script's own load may take; a host does not know how long it is.
+/// Maximum duration of a script's own load, which a host does not know.
 const LONGEST_SCRIPT: Duration = Duration::from_hours(25);
 
-/// What a participant has prepared: a host its target, a generator its load.
+/// The result of the preparation: a host has its target, a generator its load.
 struct Prepared {
     serving: Option<Serving>,
-    /// How long the measured load may take.
+    /// Maximum duration of the measured load.
     longest: Duration,
 }
 
 impl Site {
-    /// Does what this agent has to do of the run. Can be given up at any time.
+    /// Does this agent's part of the run. Can be cancelled at any time.
     pub(super) async fn work<F: Fn(Phase)>(
         &mut self,
         job: &Job,
-        bench: &Workbench,
+        context: &RunContext,
         record: &mut Record<F>,
         mut barrier: Barrier,
     ) -> Result<(), Failure> {
         if job.role != Role::Alone && barrier.is_open() {
             return Err(alone());
         }
-        let Prepared { mut serving, longest } = self.prepare(job, bench, &mut record.outcome).await?;
-        self.wait_until_idle(bench, &mut record.outcome.conditions).await;
+        let Prepared { mut serving, longest } = self.prepare(job, context, &mut record.outcome).await?;
+        self.wait_until_idle(context, &mut record.outcome.conditions).await;
         let own_url = serving.as_ref().map(|serving| serving.base_url.clone());
         let own_url = own_url.as_deref();
         let base_url =
             self.meet(&mut barrier, (Gate::Load, own_url), WAIT_FOR_OTHERS, "while others prepared their load").await?;
         if own_url.is_none() {
-            bench.reach.admits(&base_url).map_err(Failure::by(Cause::Generator))?;
+            context.reach.admits(&base_url).map_err(Failure::by(Cause::Generator))?;
             self.interface = interface::to(&base_url);
         }
         let cores = record.outcome.cores.generator.clone();
@@ -62,72 +61,72 @@ impl Site {
             base_url: &base_url,
             segment,
             cores: &cores,
-            reach: bench.reach,
+            reach: context.reach,
         });
-        self.warm_up_part(job, bench, load.as_ref(), record).await?;
+        self.warm_up_part(job, context, load.as_ref(), record).await?;
         let paused = match &load {
-            Some(load) if !barrier.is_open() => Some(self.start_paused(load, bench).await?),
+            Some(load) if !barrier.is_open() => Some(self.start_paused(load, context).await?),
             _ => None,
         };
         let patience = WAIT_FOR_OTHERS + Duration::from_millis(job.warm_up_max_ms.unwrap_or(job.warm_up_ms));
-        self.meet(&mut barrier, (Gate::Measure, own_url), patience, "while it was warmed up").await?;
+        self.meet(&mut barrier, (Gate::Measure, own_url), patience, "during the warm-up").await?;
         if let Some(serving) = &mut serving {
             serving.known.confirm().await;
         }
-        let before = self.begin_measurement(bench, load.as_ref(), paused, record).await?;
+        let before = self.begin_measurement(context, load.as_ref(), paused, record).await?;
         if load.is_some() {
             self.measured(longest).await?;
-            barrier.tell(Gate::End);
+            barrier.report(Gate::End);
         } else {
             self.meet(&mut barrier, (Gate::End, own_url), longest, "during the measurement").await?;
         }
         self.collect(load.is_some(), before, serving.as_ref(), record).await
     }
 
-    /// Starts the target, and finds out how long the load may take.
-    async fn prepare(&mut self, job: &Job, bench: &Workbench, outcome: &mut Outcome) -> Result<Prepared, Failure> {
+    /// Starts the target, and determines the maximum duration of the load.
+    async fn prepare(&mut self, job: &Job, context: &RunContext, outcome: &mut Outcome) -> Result<Prepared, Failure> {
         let address = match job.role {
             Role::Alone | Role::Generator(_) => Ipv4Addr::LOCALHOST.into(),
-            Role::Host => load_address(bench)?,
+            Role::Host => load_address(context)?,
         };
         if job.role == Role::Host {
-            self.interface = interface::of_own(address);
+            self.interface = interface::with_address(address);
         }
         let Self { target, script, generator_group, .. } = self;
         let cores = outcome.cores.generator.clone();
         let starting = async {
             let Some(target) = target else { return Ok(None) };
-            let sha256 = target.identity(&bench.fingerprints).await?;
+            let sha256 = target.identity(&context.fingerprints).await?;
             outcome.environment.insert("target.sha256".to_owned(), sha256.clone());
             outcome.target_sha256 = Some(sha256);
             let serving = target.start(address).await?;
             outcome.conditions.startup_ms = Some(serving.startup.as_secs_f64() * 1_000.0);
             Ok(Some(serving))
         };
-        let asking = async {
+        let inspecting = async {
             if job.role == Role::Host {
                 return Ok(WAIT_FOR_OTHERS + job.load.duration().unwrap_or(LONGEST_SCRIPT));
             }
-            let longest = bench.engine.longest(script, &job.load, generator_group, &cores).await;
+            let longest = context.engine.longest(script, &job.load, generator_group, &cores).await;
             longest.map_err(Failure::by(Cause::Generator))
         };
-        let (serving, longest) = tokio::try_join!(starting, asking)?;
+        let (serving, longest) = tokio::try_join!(starting, inspecting)?;
         Ok(Prepared { serving, longest })
     }
 
-    /// Waits until the machine is idle, the run's own processes aside. The target has had no load then.
-    async fn wait_until_idle(&self, bench: &Workbench, conditions: &mut Conditions) {
+    /// Waits until the machine is idle except for the run's own processes. The target has had no load yet.
+    async fn wait_until_idle(&self, context: &RunContext, conditions: &mut Conditions) {
         let target = self.target.as_ref().map(Running::watch);
         let own: Vec<_> = target.iter().cloned().chain([self.generator_group.watch()]).collect();
-        conditions.ground = bench.quiet.wait(&own).await;
+        conditions.ground = context.quiet.wait(&own).await;
         conditions.idle_memory_bytes = target.as_ref().and_then(memory_bytes);
     }
 
-    /// Warms up, if the job says so. A host records what its machine does meanwhile.
+    /// Warms up, if the job requests it. A host records its usage during the warm-up.
     async fn warm_up_part<F: Fn(Phase)>(
         &mut self,
         job: &Job,
-        bench: &Workbench,
+        context: &RunContext,
         load: Option<&LoadOn<'_>>,
         record: &mut Record<F>,
     ) -> Result<(), Failure> {
@@ -136,19 +135,19 @@ impl Site {
         }
         record.enter(Phase::WarmingUp);
         match load {
-            Some(load) => record.outcome.warm_up = self.warm_up(job, bench, load).await?,
+            Some(load) => record.outcome.warm_up = self.warm_up(job, context, load).await?,
             None => self.record(Round::WarmUp).await,
         }
         Ok(())
     }
 
-    /// Starts the load generator with all its virtual users, waiting for the signal to begin.
-    async fn start_paused(&mut self, load: &LoadOn<'_>, bench: &Workbench) -> Result<Paused, Failure> {
+    /// Starts a paused load generator with all its virtual users.
+    async fn start_paused(&mut self, load: &LoadOn<'_>, context: &RunContext) -> Result<Paused, Failure> {
         let broken = Failure::by(Cause::Generator);
         self.record(Round::Measure).await;
-        let paused = Paused::choose().map_err(|error| broken(format!("there is no free port: {error}")))?;
+        let paused = Paused::choose().map_err(|error| broken(format!("no free port: {error}")))?;
         let recording = self.recording.as_ref().map(|(_, recording)| recording);
-        let started = bench.engine.start_paused(&self.script, load, &paused, recording, &self.generator_group);
+        let started = context.engine.start_paused(&self.script, load, &paused, recording, &self.generator_group);
         self.generator = Some(started.map_err(|error| broken(format!("can't start k6: {error}")))?);
         let watch = self.generator_group.watch();
         tokio::select! {
@@ -158,14 +157,14 @@ impl Site {
         }
     }
 
-    /// Enters the measured phase; returns the processes that the target has then.
+    /// Starts the measurement; returns the target's processes at that time.
     async fn begin_measurement<F: Fn(Phase)>(
         &mut self,
-        bench: &Workbench,
+        context: &RunContext,
         load: Option<&LoadOn<'_>>,
         paused: Option<Paused>,
         record: &mut Record<F>,
-    ) -> Result<Roster, Failure> {
+    ) -> Result<Snapshot, Failure> {
         if let Some(paused) = paused {
             paused.resume().await.map_err(Failure::by(Cause::Generator))?;
             record.enter(Phase::Measuring);
@@ -175,17 +174,17 @@ impl Site {
         record.enter(Phase::Measuring);
         let before = self.processes();
         match load {
-            Some(load) => self.start(load, bench, Round::Measure).await?,
+            Some(load) => self.start(load, context, Round::Measure).await?,
             None => self.record(Round::Measure).await,
         }
         Ok(before)
     }
 
-    /// Records what the target is like after the measurement, and reads the load generator's report.
+    /// Records the state of the target after the measurement, and reads the load generator's report.
     async fn collect<F: Fn(Phase)>(
         &mut self,
         has_load: bool,
-        before: Roster,
+        before: Snapshot,
         serving: Option<&Serving>,
         record: &mut Record<F>,
     ) -> Result<(), Failure> {
@@ -195,7 +194,7 @@ impl Site {
             conditions.processes_gone = Some(before.gone(&self.processes()));
         }
         record.enter(Phase::Collecting);
-        // What is asked now is no part of the series.
+        // The following requests are not part of the series.
         self.stop_recording().await;
         if let Some(serving) = serving {
             record.outcome.conditions.response_change = Some(serving.known.change().await);
@@ -206,8 +205,8 @@ impl Site {
         Ok(())
     }
 
-    /// Waits at a gate while the target serves and the load generator waits, as far as they are on this machine. Returns
-    /// where the target serves.
+    /// Waits at a gate while the target and the paused load generator keep running, if they are on this machine.
+    /// Returns the base URL of the target.
     async fn meet(
         &mut self,
         barrier: &mut Barrier,
@@ -232,10 +231,10 @@ impl Site {
             () = target.wait() => {}
             passed = passed => return passed.map(|opening| opening.base_url),
         }
-        Err(self.death(when).await)
+        Err(self.target_exit(when).await)
     }
 
-    /// Waits for the end of a load generator that waits for the signal to begin; for ever where none does.
+    /// Waits for the exit of a paused load generator; forever if there is none.
     async fn early_end(&mut self) -> Failure {
         let Some(generator) = self.generator.as_mut().filter(|_| self.recording.is_some()) else {
             return std::future::pending().await;
@@ -245,22 +244,22 @@ impl Site {
             Err(error) => return lost(error),
         };
         let fault = engine::judge(status, &generator.log().await).err();
-        Failure::by(Cause::Generator)(fault.unwrap_or_else(|| "k6 ended before the measurement".to_owned()))
+        Failure::by(Cause::Generator)(fault.unwrap_or_else(|| "k6 exited before the measurement".to_owned()))
     }
 
-    fn processes(&self) -> Roster {
+    fn processes(&self) -> Snapshot {
         self.target.as_ref().map(Running::processes).unwrap_or_default()
     }
 }
 
-/// Where targets listen for load from other machines.
-fn load_address(bench: &Workbench) -> Result<IpAddr, Failure> {
-    bench.load_address.ok_or_else(|| {
-        let reason = "the owner of this agent allows no load from other machines: start it with --load-address";
+/// Returns the address on which targets accept load from other machines.
+fn load_address(context: &RunContext) -> Result<IpAddr, Failure> {
+    context.load_address.ok_or_else(|| {
+        let reason = "this agent allows no load from other machines: start it with --load-address";
         Failure::by(Cause::Other)(reason.to_owned())
     })
 }
 
 fn alone() -> Failure {
-    Failure::by(Cause::Other)("nobody is there to do the rest of the run".to_owned())
+    Failure::by(Cause::Other)("the other participants of the run are missing".to_owned())
 }

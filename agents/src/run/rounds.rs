@@ -1,4 +1,4 @@
-//! The rounds of k6, whoever runs the target: the warm-up, and the end of the measured load.
+//! The rounds of k6: the warm-up and the measurement.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::engine;
 use crate::engine::{LoadOn, Round};
-use crate::run::execute::{Site, Workbench, lost};
+use crate::run::execute::{RunContext, Site, lost};
 use crate::run::failure::Failure;
 use crate::series::collector::MAX_SECONDS;
 use crate::series::level::is_level;
@@ -19,23 +19,23 @@ use crate::wire::load::{Load, SHORTEST};
 use crate::wire::outcome::{Cause, WarmUp};
 use crate::wire::series::Second;
 
-/// How long k6 may take to end once its warm-up is over: an iteration may be in the middle of something.
+/// How long k6 may take to exit after the warm-up, as iterations may be in progress.
 const WARM_UP_GRACE: Duration = Duration::from_millis(500);
 
 impl Site {
-    /// Warms up for as long as the job says, or until the target is steady; returns what the latter came to.
+    /// Warms up for the time of the job, or until the target is level; returns the outcome of the latter.
     pub(super) async fn warm_up(
         &mut self,
         job: &Job,
-        bench: &Workbench,
+        context: &RunContext,
         load: &LoadOn<'_>,
     ) -> Result<Option<WarmUp>, Failure> {
         let broken = Failure::by(Cause::Generator);
-        self.start(load, bench, Round::WarmUp).await?;
+        self.start(load, context, Round::WarmUp).await?;
         let begun = Instant::now();
         let longest = job.warm_up_max_ms.unwrap_or(job.warm_up_ms);
         let level = level(job, self.recording.as_ref().map(|(_, recording)| recording.so_far()), &self.live);
-        // k6 knows the length itself, if it is not too short for it; a script's own load is interrupted.
+        // k6 limits the duration itself unless it is too short; a script's own load is interrupted.
         let length = match (&job.load, Duration::from_millis(longest)) {
             (Load::Closed(_) | Load::Open(_), length) if length >= SHORTEST => length + WARM_UP_GRACE,
             (_, length) => length,
@@ -43,7 +43,7 @@ impl Site {
         let generator = self.generator.as_mut().ok_or_else(unstarted)?;
         let (early, steady) = tokio::select! {
             biased;
-            () = end_of(&mut self.target) => return Err(self.death("while it was warmed up").await),
+            () = target_exit(&mut self.target) => return Err(self.target_exit("during the warm-up").await),
             status = generator.wait() => (Some(status.map_err(lost)?), false),
             () = level => (None, true),
             () = sleep(length) => (None, false),
@@ -54,47 +54,47 @@ impl Site {
             return engine::judge(status, &generator.log().await).map_err(broken).map(|()| outcome);
         }
         generator.signal(Signal::SIGINT);
-        // However it ends now, it was the warm-up's end.
+        // After the interrupt, the exit status does not matter.
         let _ = timeout(WARM_UP_GRACE, generator.wait()).await;
         let stopped = self.generator_group.kill().await;
-        stopped.map_err(|error| broken(format!("k6 does not end after the warm-up: {error}")))?;
+        stopped.map_err(|error| broken(format!("k6 did not stop after the warm-up: {error}")))?;
         Ok(outcome)
     }
 
-    /// Starts k6 for a round, and the recording of it.
-    pub(super) async fn start(&mut self, load: &LoadOn<'_>, bench: &Workbench, round: Round) -> Result<(), Failure> {
+    /// Starts k6 and the recording of a round.
+    pub(super) async fn start(&mut self, load: &LoadOn<'_>, context: &RunContext, round: Round) -> Result<(), Failure> {
         self.record(round).await;
         let recording = self.recording.as_ref().map(|(_, recording)| recording);
-        let started = bench.engine.start(&self.script, load, round, recording, &self.generator_group);
+        let started = context.engine.start(&self.script, load, round, recording, &self.generator_group);
         let started = started.map_err(|error| Failure::by(Cause::Generator)(format!("can't start k6: {error}")));
         self.generator = Some(started?);
         Ok(())
     }
 
-    /// Waits for the end of the measured load, which takes no longer than this.
+    /// Waits for the end of the measured load, within a maximum duration.
     pub(super) async fn measured(&mut self, longest: Duration) -> Result<(), Failure> {
         const WHEN: &str = "during the measurement";
         let broken = Failure::by(Cause::Generator);
         let generator = self.generator.as_mut().ok_or_else(unstarted)?;
         let status = tokio::select! {
             biased;
-            () = end_of(&mut self.target) => return Err(self.death(WHEN).await),
+            () = target_exit(&mut self.target) => return Err(self.target_exit(WHEN).await),
             status = generator.wait() => status.map_err(lost)?,
             () = sleep(longest) => {
                 let seconds = longest.as_secs();
-                return Err(broken(format!("k6 still ran after {seconds} s, which this load can't take")));
+                return Err(broken(format!("k6 was still running after {seconds} s, longer than its load can take")));
             }
         };
         engine::judge(status, &generator.log().await).map_err(broken)?;
         if self.target.as_mut().is_some_and(Running::has_ended) {
-            return Err(self.death(WHEN).await);
+            return Err(self.target_exit(WHEN).await);
         }
         Ok(())
     }
 }
 
-/// Waits until the target is steady and was warmed up for the shortest time; for ever where nobody asked for that, or
-/// nothing is recorded.
+/// Waits until the target is level and the minimum warm-up is over; forever if that is not requested, or nothing is
+/// recorded.
 fn level(job: &Job, so_far: Option<SoFar>, live: &Live) -> impl Future<Output = ()> + use<> {
     let shortest = Duration::from_millis(job.warm_up_ms);
     let so_far = so_far.filter(|_| job.warm_up_max_ms.is_some());
@@ -103,7 +103,7 @@ fn level(job: &Job, so_far: Option<SoFar>, live: &Live) -> impl Future<Output = 
         let Some(so_far) = so_far else { return std::future::pending().await };
         sleep(shortest).await;
         while !is_level(&points(&so_far.seconds_after(0, MAX_SECONDS), is_open)) {
-            // Once the recording is over, nothing more comes.
+            // Nothing more comes once the recording is over.
             if news.changed().await.is_err() {
                 return std::future::pending().await;
             }
@@ -111,10 +111,10 @@ fn level(job: &Job, so_far: Option<SoFar>, live: &Live) -> impl Future<Output = 
     }
 }
 
-/// Requests a second under virtual users, under a rate the median latency: of each second but the first, in which k6
-/// starts, and the last, which may still grow.
+/// Returns the points to check: requests per second in the closed model, median latency in the open model. Excludes the
+/// first second, in which k6 starts, and the last, which may still grow.
 fn points(seconds: &[Second], is_open: bool) -> Vec<f64> {
-    let whole = seconds.split_last().map_or(&[][..], |(_, whole)| whole);
+    let complete = seconds.split_last().map_or(&[][..], |(_, complete)| complete);
     let point = |pair: &[Second]| {
         if is_open {
             return Some(pair[1].succeeded.quantile(0.5)?.estimate);
@@ -122,11 +122,11 @@ fn points(seconds: &[Second], is_open: bool) -> Vec<f64> {
         let lasted_s = (f64::from(pair[1].until_ms) - f64::from(pair[0].until_ms)) / 1_000.0;
         (lasted_s > 0.0).then(|| pair[1].requests() as f64 / lasted_s)
     };
-    whole.windows(2).filter_map(point).collect()
+    complete.windows(2).filter_map(point).collect()
 }
 
-/// Waits for the end of the target; for ever where another agent runs it.
-async fn end_of(target: &mut Option<Running>) {
+/// Waits for the exit of the target; forever if another agent runs it.
+async fn target_exit(target: &mut Option<Running>) {
     match target {
         Some(target) => target.wait().await,
         None => std::future::pending().await,

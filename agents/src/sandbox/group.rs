@@ -1,4 +1,4 @@
-//! The processes of one side of a run, as a whole: limit them, watch them, end them.
+//! The processes of one side of a run: limits, watches and kills them together.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -15,17 +15,17 @@ use crate::wire::RunId;
 use crate::wire::job::Size;
 use crate::wire::outcome::{Enforced, Observed};
 
-/// Every process carries the agent's name under this name in its environment.
+/// Environment variable of every process with the agent's name.
 pub const AGENT_MARK: &str = "BREWBENCH_AGENT";
 const RUN_MARK: &str = "BREWBENCH_RUN";
 const SIDE_MARK: &str = "BREWBENCH_SIDE";
 
-/// A killed process needs a moment to go; one that is still there after this is stuck in the kernel.
+/// A killed process needs a moment to exit; after this time it is stuck in the kernel.
 const PATIENCE: Duration = Duration::from_secs(5);
 const STEP: Duration = Duration::from_millis(1);
 
-/// One side of a run. Dropping it kills what is in it and removes its folders, as far as that can be done at once;
-/// [`Group::clear`] does it for certain.
+/// One side of a run. Dropping it tries to kill its processes and to remove its folders; [`Group::clear`] waits until
+/// that is done.
 #[derive(Debug)]
 pub struct Group {
     agent: String,
@@ -40,48 +40,48 @@ impl Group {
         Self { agent, run, side, tree, home }
     }
 
-    /// Limits what is in the group; says which limits the kernel confirmed.
+    /// Sets the limits of a size; returns those that the kernel confirmed.
     pub fn limit(&self, size: &Size) -> Enforced {
         self.tree.limit(size)
     }
 
-    /// Keeps a group that has no size from taking the whole machine: its memory, and more processes than a target may have.
+    /// Limits memory and processes of a group without a size, so that it can't exhaust the machine.
     pub fn bound(&self, machine_memory_bytes: u64) {
         self.tree.bound(machine_memory_bytes / 4 * 3);
     }
 
-    /// What the group has used so far; nothing without control groups.
+    /// Returns the usage so far; `None` without control groups.
     pub fn observed(&self) -> Option<Observed> {
         self.tree.observed()
     }
 
-    /// What a process of this group carries in its environment, so that it can be found without control groups too.
+    /// Returns the environment variables by which its processes are found without control groups.
     pub fn marks(&self) -> [(&'static str, String); 3] {
         [(AGENT_MARK, self.agent.clone()), (RUN_MARK, self.run.to_string()), (SIDE_MARK, self.side.as_str().to_owned())]
     }
 
-    /// The files by which a process enters the group: it writes `0` into each.
+    /// Opens the files through which a process enters the group, by writing `0` into each.
     pub fn entrances(&self) -> io::Result<Vec<File>> {
         let open = |folder: PathBuf| OpenOptions::new().write(true).open(folder.join("cgroup.procs"));
         self.tree.folders().into_iter().map(open).collect()
     }
 
-    /// The processes in the group now.
+    /// Returns the pids of its processes.
     pub fn processes(&self) -> BTreeSet<i32> {
         processes(&self.tree, &self.marks())
     }
 
-    /// A view of the group that stays when the group goes, and then shows nothing.
+    /// Returns a view of the group that outlives it; then it is empty.
     pub fn watch(&self) -> Watch {
         Watch { marks: self.marks(), tree: self.tree.clone() }
     }
 
-    /// Kills every process in the group and waits until it is empty. Fails when one can't be killed.
+    /// Kills every process in the group and waits until it is empty. Fails if one can't be killed.
     pub async fn kill(&self) -> io::Result<()> {
         empty(&self.tree.folders(), || self.processes()).await
     }
 
-    /// Kills what is in the group and removes it from the kernel. Fails when a process can't be killed.
+    /// Kills its processes and removes the group. Fails if a process can't be killed.
     pub async fn clear(self) -> io::Result<()> {
         self.kill().await?;
         remove(&self.tree.folders()).await?;
@@ -92,13 +92,13 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // After `clear` there are no folders any more, and nothing happens here.
+        // After `clear` the folders are gone, and there is nothing to do.
         let folders: Vec<_> = self.tree.folders().into_iter().filter(|folder| folder.exists()).collect();
         if folders.is_empty() {
             return;
         }
         for _ in 0..100 {
-            strike(&folders, &self.processes());
+            kill_once(&folders, &self.processes());
             if folders.iter().all(|folder| remove_once(folder).is_ok()) {
                 break;
             }
@@ -108,7 +108,7 @@ impl Drop for Group {
     }
 }
 
-/// What can be seen of a group from outside.
+/// A view of a group.
 #[derive(Clone, Debug)]
 pub struct Watch {
     marks: [(&'static str, String); 3],
@@ -116,17 +116,17 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// What the group has used so far; nothing without control groups.
+    /// Returns the usage so far; `None` without control groups.
     pub fn observed(&self) -> Option<Observed> {
         self.tree.observed()
     }
 
-    /// Memory in use now, without what the kernel can take back at once; nothing where it is not counted.
+    /// Returns the memory in use without reclaimable file cache; `None` if it is not counted.
     pub fn memory_bytes(&self) -> Option<u64> {
         self.tree.memory_bytes()
     }
 
-    /// The processes in the group now.
+    /// Returns the pids of its processes.
     pub fn processes(&self) -> BTreeSet<i32> {
         processes(&self.tree, &self.marks)
     }
@@ -145,13 +145,13 @@ pub(super) async fn clear(folders: &[PathBuf]) -> io::Result<()> {
     remove(folders).await
 }
 
-/// After as many blows as this, something forks as fast as it is killed.
-const BLOWS_BEFORE_BRAKE: u32 = 20;
+/// After this many attempts, something forks as fast as it is killed.
+const ATTEMPTS_BEFORE_BRAKE: u32 = 20;
 
 async fn empty(folders: &[PathBuf], processes: impl Fn() -> BTreeSet<i32>) -> io::Result<()> {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     let mut brake = None;
-    for blow in 0.. {
+    for attempt in 0.. {
         let left = processes();
         if left.is_empty() {
             break;
@@ -159,22 +159,22 @@ async fn empty(folders: &[PathBuf], processes: impl Fn() -> BTreeSet<i32>) -> io
         if tokio::time::Instant::now() > deadline {
             return Err(io::Error::other(format!("processes {left:?} can't be killed")));
         }
-        if blow == BLOWS_BEFORE_BRAKE {
-            brake = Some(Brake::pull(folders));
+        if attempt == ATTEMPTS_BEFORE_BRAKE {
+            brake = Some(Brake::apply(folders));
         }
-        strike(folders, &left);
+        kill_once(folders, &left);
         tokio::time::sleep(STEP).await;
     }
     drop(brake);
     Ok(())
 }
 
-/// One blow at all processes.
-fn strike(folders: &[PathBuf], processes: &BTreeSet<i32>) {
+/// Kills all processes once.
+fn kill_once(folders: &[PathBuf], processes: &BTreeSet<i32>) {
     for folder in folders {
-        let whole = folder.join("cgroup.kill");
-        if whole.exists() {
-            files::write(&whole, "1");
+        let kill_file = folder.join("cgroup.kill");
+        if kill_file.exists() {
+            files::write(&kill_file, "1");
         }
     }
     for &pid in processes {
@@ -182,11 +182,11 @@ fn strike(folders: &[PathBuf], processes: &BTreeSet<i32>) {
     }
 }
 
-/// Forbids new processes until it is dropped: the group may be used again.
+/// Prevents new processes until dropped, as the group may be used again.
 struct Brake(Vec<(PathBuf, String)>);
 
 impl Brake {
-    fn pull(folders: &[PathBuf]) -> Self {
+    fn apply(folders: &[PathBuf]) -> Self {
         let limits = folders.iter().map(|folder| folder.join("pids.max"));
         let before: Vec<_> = limits.filter_map(|path| files::text(&path).map(|limit| (path, limit))).collect();
         for (path, _) in &before {
@@ -204,19 +204,19 @@ impl Drop for Brake {
     }
 }
 
-/// The processes of these groups and of all groups below them.
+/// Returns the processes of these groups and of all groups below them.
 fn members(folders: &[PathBuf]) -> BTreeSet<i32> {
     let mut found = BTreeSet::new();
     for folder in folders {
         let text = files::text(&folder.join("cgroup.procs")).unwrap_or_default();
-        // A process of another process namespace is shown as 0.
+        // A process of another pid namespace appears as 0.
         found.extend(text.lines().filter_map(|line| line.parse().ok()).filter(|&pid: &i32| pid > 0));
         found.extend(members(&files::subfolders(folder)));
     }
     found
 }
 
-/// A group stays busy for a moment after its last process was killed.
+/// Removes groups; one stays busy for a moment after its last process was killed.
 async fn remove(folders: &[PathBuf]) -> io::Result<()> {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     for folder in folders {

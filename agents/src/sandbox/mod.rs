@@ -1,9 +1,9 @@
-//! Machine sizes: what a target may use of the machine, held by control groups and read back from them.
+//! Machine sizes: the resources a target may use, enforced by control groups and read back from them.
 //!
-//! A run has two groups, one per [`Side`]: the target's has the limits of its size, the generator's has such as keep the
-//! machine alive, and both exist so that each can be killed whole. Both lie below one home folder, `brewbench-<agent>`,
-//! which exists only while there are groups in it. Control files are written directly: there are a dozen of them, and
-//! each is read back.
+//! A run has two groups, one per [`Side`]: the target's has the limits of its size, the generator's has limits that
+//! protect the machine, and each can be killed as a whole. Both are below one home folder, `brewbench-<agent>`, which
+//! exists only while it contains groups. Control files are written directly: there are a dozen of them, and each is
+//! read back.
 
 pub mod cage;
 pub mod cores;
@@ -23,18 +23,18 @@ use crate::wire::RunId;
 use crate::wire::job::Size;
 use crate::wire::outcome::{Enforced, Mechanism, Observed};
 
-/// Where the kernel's control groups are mounted on every machine that has them.
+/// Mount point of the kernel's control groups on common Linux distributions.
 pub const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 
-/// CPU quotas are given per 100 ms: the kernel's default, and what container engines use, so that a target is
-/// throttled here in the rhythm that it meets where it will be deployed.
+/// CPU quotas are per 100 ms, the default of the kernel and of container engines, so that targets are throttled as they
+/// are in production.
 const CPU_PERIOD_US: u64 = 100_000;
 
-/// Processes and threads that each side of a run may have: above a thread for each of thousands of connections, and far
-/// below what would hurt the machine.
+/// Maximum processes and threads of each side of a run: enough for a thread for each of thousands of connections, and
+/// harmless for the machine.
 const MAX_PIDS: u64 = 8192;
 
-/// Which of a run's two programs.
+/// One of the two programs of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The server under test.
@@ -44,7 +44,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The word in the names of groups and in the processes' environment.
+    /// Returns the name used for groups and in the processes' environment.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Target => "target",
@@ -53,7 +53,7 @@ impl Side {
     }
 }
 
-/// What this agent may do with control groups.
+/// The control groups available to this agent.
 #[derive(Debug)]
 pub struct Sandbox {
     agent: String,
@@ -62,15 +62,15 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Finds out what may be used below `root` (see [`CGROUP_ROOT`]) by doing it: a group is made, limited, read back
-    /// and removed. What did not work is [`Mechanism::None`]. On a unified tree this may move the calling process into
-    /// a leaf of its own, which is what the kernel asks of a group that limits others.
+    /// Detects what works below `root` (see [`CGROUP_ROOT`]) with a probe: a group is created, limited, read back and
+    /// removed. What did not work is [`Mechanism::None`]. With cgroup v2 this may move the calling process into its own
+    /// leaf group, because the kernel allows processes only in leaves.
     pub fn detect(root: &Path, agent: &str) -> Self {
         let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         Self::detect_from(root, agent, v2::own_path(&own))
     }
 
-    /// No control groups at all.
+    /// Uses no control groups.
     pub fn none(agent: &str) -> Self {
         let enforced = Enforced { cpu: Mechanism::None, memory: Mechanism::None };
         Self { agent: agent.to_owned(), home: Tree::None, enforced }
@@ -96,31 +96,31 @@ impl Sandbox {
         best
     }
 
-    /// The agent whose groups these are.
+    /// Returns the name of the agent.
     pub fn agent(&self) -> &str {
         &self.agent
     }
 
-    /// What it can limit, and with what.
+    /// Returns which limits it can enforce, and how.
     pub fn mechanisms(&self) -> Enforced {
         self.enforced
     }
 
-    /// Makes the group of one side of a run, without limits. Fails when the kernel refuses the folder.
+    /// Creates the group of one side of a run, without limits. Fails if the kernel refuses the folder.
     pub fn open(&self, run: RunId, side: Side) -> io::Result<Group> {
         let tree = self.home.join(&format!("{run}-{}", side.as_str()));
-        self.home.make_home()?;
-        tree.make()?;
+        self.home.create_home()?;
+        tree.create()?;
         Ok(Group::new(self.agent.clone(), run, side, tree, self.home.clone()))
     }
 
-    /// Kills and removes all groups that an earlier life of this agent left; returns their folders.
+    /// Kills and removes all groups left by an earlier process of this agent; returns their folders.
     pub(crate) async fn sweep(&self) -> Vec<PathBuf> {
         let mut removed = Vec::new();
         for home in self.home.folders() {
             for folder in files::subfolders(&home) {
                 if let Err(error) = group::clear(std::slice::from_ref(&folder)).await {
-                    tracing::error!(folder = %folder.display(), %error, "a control group of an earlier life stays");
+                    tracing::error!(folder = %folder.display(), %error, "failed to remove a leftover control group");
                 } else {
                     removed.push(folder);
                 }
@@ -132,13 +132,13 @@ impl Sandbox {
 }
 
 impl Enforced {
-    /// How many resources are limited.
+    /// Returns the number of limited resources.
     fn rank(self) -> u8 {
         u8::from(self.cpu != Mechanism::None) + u8::from(self.memory != Mechanism::None)
     }
 }
 
-/// One place in the kernel's hierarchies: a folder in the unified tree, or one in each controller's own.
+/// A place in the kernel's hierarchies: one folder with cgroup v2, one per controller with v1.
 #[derive(Clone, Debug)]
 enum Tree {
     Unified(PathBuf),
@@ -163,12 +163,12 @@ impl Tree {
         }
     }
 
-    fn make(&self) -> io::Result<()> {
+    fn create(&self) -> io::Result<()> {
         self.folders().iter().try_for_each(std::fs::create_dir_all)
     }
 
-    fn make_home(&self) -> io::Result<()> {
-        self.make()?;
+    fn create_home(&self) -> io::Result<()> {
+        self.create()?;
         if let Self::Unified(dir) = self {
             v2::enable(dir);
         }
@@ -181,7 +181,7 @@ impl Tree {
         }
     }
 
-    /// Sets every limit of a size; says which of them the kernel confirmed.
+    /// Sets all limits of a size; returns those that the kernel confirmed.
     fn limit(&self, size: &Size) -> Enforced {
         match self {
             Self::Unified(dir) => v2::limit(dir, size),
@@ -217,11 +217,11 @@ impl Tree {
     fn probe(&self) -> Enforced {
         let group = self.join("probe");
         let size = Size { name: "probe".to_owned(), vcpus: 0.5, memory_bytes: 64 << 20 };
-        let made = self.make_home().and_then(|()| group.make());
-        let enforced = match made {
+        let created = self.create_home().and_then(|()| group.create());
+        let enforced = match created {
             Ok(()) => group.limit(&size),
             Err(error) => {
-                tracing::debug!(?self, %error, "no control groups here");
+                tracing::debug!(?self, %error, "no control groups available");
                 Enforced { cpu: Mechanism::None, memory: Mechanism::None }
             }
         };
@@ -231,18 +231,18 @@ impl Tree {
     }
 }
 
-/// CPU time per period for a number of cores, microseconds.
+/// Converts a number of cores to CPU time per period, microseconds.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cores are positive and far below 2^40")]
 fn quota_us(vcpus: f64) -> u64 {
     (vcpus * CPU_PERIOD_US as f64).round() as u64
 }
 
-/// Whether a memory limit came back as asked: the kernel rounds down to its page, which is 64 KiB at most.
-fn same_memory(asked: u64, read: Option<u64>) -> bool {
-    read.is_some_and(|read| read <= asked && asked - read < 64 << 10)
+/// Whether a memory limit was accepted: the kernel rounds down to its page size, 64 KiB at most.
+fn same_memory(requested: u64, read: Option<u64>) -> bool {
+    read.is_some_and(|read| read <= requested && requested - read < 64 << 10)
 }
 
-/// Names of agents are free text, names of folders are not: other bytes become `=XX`, so no two agents share one.
+/// Turns an agent's name into a folder name: special bytes become `=XX`, so the result is unique.
 fn folder_name(agent: &str) -> String {
     use std::fmt::Write;
     agent.bytes().fold("brewbench-".to_owned(), |mut name, byte| {
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agents_with_odd_names_get_folders_of_their_own() {
+    fn agents_with_special_names_have_distinct_folders() {
         assert_eq!(folder_name("rack-1.a_b"), "brewbench-rack-1.a_b");
         assert_eq!(folder_name("../x y"), "brewbench-..=2Fx=20y");
     }
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_may_only_be_rounded_down_and_by_less_than_a_page() {
+    fn a_limit_may_be_rounded_down_by_less_than_a_page() {
         assert!(same_memory(50_000_000, Some(49_999_872)));
         assert!(!same_memory(50_000_000, Some(50_003_968)));
         assert!(!same_memory(50_000_000, Some(u64::MAX)));

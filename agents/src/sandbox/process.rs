@@ -1,4 +1,4 @@
-//! Start a program in its group, on its cores, and end it whole.
+//! Starts a program in its group, on its cores and in its sandbox, and stops it with all its processes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -19,28 +19,28 @@ use tokio::task::JoinHandle;
 use crate::sandbox::Group;
 use crate::sandbox::cage::{Cage, Lock, environment};
 
-/// How much of a program's output is kept: the end of it.
+/// How much of the end of a program's output is kept.
 const LOG_BYTES: usize = 64 << 10;
 
-/// What to start.
+/// How to start a program.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The program's file.
+    /// Path of the program.
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// Its environment beyond what is [passed on](crate::sandbox::cage::environment) of the agent's own.
+    /// Additional variables beyond those [passed on](crate::sandbox::cage::environment) from the agent.
     pub environment: BTreeMap<String, String>,
-    /// Where it starts.
+    /// Working directory.
     pub folder: PathBuf,
-    /// The processors that it may use; empty for all.
+    /// The CPUs it may use; empty for all.
     pub cores: Vec<usize>,
-    /// What it may do on this machine.
+    /// What it may access on this machine.
     pub cage: Cage,
 }
 
-/// A running program, the leader of a process group of its own. It is killed when this is dropped, and by the kernel
-/// when the agent dies.
+/// A running program, the leader of its own process group. It is killed when this is dropped, and by the kernel when
+/// the agent dies.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -50,10 +50,10 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a program inside a group. Fails when it can't be executed or the group can't be entered.
+    /// Starts a program inside a group. Fails if it can't be executed or can't enter the group.
     ///
-    /// The kernel takes the end of the *thread* that calls this for the end of the agent: call it from a worker thread
-    /// of the runtime or from its main thread, never from `spawn_blocking`.
+    /// The kernel kills the program when the *thread* that calls this ends: call it from a worker thread of the runtime
+    /// or from its main thread, never from `spawn_blocking`.
     pub fn start(plan: &Plan, group: &Group) -> io::Result<Self> {
         let (output, input) = io::pipe()?;
         let mut command = Command::new(&plan.program);
@@ -65,7 +65,7 @@ impl Process {
         command.process_group(0).kill_on_drop(true);
         place(&mut command, group.entrances()?, &plan.cores, plan.cage.lock()?)?;
         let child = command.spawn()?;
-        // The command still holds the pipe's writing end: the output ends only once that is closed here.
+        // The command holds the write end of the pipe: the output ends only once that is closed here.
         drop(command);
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).ok_or_else(|| io::Error::other("no process"))?;
         let tail = Arc::new(Mutex::new(VecDeque::new()));
@@ -73,12 +73,12 @@ impl Process {
         Ok(Self { child, leader: Pid::from_raw(leader), tail, reader })
     }
 
-    /// Waits for the end of the program. Can be given up and called again.
+    /// Waits for the program to exit. Cancel-safe.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait().await
     }
 
-    /// How it ended, if it did.
+    /// Returns the exit status if the program has exited.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
@@ -90,8 +90,8 @@ impl Process {
         }
     }
 
-    /// Asks the program to end, and kills it with all of its group when it has not after `grace` (zero: at once).
-    /// Fails when something can't be killed.
+    /// Asks the program to exit, and kills it with its group after `grace`; at once if that is zero. Fails if something
+    /// can't be killed.
     pub async fn stop(&mut self, grace: Duration, group: &Group) -> io::Result<()> {
         if !grace.is_zero() {
             self.signal(Signal::SIGTERM);
@@ -102,8 +102,8 @@ impl Process {
         self.child.wait().await.map(|_| ())
     }
 
-    /// The last 64 KiB of what the program wrote to stdout and stderr until now. After its end this waits for what is
-    /// still in the pipe, but not long: a process that it left behind may hold the pipe open.
+    /// Returns the last 64 KiB of output so far. After the exit this briefly waits for the rest of the pipe, but not
+    /// for its end: a process left behind may hold it open.
     pub async fn log(&mut self) -> String {
         if self.ended().is_some() && !self.reader.is_finished() {
             let _ = tokio::time::timeout(Duration::from_millis(200), &mut self.reader).await;
@@ -120,7 +120,7 @@ impl Drop for Process {
     }
 }
 
-/// The last lines of a log that say something, on one line.
+/// Joins the last non-empty lines of a log.
 pub fn last_lines(log: &str) -> String {
     let mut lines: Vec<String> = log
         .lines()
@@ -134,7 +134,7 @@ pub fn last_lines(log: &str) -> String {
     lines.join(" | ")
 }
 
-/// How a program ended, for the middle of a sentence.
+/// Describes an exit status, as part of a sentence.
 pub fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
@@ -147,7 +147,7 @@ pub fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// A program by name: as a path when it has a slash in it, else from `PATH`. Nothing when there is no such file.
+/// Finds a program by path if the name contains a slash, else in `PATH`.
 pub fn find_program(name: &Path) -> Option<PathBuf> {
     if name.components().count() > 1 {
         return name.is_file().then(|| name.to_owned());
@@ -155,7 +155,7 @@ pub fn find_program(name: &Path) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(|path| path.is_file())
 }
 
-#[expect(unsafe_code, reason = "only between fork and exec can a process enter its groups, cores and cage")]
+#[expect(unsafe_code, reason = "a process can enter groups, cores and sandbox only between fork and exec")]
 fn place(command: &mut Command, entrances: Vec<File>, cores: &[usize], cage: Lock) -> io::Result<()> {
     let mut pinned = CpuSet::new();
     for &core in cores {
@@ -175,12 +175,12 @@ fn place(command: &mut Command, entrances: Vec<File>, cores: &[usize], cage: Loc
         if !unpinned {
             sched_setaffinity(Pid::from_raw(0), &pinned)?;
         }
-        // Last: from here on no control group can be entered any more.
+        // Last, because after that no control group can be entered.
         cage.close()
     };
-    // SAFETY: the closure runs in the forked child, where other threads' locks may be held for ever. It makes system
-    // calls only (prctl, getppid, write, sched_setaffinity, and those of the cage), on data that was prepared before; it
-    // allocates nothing and takes no lock.
+    // SAFETY: the closure runs in the forked child, where locks of other threads may be held forever. It makes system
+    // calls only (prctl, getppid, write, sched_setaffinity, and those of the cage) on prepared data, allocates nothing
+    // and takes no lock.
     unsafe { command.pre_exec(enter) };
     Ok(())
 }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_a_long_log_is_kept() {
+    async fn a_log_keeps_its_end() {
         let group = group("log");
         let plan = shell("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; printf '\\377end' >&2");
         let mut process = Process::start(&plan, &group).expect("a shell");
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_ignores_sigterm_in_a_session_of_its_own_is_killed_without_control_groups() {
+    async fn a_process_that_ignores_sigterm_is_killed_without_control_groups() {
         let group = group("stubborn");
         let plan = shell("trap '' TERM; setsid sh -c 'trap \"\" TERM; echo up; while :; do sleep 1; done' & wait");
         let mut process = Process::start(&plan, &group).expect("a shell");
@@ -259,24 +259,24 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_kills_a_program_whose_starter_is_gone() {
+    fn the_kernel_kills_a_program_whose_parent_is_gone() {
         let starter = std::thread::spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             let process =
                 runtime.block_on(async { Process::start(&shell("exec sleep 600"), &group("gone")).expect("a shell") });
             let pid = process.leader;
-            // Nobody stops it, as when the agent is killed.
+            // As if the agent had been killed: nothing stops the program.
             std::mem::forget(process);
             assert_eq!(waitpid(pid, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::StillAlive));
             pid
         });
-        let pid = starter.join().expect("a program that runs");
-        let ended = waitpid(pid, None).expect("the end of it, long before that of its 600 s");
+        let pid = starter.join().expect("a running program");
+        let ended = waitpid(pid, None).expect("an exit long before 600 s");
         assert_eq!(ended, WaitStatus::Signaled(pid, Signal::SIGKILL, false));
     }
 
     #[test]
-    fn the_last_lines_are_short_and_few() {
+    fn last_lines_are_few_and_short() {
         assert_eq!(last_lines("a\nb\n\n c \nd\n"), "b | c | d");
         assert_eq!(last_lines(""), "");
         assert_eq!(last_lines(&"x".repeat(1000)).len(), 300);

@@ -1,11 +1,11 @@
-//! Which processors are hyperthreads of the same physical core, by the kernel's words. Pure.
+//! Finds hyperthreads of the same physical core from the kernel's topology files. Pure.
 
-/// Physical cores, each with its processors in ascending order.
+/// Physical cores, each with its CPUs in ascending order.
 pub type PhysicalCores = Vec<Vec<usize>>;
 
-/// Groups processors by physical core, in the order of dealing: by their lowest number, but the core of processor 0 last,
-/// where the kernel and its interrupts are most at home. On processors with two kinds of cores the low numbers are the fast
-/// ones. `siblings` gives the text of a processor's `thread_siblings_list`; a processor without it is a core of its own.
+/// Groups CPUs by physical core, in the order of assignment: by lowest number, but the core of CPU 0 last, as it
+/// handles most interrupts. On CPUs with two kinds of cores, the low numbers are the fast ones. `siblings` returns the
+/// content of a CPU's `thread_siblings_list`; a CPU without it counts as its own core.
 pub fn physical_cores(allowed: &[usize], siblings: impl Fn(usize) -> Option<String>) -> PhysicalCores {
     let mut cores: PhysicalCores = Vec::new();
     for &processor in allowed {
@@ -27,9 +27,9 @@ pub fn physical_cores(allowed: &[usize], siblings: impl Fn(usize) -> Option<Stri
     cores
 }
 
-/// Reads a list of processors as the kernel writes it: `0,4`, `0-1`, `0-3,8-11`. None for anything else.
+/// Parses a list of CPUs as written by the kernel: `0,4`, `0-1`, `0-3,8-11`.
 pub fn parse_list(text: &str) -> Option<Vec<usize>> {
-    /// More processors than any machine has.
+    /// More CPUs than any machine has.
     const MOST: usize = 1 << 16;
     let mut processors = Vec::new();
     for part in text.trim().split(',') {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_processors_are_read_and_nonsense_is_not() {
+    fn lists_of_cpus_are_parsed_and_invalid_ones_rejected() {
         let table: [(&str, Option<&[usize]>); 11] = [
             ("0\n", Some(&[0])),
             ("0,4\n", Some(&[0, 4])),
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_are_grouped_by_core_with_that_of_processor_0_last() {
+    fn cpus_are_grouped_by_core_with_that_of_cpu_0_last() {
         type Row<'a> = (&'a str, &'a [usize], fn(usize) -> Option<String>, &'a [&'a [usize]]);
         let table: [Row; 8] = [
             ("no hyperthreads", &[0, 1, 2], |cpu| Some(cpu.to_string()), &[&[1], &[2], &[0]]),
@@ -90,10 +90,10 @@ mod tests {
                 |cpu| Some(if cpu < 4 { format!("{}-{}", cpu / 2 * 2, cpu / 2 * 2 + 1) } else { cpu.to_string() }),
                 &[&[2, 3], &[4], &[5], &[0, 1]],
             ),
-            ("nothing is told", &[0, 1], |_| None, &[&[1], &[0]]),
-            ("nonsense is told", &[0, 1], |_| Some("?".to_owned()), &[&[1], &[0]]),
+            ("no list", &[0, 1], |_| None, &[&[1], &[0]]),
+            ("an invalid list", &[0, 1], |_| Some("?".to_owned()), &[&[1], &[0]]),
             ("a sibling may not be used", &[1, 2], |cpu| Some(format!("{},{}", cpu, cpu + 4)), &[&[1], &[2]]),
-            ("what is told contradicts itself", &[0, 1, 2], |_| Some("1".to_owned()), &[&[2], &[0, 1]]),
+            ("inconsistent lists", &[0, 1, 2], |_| Some("1".to_owned()), &[&[2], &[0, 1]]),
         ];
         for (what, allowed, siblings, expected) in table {
             assert_eq!(physical_cores(allowed, siblings), expected, "{what}");

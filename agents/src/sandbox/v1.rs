@@ -1,4 +1,4 @@
-//! Control groups, one hierarchy per controller: what kernels had before the unified one.
+//! cgroup v1: one hierarchy per controller.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use super::{CPU_PERIOD_US, MAX_PIDS, files, quota_us, same_memory};
 use crate::wire::job::Size;
 use crate::wire::outcome::{Enforced, Mechanism, Observed};
 
-/// The same group in each controller's hierarchy; a controller that may not be used is absent.
+/// The same group in the hierarchy of each controller; `None` for unavailable controllers.
 #[derive(Clone, Debug)]
 pub struct Dirs {
     cpu: Option<PathBuf>,
@@ -16,14 +16,14 @@ pub struct Dirs {
 }
 
 impl Dirs {
-    /// The home folders below `root`, made where they may be.
+    /// Creates the home folders below `root`, where permitted.
     pub fn homes(root: &Path, folder: &str) -> Self {
         let home = |controller: &str| {
             let home = hierarchy(root, controller)?.join(folder);
             match std::fs::create_dir_all(&home) {
                 Ok(()) => Some(home),
                 Err(error) => {
-                    tracing::debug!(home = %home.display(), %error, "no control groups here");
+                    tracing::debug!(home = %home.display(), %error, "no control groups available");
                     None
                 }
             }
@@ -31,14 +31,14 @@ impl Dirs {
         Self { cpu: home("cpu"), cpuacct: home("cpuacct"), memory: home("memory"), pids: home("pids") }
     }
 
-    /// The group of that name below this one.
+    /// Returns the group with that name below this one.
     pub fn join(&self, name: &str) -> Self {
         let Self { cpu, cpuacct, memory, pids } = self;
         let below = |dir: &Option<PathBuf>| dir.as_ref().map(|dir| dir.join(name));
         Self { cpu: below(cpu), cpuacct: below(cpuacct), memory: below(memory), pids: below(pids) }
     }
 
-    /// All folders, each once: controllers may share a hierarchy.
+    /// Returns all folders without duplicates: controllers may share a hierarchy.
     pub fn folders(&self) -> Vec<PathBuf> {
         let Self { cpu, cpuacct, memory, pids } = self;
         let mut folders: Vec<_> = [cpu, cpuacct, memory, pids].into_iter().flatten().cloned().collect();
@@ -57,19 +57,19 @@ impl Dirs {
         }
     }
 
-    /// Sets every limit; says which of them the kernel confirmed.
+    /// Sets all limits; returns those that the kernel confirmed.
     pub fn limit(&self, size: &Size) -> Enforced {
         if let Some(dir) = &self.pids {
             files::set(&dir.join("pids.max"), &MAX_PIDS.to_string());
         }
-        let held = |holds: bool| if holds { Mechanism::Cgroup1 } else { Mechanism::None };
+        let mechanism = |confirmed: bool| if confirmed { Mechanism::Cgroup1 } else { Mechanism::None };
         Enforced {
-            cpu: held(self.cpu.as_deref().is_some_and(|dir| limit_cpu(dir, size.vcpus))),
-            memory: held(self.memory.as_deref().is_some_and(|dir| limit_memory(dir, size.memory_bytes))),
+            cpu: mechanism(self.cpu.as_deref().is_some_and(|dir| limit_cpu(dir, size.vcpus))),
+            memory: mechanism(self.memory.as_deref().is_some_and(|dir| limit_memory(dir, size.memory_bytes))),
         }
     }
 
-    /// What the group has used so far.
+    /// Returns the usage so far.
     pub fn observed(&self) -> Observed {
         let cpu_ns = self.cpuacct.as_deref().and_then(|dir| files::number(&dir.join("cpuacct.usage")));
         let throttled_ns = self.cpu.as_deref().and_then(|dir| files::value(&dir.join("cpu.stat"), "throttled_time"));
@@ -82,7 +82,7 @@ impl Dirs {
         }
     }
 
-    /// Memory that the group uses now, less the files in it that nobody has used lately: what others call working set.
+    /// Returns the current memory without inactive file cache, the working set in Kubernetes terms.
     pub fn memory_bytes(&self) -> Option<u64> {
         let dir = self.memory.as_deref()?;
         let all = files::number(&dir.join("memory.usage_in_bytes"))?;
@@ -95,8 +95,8 @@ fn limit_cpu(dir: &Path, vcpus: f64) -> bool {
         && files::set(&dir.join("cpu.cfs_quota_us"), &quota_us(vcpus).to_string())
 }
 
-/// Memory first, then memory with swap: the kernel refuses the second below the first. Without swap accounting the
-/// group is told never to swap, which the kernel obeys for the group's own reclaim.
+/// Sets the memory limit first, then that of memory and swap: the kernel refuses a second limit below the first.
+/// Without swap accounting, swapping is disabled for reclaim by the group itself.
 fn limit_memory(dir: &Path, bytes: u64) -> bool {
     let set = |name: &str| {
         let path = dir.join(name);
@@ -108,8 +108,8 @@ fn limit_memory(dir: &Path, bytes: u64) -> bool {
             || files::machine_has_no_swap())
 }
 
-/// The folder of a controller's hierarchy: `cpu`, or one that it shares, as in `cpu,cpuacct`. Links are followed, so
-/// that a shared hierarchy has one path.
+/// Returns the folder of a controller's hierarchy: `cpu`, or a shared one such as `cpu,cpuacct`. Symbolic links are
+/// resolved, so that a shared hierarchy has one path.
 fn hierarchy(root: &Path, controller: &str) -> Option<PathBuf> {
     let plain = root.join(controller);
     if plain.is_dir() {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_controller_limits_nothing() {
+    fn a_missing_controller_limits_nothing() {
         let root = tempfile::tempdir().expect("a folder");
         let size = Size { name: String::new(), vcpus: 1.0, memory_bytes: 1 << 20 };
         let enforced = Dirs::homes(root.path(), "brewbench-x").limit(&size);

@@ -1,8 +1,8 @@
-//! Control groups, unified hierarchy.
+//! cgroup v2, the unified hierarchy.
 //!
-//! Where the home folder may lie depends on who the agent is. A service that owns its group
-//! (systemd's `Delegate=yes`) builds inside it; root builds below the tree's root; anybody else builds in the nearest
-//! group above its own that was handed to it, e.g. that of its user manager.
+//! The location of the home folder depends on the agent's permissions. A service that owns its group (systemd's
+//! `Delegate=yes`) uses that; root uses the root of the tree; any other user uses the nearest ancestor group delegated
+//! to it, e.g. that of its user manager.
 
 use std::path::{Path, PathBuf};
 
@@ -12,47 +12,47 @@ use super::{CPU_PERIOD_US, MAX_PIDS, files, quota_us, same_memory};
 use crate::wire::job::Size;
 use crate::wire::outcome::{Enforced, Mechanism, Observed};
 
-/// Memory first: of the three it alone refuses a group that has processes in it. Were another one on already, the
-/// kernel would also refuse to let the processes move into a leaf.
+/// Memory is first, because it alone refuses a group that contains processes. With another one enabled before, the
+/// kernel would refuse to move the processes into a leaf.
 const CONTROLLERS: [&str; 3] = ["memory", "cpu", "pids"];
 
-/// Where an agent moves itself when it shares a group with the groups that it makes: the kernel allows processes only
-/// in leaves.
+/// The leaf group into which an agent moves itself if it is in the parent of its groups: the kernel allows processes
+/// only in leaves.
 const LEAF: &str = "brewbench.agent";
 
-/// The path of the calling process in the unified tree, from the text of `/proc/self/cgroup`.
+/// Returns the path of the calling process in the tree, from the text of `/proc/self/cgroup`.
 pub fn own_path(text: &str) -> &str {
     let path = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
     path.strip_suffix(LEAF).map_or(path, |path| path.trim_end_matches('/'))
 }
 
-/// Folders in which the agent's groups may lie, the best first; none of them made yet, all of them below a group that
-/// may be written and whose controllers are switched on as far as the kernel allows.
+/// Returns folders for the agent's groups, best first, not created yet. Each is below a writable group whose
+/// controllers are enabled as far as the kernel allows.
 pub fn homes(root: &Path, own_path: &str, folder: &str) -> Vec<PathBuf> {
     let own = root.join(own_path.trim_start_matches('/'));
     let mut parents: Vec<&Path> = Vec::new();
     if own != root && is_alone(&own) {
         parents.push(&own);
     }
-    if may_hold(root) {
+    if is_writable(root) {
         parents.push(root);
     } else {
         parents.extend(own.ancestors().skip(1).take_while(|dir| dir.starts_with(root)));
     }
-    let usable = |parent: &&Path| may_hold(parent) && enable(parent);
+    let usable = |parent: &&Path| is_writable(parent) && enable(parent);
     parents.into_iter().filter(usable).map(|parent| parent.join(folder)).collect()
 }
 
-/// Switches the controllers that there are on for the groups below `dir`; whether that worked. Moves the calling
-/// process into a leaf when it is the only one that stands in the way.
+/// Enables the available controllers for groups below `dir`; returns whether any is enabled. Moves the calling process
+/// into a leaf if only that process prevents it.
 pub fn enable(dir: &Path) -> bool {
     let control = dir.join("cgroup.subtree_control");
     let available = words(&dir.join("cgroup.controllers"));
     let wanted = || CONTROLLERS.iter().filter(|name| available.iter().any(|word| word == *name));
     let is_on = |name: &&str| words(&control).iter().any(|word| word == name);
     let switch_on = || wanted().all(|name| is_on(name) || files::write(&control, &format!("+{name}")));
-    let done = switch_on() || (processes(dir) == [own_pid()] && step_aside(dir) && switch_on());
-    done && wanted().any(is_on)
+    let enabled = switch_on() || (processes(dir) == [own_pid()] && step_aside(dir) && switch_on());
+    enabled && wanted().any(is_on)
 }
 
 /// Limits memory and processes.
@@ -61,15 +61,18 @@ pub fn bound(dir: &Path, memory_bytes: u64) {
     limit_memory(dir, memory_bytes);
 }
 
-/// Sets every limit; says which of them the kernel confirmed.
+/// Sets all limits; returns those that the kernel confirmed.
 pub fn limit(dir: &Path, size: &Size) -> Enforced {
     files::set(&dir.join("pids.max"), &MAX_PIDS.to_string());
     let quota = format!("{} {CPU_PERIOD_US}", quota_us(size.vcpus));
-    let held = |holds: bool| if holds { Mechanism::Cgroup2 } else { Mechanism::None };
-    Enforced { cpu: held(files::set(&dir.join("cpu.max"), &quota)), memory: held(limit_memory(dir, size.memory_bytes)) }
+    let mechanism = |confirmed: bool| if confirmed { Mechanism::Cgroup2 } else { Mechanism::None };
+    Enforced {
+        cpu: mechanism(files::set(&dir.join("cpu.max"), &quota)),
+        memory: mechanism(limit_memory(dir, size.memory_bytes)),
+    }
 }
 
-/// What the group has used so far.
+/// Returns the usage so far.
 pub fn observed(dir: &Path) -> Observed {
     let cpu = dir.join("cpu.stat");
     Observed {
@@ -80,7 +83,7 @@ pub fn observed(dir: &Path) -> Observed {
     }
 }
 
-/// Memory that the group uses now, less the files in it that nobody has used lately: what others call working set.
+/// Returns the current memory without inactive file cache, the working set in Kubernetes terms.
 pub fn memory_bytes(dir: &Path) -> Option<u64> {
     let all = files::number(&dir.join("memory.current"))?;
     Some(all.saturating_sub(files::value(&dir.join("memory.stat"), "inactive_file").unwrap_or(0)))
@@ -93,12 +96,12 @@ fn limit_memory(dir: &Path, bytes: u64) -> bool {
         && (files::set(&dir.join("memory.swap.max"), "0") || files::machine_has_no_swap())
 }
 
-/// Whether the calling process may make groups here and move processes into them.
-fn may_hold(dir: &Path) -> bool {
+/// Whether the calling process may create groups here and move processes into them.
+fn is_writable(dir: &Path) -> bool {
     access(dir, AccessFlags::W_OK).is_ok() && access(&dir.join("cgroup.procs"), AccessFlags::W_OK).is_ok()
 }
 
-/// Whether nobody but the calling process is in this group; it may have moved to its leaf already.
+/// Whether no other process is in this group; the calling process may have moved to its leaf already.
 fn is_alone(dir: &Path) -> bool {
     processes(dir).iter().all(|pid| *pid == own_pid())
 }
@@ -125,14 +128,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_own_path_is_that_of_the_unified_line() {
+    fn the_own_path_is_on_the_unified_line() {
         assert_eq!(own_path("2:cpu:/x\n0::/system.slice/brew.service\n"), "/system.slice/brew.service");
         assert_eq!(own_path("0::/system.slice/brew.service/brewbench.agent\n"), "/system.slice/brew.service");
         assert_eq!(own_path("0::/brewbench.agent\n"), "");
         assert_eq!(own_path(""), "/");
     }
 
-    /// A folder that looks like a unified tree; unlike the kernel's it lets any file be written.
+    /// Creates a folder that looks like a cgroup v2 tree, but allows all writes.
     fn tree(own: &str, processes: &str) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a folder");
         let own = root.path().join(own);
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_alone_in_its_group_builds_there_and_others_below_the_root() {
+    fn a_service_alone_in_its_group_uses_it_and_others_use_the_root() {
         let own = std::process::id().to_string();
         let root = tree("system.slice/brew.service", &own);
         let alone = homes(root.path(), "/system.slice/brew.service", "brewbench-x");
@@ -160,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn every_limit_is_written_in_the_kernel_s_words() {
+    fn every_limit_is_written_in_the_kernels_format() {
         let dir = tempfile::tempdir().expect("a folder");
         let size = Size { name: String::new(), vcpus: 1.5, memory_bytes: 512 << 20 };
         let enforced = limit(dir.path(), &size);
@@ -173,10 +176,10 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_read_back_is_not_held() {
+    fn a_limit_that_does_not_read_back_is_not_enforced() {
         let dir = tempfile::tempdir().expect("a folder");
         for file in ["cpu.max", "memory.max"] {
-            // A folder in the file's place refuses to be written, as the kernel may.
+            // A folder in place of the file makes the write fail.
             std::fs::create_dir(dir.path().join(file)).expect("a folder");
         }
         let size = Size { name: String::new(), vcpus: 1.0, memory_bytes: 1 << 20 };
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_read_from_their_files_and_missing_ones_stay_empty() {
+    fn counters_are_read_and_missing_ones_are_unknown() {
         let dir = tempfile::tempdir().expect("a folder");
         let files = [
             ("cpu.stat", "usage_usec 1500\nuser_usec 900\nnr_throttled 2\nthrottled_usec 77\n"),
@@ -200,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_told_without_what_can_be_taken_back() {
+    fn memory_excludes_inactive_file_cache() {
         let dir = tempfile::tempdir().expect("a folder");
         std::fs::write(dir.path().join("memory.current"), "5000\n").expect("a file");
         std::fs::write(dir.path().join("memory.stat"), "anon 1000\ninactive_file 3000\n").expect("a file");

@@ -1,10 +1,9 @@
-//! From k6's pushes, each of which tells everything since its start, to what happened in each second.
+//! Turns k6's pushes, each of which is cumulative since its start, into seconds.
 //!
-//! k6 pushes a series only when it has a sample that is newer, by whole milliseconds, than the last one it pushed. So
-//! its very last samples may never be pushed, unless it is asked for stale markers
-//! (`K6_PROMETHEUS_RW_STALE_MARKERS`): then it pushes all series once more at its end, counters as "ended", but
-//! histograms whole. Latencies, and with them the requests, are therefore exact at the end; iterations and bytes may
-//! lack what happened in the last millisecond.
+//! k6 pushes a series only if it has a sample that is newer, in whole milliseconds, than the last one pushed. So its
+//! last samples may never be pushed, unless stale markers are enabled (`K6_PROMETHEUS_RW_STALE_MARKERS`): then it
+//! pushes all series again at its end, counters only as "ended", but histograms completely. Latencies, and with them
+//! requests, are therefore exact at the end; iterations and bytes may lack the last millisecond.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -18,18 +17,18 @@ use crate::engine::Push;
 use crate::wire::series::{Lacks, Second, Stretch};
 use crate::wire::work_done::WorkDone;
 
-/// Sets of tags, counted for each metric. What a script makes above that is left out; a histogram takes about a
-/// kilobyte, so this bounds the memory to a few megabytes.
+/// Maximum sets of tags, counted per metric; the rest is dropped. A histogram takes about a kilobyte, so this bounds
+/// memory to a few megabytes.
 pub const MAX_KNOWN: usize = 4000;
 
-/// An hour. Of longer runs, what is past is told in less detail: points are added up in pairs, as often as needed.
+/// One hour. Longer runs are downsampled: points are added up in pairs, as often as needed.
 pub const MAX_SECONDS: usize = 3600;
 
-/// What comes earlier after the push before belongs to the same second: k6's last push comes when it ends, and not when
-/// a second is over.
+/// A push that follows this soon belongs to the same second: k6's last push comes when it ends, not at the end of a
+/// second.
 const EARLY_MS: u32 = 500;
 
-/// Takes the pushes of one k6.
+/// Collects the pushes of one k6 process.
 #[derive(Debug)]
 pub struct Collector {
     begun_ms: i64,
@@ -37,14 +36,14 @@ pub struct Collector {
     hasher: RandomState,
     stretch: Stretch,
     work: WorkCounter,
-    /// How often the past was told in less detail.
+    /// How often the series was downsampled.
     halvings: u32,
-    /// Early pushes since the last one that was in time.
+    /// Early pushes since the last one on time.
     early: u64,
-    said_goodbye: bool,
+    has_ended: bool,
 }
 
-/// What a series told last.
+/// The last values of a series.
 #[derive(Debug)]
 enum Known {
     Count(u64),
@@ -52,7 +51,7 @@ enum Known {
 }
 
 impl Collector {
-    /// For a k6 that is started at this time, unix milliseconds.
+    /// Creates a collector for a k6 process started at this time, unix milliseconds.
     pub fn new(begun_ms: i64) -> Self {
         Self {
             begun_ms,
@@ -62,16 +61,16 @@ impl Collector {
             work: WorkCounter::default(),
             halvings: 0,
             early: 0,
-            said_goodbye: false,
+            has_ended: false,
         }
     }
 
-    /// The load begins later than k6 was started.
+    /// Sets a load start that is later than the start of k6.
     pub fn begin(&mut self, at_ms: i64) {
         self.begun_ms = at_ms;
     }
 
-    /// Takes the body of a push that came at this time, unix milliseconds.
+    /// Adds the body of a push received at this time, unix milliseconds.
     pub fn take(&mut self, body: &[u8], at_ms: i64) {
         let Ok(push) = Push::unpack(body) else { return self.miss() };
         let mut second = Second::default();
@@ -82,42 +81,42 @@ impl Collector {
                 Err(_) => self.stretch.lacks.damaged += 1,
             }
         }
-        // All series of a k6 go backwards at once.
+        // All series of a k6 process restart at once.
         self.stretch.lacks.restarts = self.stretch.lacks.restarts.min(restarts + 1);
         self.place(second, at_ms);
     }
 
-    /// Notes that a push came which could not be read.
+    /// Counts a push that could not be read.
     pub fn miss(&mut self) {
         self.stretch.lacks.damaged += 1;
     }
 
-    /// The seconds that ended later than this, milliseconds after the start. The last one may still grow.
+    /// Returns the seconds that end after this, milliseconds since the start. The last one may still grow.
     pub fn seconds_after(&self, until_ms: u32) -> &[Second] {
         let seconds = &self.stretch.seconds;
         &seconds[seconds.partition_point(|second| second.until_ms <= until_ms)..]
     }
 
-    /// When the first second began, unix milliseconds; not known before it has ended.
+    /// Returns the start of the first second, unix milliseconds; known once it has ended.
     pub fn start_ms(&self) -> Option<i64> {
         (!self.stretch.seconds.is_empty()).then_some(self.stretch.start_ms)
     }
 
-    /// How often the past was told in less detail, so that what is known of it elsewhere is no beginning of this.
+    /// Returns how often the series was downsampled; each time, earlier copies become outdated.
     pub fn halvings(&self) -> u32 {
         self.halvings
     }
 
-    /// Everything, once k6 has ended, and what its requests were.
+    /// Returns the series and the counts of requests, once k6 has ended.
     pub fn finish(self) -> (Stretch, WorkDone) {
-        let lacks = Lacks { unfinished: u64::from(!self.said_goodbye), ..self.stretch.lacks };
+        let lacks = Lacks { unfinished: u64::from(!self.has_ended), ..self.stretch.lacks };
         (Stretch { lacks, ..self.stretch }, self.work.finish())
     }
 
-    /// Adds what a series tells to the second.
+    /// Adds a series to the second.
     fn count(&mut self, series: &TimeSeries, second: &mut Second) {
-        self.said_goodbye |= series.samples.iter().any(is_stale);
-        let Some(metric) = Metric::of(series) else { return };
+        self.has_ended |= series.samples.iter().any(is_stale);
+        let Some(metric) = Metric::identify(series) else { return };
         for histogram in &series.histograms {
             match Histogram::read(histogram) {
                 Some(all) if metric == Metric::Connecting => {
@@ -150,7 +149,7 @@ impl Collector {
     }
 
     fn sample(&mut self, series: &TimeSeries, metric: Metric, sample: Sample, second: &mut Second) {
-        let Some(value) = whole(sample.value) else { return self.stretch.lacks.damaged += 1 };
+        let Some(value) = count(sample.value) else { return self.stretch.lacks.damaged += 1 };
         let sum = match metric {
             Metric::Vus => return second.vus = Some(second.vus.unwrap_or(0).saturating_add(value)),
             Metric::Iterations => &mut second.iterations,
@@ -169,8 +168,8 @@ impl Collector {
         self.stretch.lacks.restarts += u64::from(new.is_none());
     }
 
-    /// What a series told last, by its name and tags; nothing, if there are too many. Sets of tags are told apart by 64
-    /// bits of hash: among thousands, two that are the same are as good as impossible.
+    /// Returns the last values of a series; `None` if there are too many series. They are identified by a 64-bit hash:
+    /// among thousands, a collision is practically impossible.
     fn known(&mut self, series: &TimeSeries, first: Known) -> Option<&mut Known> {
         let full = self.known.len() >= MAX_KNOWN;
         match self.known.entry(self.hasher.hash_one(&series.labels)) {
@@ -183,10 +182,10 @@ impl Collector {
         }
     }
 
-    /// Gives what came with a push its place in time.
+    /// Adds the content of a push at its time.
     fn place(&mut self, second: Second, at_ms: i64) {
         let Stretch { start_ms, seconds, lacks, .. } = &mut self.stretch;
-        // What k6 needs before its first second is no part of it.
+        // The time k6 needs to start is not part of its first second.
         if seconds.is_empty() {
             *start_ms = self.begun_ms.max(at_ms.saturating_sub(1000));
         }
@@ -205,13 +204,13 @@ impl Collector {
         }
         let since = until_ms - seconds.last().map_or(0, |last| last.until_ms);
         lacks.missing_seconds += u64::from((since.saturating_add(EARLY_MS) / 1000).saturating_sub(1));
-        // Those at the very end are k6's goodbye.
+        // Early pushes at the very end are normal.
         lacks.doubled_seconds += std::mem::take(&mut self.early);
         seconds.push(second);
     }
 }
 
-/// Half as many points, each of twice the time.
+/// Halves the number of points by adding up pairs.
 fn pair_up(seconds: &mut Vec<Second>) {
     let mut all = std::mem::take(seconds).into_iter();
     while let Some(mut first) = all.next() {
@@ -222,14 +221,14 @@ fn pair_up(seconds: &mut Vec<Second>) {
     }
 }
 
-/// The series has ended, and this is no figure.
+/// Whether a sample only marks the end of its series.
 fn is_stale(sample: &Sample) -> bool {
     sample.value.to_bits() == STALE
 }
 
-/// A count that came as a float.
+/// Converts a count sent as a float.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the range")]
-fn whole(value: f64) -> Option<u64> {
+fn count(value: f64) -> Option<u64> {
     (0.0..9e18).contains(&value).then(|| value.round() as u64)
 }
 

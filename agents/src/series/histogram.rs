@@ -1,4 +1,4 @@
-//! Exponential histograms of latencies. They add up exactly, over time and over generators, which percentiles never do.
+//! Exponential histograms of latencies. Unlike percentiles, they add up exactly, over time and over generators.
 //!
 //! Buckets are those of Prometheus' native histograms: bucket `i` holds latencies above 2^((i-1)/2^schema) seconds and
 //! up to 2^(i/2^schema) seconds. With k6's schema 3 a bucket is 9 % wide.
@@ -12,32 +12,32 @@ use super::messages::NativeHistogram;
 
 pub use quantile::Quantile;
 
-/// The finest and the coarsest buckets that native histograms have.
+/// The schemas of native histograms, from the coarsest to the finest.
 pub const SCHEMAS: std::ops::RangeInclusive<i8> = -4..=8;
 
-/// Latencies beyond 2^-64 and 2^64 seconds are none that a clock can tell.
+/// Largest exponent of a latency in seconds; no clock measures beyond 2^-64 and 2^64 seconds.
 const MAX_EXPONENT: i32 = 64;
 
-/// How many observations there were of which latency.
+/// Number of observations per latency bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     schema: i8,
     zero: u64,
     sum_ns: u64,
-    /// None of them is empty.
+    /// Only buckets that are not empty.
     buckets: BTreeMap<i32, u64>,
 }
 
 impl Default for Histogram {
-    /// Empty; the finest schema, because adding goes to the coarser one.
+    /// Empty, with the finest schema, because adding uses the coarser one.
     fn default() -> Self {
         Self { schema: *SCHEMAS.end(), zero: 0, sum_ns: 0, buckets: BTreeMap::new() }
     }
 }
 
 impl Histogram {
-    /// From its parts: `zero` observations of no time at all, `sum_ns` nanoseconds in all, and buckets by index, in
-    /// any order. Nothing, if a schema or an index does not exist or there are more observations than can be counted.
+    /// Builds a histogram from `zero` observations of zero, a sum of `sum_ns` nanoseconds, and buckets by index, in any
+    /// order. `None` if a schema or an index does not exist, or the total overflows.
     pub fn new(schema: i8, zero: u64, sum_ns: u64, buckets: impl IntoIterator<Item = (i32, u64)>) -> Option<Self> {
         let limit = max_index(schema)?;
         let mut histogram = Self { schema, zero, sum_ns, buckets: BTreeMap::new() };
@@ -52,9 +52,9 @@ impl Histogram {
         Some(histogram)
     }
 
-    /// From what k6 sends; nothing, if it contradicts itself or is none that k6 makes.
+    /// Reads a histogram sent by k6; `None` if it is inconsistent or k6 would not send it.
     pub fn read(message: &NativeHistogram) -> Option<Self> {
-        // k6 takes 2^-128; above a nanosecond, zeros would hide latencies.
+        // k6 uses 2^-128; above a nanosecond, the zero bucket would hide latencies.
         if !(0.0..1e-9).contains(&message.zero_threshold) {
             return None;
         }
@@ -73,50 +73,50 @@ impl Histogram {
         (deltas.next().is_none() && read.total() == message.count).then_some(read)
     }
 
-    /// How many observations.
+    /// Returns the number of observations.
     pub fn total(&self) -> u64 {
         self.buckets.values().fold(self.zero, |total, &count| total.saturating_add(count))
     }
 
-    /// Nothing was observed.
+    /// Whether there are no observations.
     pub fn is_empty(&self) -> bool {
         self.zero == 0 && self.buckets.is_empty()
     }
 
-    /// Buckets grow by the factor 2^(2^-schema).
+    /// Returns the schema: buckets grow by the factor 2^(2^-schema).
     pub fn schema(&self) -> i8 {
         self.schema
     }
 
-    /// Observations of no time at all.
+    /// Returns the number of zero observations.
     pub fn zero(&self) -> u64 {
         self.zero
     }
 
-    /// The sum of all observations, nanoseconds.
+    /// Returns the sum of all observations, nanoseconds.
     pub fn sum_ns(&self) -> u64 {
         self.sum_ns
     }
 
-    /// Index and count of each bucket that is not empty, ascending.
+    /// Returns index and count of each bucket that is not empty, ascending.
     pub fn buckets(&self) -> impl ExactSizeIterator<Item = (i32, u64)> {
         self.buckets.iter().map(|(&index, &count)| (index, count))
     }
 
-    /// Between which latencies a bucket lies, milliseconds.
+    /// Returns the lower and upper bound of a bucket, milliseconds.
     pub fn bounds_ms(&self, index: i32) -> (f64, f64) {
         (self.edge_ms(index - 1), self.edge_ms(index))
     }
 
-    /// The mean, milliseconds; it is exact but for k6's own rounding.
+    /// Returns the mean, milliseconds; exact except for k6's own rounding.
     pub fn mean_ms(&self) -> Option<f64> {
         let total = self.total();
         (total > 0).then(|| self.sum_ns as f64 / 1e6 / total as f64)
     }
 
-    /// Adds all observations of another one. The result has the coarser schema of both.
+    /// Adds all observations of another histogram. The result has the coarser schema of both.
     pub fn add(&mut self, other: &Self) {
-        // What is empty has no say about the schema.
+        // An empty histogram does not affect the schema.
         if other.is_empty() {
             return;
         }
@@ -132,8 +132,8 @@ impl Histogram {
         }
     }
 
-    /// What came on top of an earlier state of the same histogram; nothing, if observations went away, which means that
-    /// it began anew.
+    /// Returns the observations added since an earlier state of the same histogram; `None` if observations disappeared,
+    /// which means that it was restarted.
     pub fn since(&self, earlier: &Self) -> Option<Self> {
         let mut rest = self.clone();
         if earlier.is_empty() {
@@ -141,7 +141,7 @@ impl Histogram {
         }
         rest.coarsen(earlier.schema);
         rest.zero = self.zero.checked_sub(earlier.zero)?;
-        // Sums are made of floats and may lose a little.
+        // Sums are derived from floats and may shrink slightly.
         rest.sum_ns = self.sum_ns.saturating_sub(earlier.sum_ns);
         let mut before = earlier.clone();
         before.coarsen(rest.schema);
@@ -162,7 +162,7 @@ impl Histogram {
         }
     }
 
-    /// Merges buckets, if this schema is coarser.
+    /// Merges buckets if this schema is coarser.
     fn coarsen(&mut self, schema: i8) {
         if schema < self.schema {
             let (from, buckets) = (self.schema, std::mem::take(&mut self.buckets));
@@ -173,7 +173,7 @@ impl Histogram {
         }
     }
 
-    /// The upper bound of a bucket, milliseconds.
+    /// Returns the upper bound of a bucket, milliseconds.
     fn edge_ms(&self, index: i32) -> f64 {
         (f64::from(index) * (-f64::from(self.schema)).exp2()).exp2() * 1e3
     }
@@ -188,12 +188,12 @@ impl<'a> std::iter::Sum<&'a Self> for Histogram {
     }
 }
 
-/// The highest index of a schema; nothing, if there is no such schema.
+/// Returns the highest index of a schema; `None` if the schema does not exist.
 fn max_index(schema: i8) -> Option<i32> {
     SCHEMAS.contains(&schema).then(|| if schema < 0 { MAX_EXPONENT >> -schema } else { MAX_EXPONENT << schema })
 }
 
-/// The index of the bucket that contains a finer schema's bucket.
+/// Returns the index of the bucket that contains a finer schema's bucket.
 fn coarser(index: i32, from: i8, to: i8) -> i32 {
     ((index - 1) >> (from - to)) + 1
 }
@@ -220,7 +220,7 @@ mod tests {
         parts.iter().copied().sum()
     }
 
-    fn of_k6() -> NativeHistogram {
+    fn k6_message() -> NativeHistogram {
         let span = |offset, length| BucketSpan { offset, length };
         NativeHistogram {
             count: 10,
@@ -236,14 +236,14 @@ mod tests {
 
     #[test]
     fn spans_and_deltas_become_buckets() {
-        let read = Histogram::read(&of_k6()).expect("read");
+        let read = Histogram::read(&k6_message()).expect("read");
         assert_eq!(read.buckets().collect::<Vec<_>>(), [(-3, 2), (-2, 3), (1, 4)]);
         assert_eq!((read.total(), read.zero(), read.sum_ns()), (10, 1, 500_000_000));
         assert_eq!(read.mean_ms(), Some(50.0));
     }
 
     #[test]
-    fn what_contradicts_itself_is_no_histogram() {
+    fn an_inconsistent_message_is_rejected() {
         type Change = fn(&mut NativeHistogram);
         let changes: [Change; 9] = [
             |h| h.count = 11,
@@ -257,21 +257,21 @@ mod tests {
             |h| h.zero_threshold = 0.001,
         ];
         for (number, change) in changes.iter().enumerate() {
-            let mut message = of_k6();
+            let mut message = k6_message();
             change(&mut message);
             assert_eq!(Histogram::read(&message), None, "{number}");
         }
     }
 
     #[test]
-    fn buckets_lie_where_prometheus_puts_them() {
+    fn bucket_bounds_match_prometheus() {
         let histogram = Histogram::new(0, 0, 0, [(0, 1)]).expect("a histogram");
         assert_eq!(histogram.bounds_ms(0), (500.0, 1000.0));
         assert_eq!(histogram.bounds_ms(1), (1000.0, 2000.0));
     }
 
     #[test]
-    fn a_counter_that_goes_backwards_is_no_difference() {
+    fn a_counter_that_goes_backwards_has_no_difference() {
         let (small, large) = (Histogram::new(3, 0, 9, [(1, 4)]), Histogram::new(3, 0, 10, [(1, 5)]));
         let (small, large) = (small.expect("one"), large.expect("one"));
         assert_eq!(large.since(&small), Histogram::new(3, 0, 1, [(1, 1)]));
@@ -280,9 +280,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_added_is_what_came_since(earlier in any_histogram(), more in any_histogram()) {
+        fn since_reverses_add(earlier in any_histogram(), more in any_histogram()) {
             let later = sum(&[&earlier, &more]);
-            let since = later.since(&earlier).expect("nothing went away");
+            let since = later.since(&earlier).expect("nothing disappeared");
             prop_assert_eq!(since.total(), more.total());
             prop_assert_eq!(sum(&[&earlier, &since]), later);
         }

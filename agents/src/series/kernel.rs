@@ -1,12 +1,12 @@
-//! What the kernel tells in `/proc` about the machine and about processes. Everything counts since the start.
+//! Parses the kernel's files in `/proc` about the machine and its processes. Counters start at boot or process start.
 
 use crate::wire::series::Host;
 
-/// A tick of `/proc/stat` and `/proc/<pid>/stat`, microseconds: Linux shows a hundred a second on every machine,
-/// whatever it uses within.
+/// A tick of `/proc/stat` and `/proc/<pid>/stat`, microseconds: always a hundred per second, whatever the kernel uses
+/// internally.
 const TICK_US: u64 = 10_000;
 
-/// The machine's counters, from `/proc/stat`, `/proc/loadavg` and `/proc/net/dev`. What can't be read is 0.
+/// Returns the machine's counters, from `/proc/stat`, `/proc/loadavg` and `/proc/net/dev`. Unreadable values are 0.
 pub fn host(stat: &str, loadavg: &str, net_dev: &str) -> Host {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "));
     let ticks: Vec<u64> = line.unwrap_or_default().split_whitespace().map_while(|tick| tick.parse().ok()).collect();
@@ -30,7 +30,7 @@ pub fn host(stat: &str, loadavg: &str, net_dev: &str) -> Host {
     }
 }
 
-/// CPU time of programs and of the kernel on these processors, from `/proc/stat`; none where one of them is not there.
+/// Returns CPU time of programs and kernel on these CPUs, from `/proc/stat`; `None` if a CPU is missing.
 pub fn busy_us(stat: &str, processors: &[usize]) -> Option<u64> {
     let busy = |processor: &usize| {
         let name = format!("cpu{processor} ");
@@ -43,7 +43,7 @@ pub fn busy_us(stat: &str, processors: &[usize]) -> Option<u64> {
     Some(ticks.saturating_mul(TICK_US))
 }
 
-/// Bytes received and sent by an interface; loopback is none that matters to anybody else.
+/// Returns the bytes an interface received and sent; `None` for loopback, which no other machine uses.
 fn interface(line: &str) -> Option<(u64, u64)> {
     let (name, columns) = line.split_once(':')?;
     let mut columns = columns.split_whitespace();
@@ -51,23 +51,23 @@ fn interface(line: &str) -> Option<(u64, u64)> {
     (name.trim() != "lo").then_some((received, sent))
 }
 
-/// The first of `3.95 4.77 5.74 7/107 5433`.
+/// Parses the first number of `3.95 4.77 5.74 7/107 5433`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casting saturates, and no number is zero")]
 fn load_milli(loadavg: &str) -> Option<u64> {
     let load: f64 = loadavg.split_whitespace().next()?.parse().ok()?;
     Some((load * 1e3).round() as u64)
 }
 
-/// What `/proc/<pid>/stat` tells of a process.
+/// Counters of a process, from `/proc/<pid>/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// CPU time of all its threads and of its children that have ended, microseconds.
+    /// CPU time of all its threads and of its terminated children, microseconds.
     pub cpu_us: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
 }
 
-/// Reads `/proc/<pid>/stat`, whose second column is a name that may hold anything, parentheses and blanks included.
+/// Parses `/proc/<pid>/stat`, whose second column is a name that may contain parentheses and spaces.
 pub fn process(stat: &str) -> Option<Process> {
     let (_, columns) = stat.rsplit_once(')')?;
     let column = |number: usize| columns.split_whitespace().nth(number - 3)?.parse::<u64>().ok();
@@ -75,7 +75,7 @@ pub fn process(stat: &str) -> Option<Process> {
     Some(Process { cpu_us: ticks.saturating_mul(TICK_US), threads: column(20)? })
 }
 
-/// The memory of a process that is in RAM, from `/proc/<pid>/status`, bytes.
+/// Returns the resident memory of a process, from `/proc/<pid>/status`, bytes.
 pub fn resident_bytes(status: &str) -> Option<u64> {
     let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?;
     Some(kib.parse::<u64>().ok()? * 1024)
@@ -94,7 +94,7 @@ mod tests {
         eth1:10 1 0 0 0 0 0 0 20 1 0 0 0 0 0 0\n";
 
     #[test]
-    fn the_machine_s_counters_are_read() {
+    fn machine_counters_are_parsed() {
         let expected = Host {
             user_us: 41_409_350_000,
             system_us: 3_808_350_000,
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_processors_that_are_asked_for_count() {
+    fn only_the_requested_cpus_count() {
         let stat = "cpu  9 9 9 9 9 9 9 9\ncpu0 100 10 20 9999 77 1 2 50 0 0\ncpu1 1 1 1 5 5 1 1 5 0 0\ncpu10 7 0 0 0 0 0 0 0\n";
         assert_eq!(busy_us(stat, &[0]), Some(1_330_000));
         assert_eq!(busy_us(stat, &[0, 1]), Some(1_380_000));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_read_whatever_it_is_called() {
+    fn a_process_is_parsed_whatever_its_name() {
         let rest = "R 1 2 3 0 -1 4194304 101 0 0 0 150 50 7 3 20 0 12 0 3023408 3133440 376 18446744073709551615";
         for name in ["k6", "a b", "x) R 1 (", ""] {
             let expected = Process { cpu_us: 2_100_000, threads: 12 };
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn resident_memory_is_read() {
+    fn resident_memory_is_parsed() {
         assert_eq!(resident_bytes("Name:\tk6\nVmRSS:\t    1504 kB\nThreads:\t1\n"), Some(1_540_096));
         assert_eq!(resident_bytes("Name:\tkthreadd\n"), None);
     }

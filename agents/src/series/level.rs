@@ -1,22 +1,22 @@
-//! Whether a target has warmed up: whether the figures of the last windows are level.
+//! Decides whether a target has warmed up: whether the last windows of a series are level.
 //!
-//! Three neighbouring windows are level where their means lie within two standard errors of a difference of two, by what
-//! the points within the windows scatter; or within the least difference that matters, for a target that scatters less.
-//! A rise shows within the windows, too, but three times as much between the first of them and the last.
+//! Three adjacent windows are level if their means differ by at most two standard errors, estimated from the scatter
+//! within the windows, or by at most the minimum effect, for a target that scatters less. A rise also adds scatter
+//! within the windows, but three times as much between the first and the last.
 
-/// Windows that are compared.
+/// Windows to compare.
 const WINDOWS: usize = 3;
 
-/// Points of a window: enough to know how they scatter, and few enough to be done soon.
+/// Points per window: enough to estimate the scatter, and few enough to end soon.
 const POINTS: usize = 3;
 
-/// Standard errors within which windows agree.
+/// Standard errors by which the means of level windows may differ.
 const ERRORS: f64 = 2.0;
 
-/// A difference that is none, as a share.
+/// Relative difference that never matters.
 const MIN_EFFECT: f64 = 0.01;
 
-/// Whether the last windows of a series agree; false where it is too short.
+/// Whether the last windows of a series are level; false if it is too short.
 pub fn is_level(points: &[f64]) -> bool {
     let Some(from) = points.len().checked_sub(WINDOWS * POINTS) else { return false };
     let windows: Vec<&[f64]> = points[from..].chunks_exact(POINTS).collect();
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rise_is_not_level_and_what_comes_after_it_is() {
+    fn a_rise_is_not_level_but_the_plateau_after_it_is() {
         let rising: Vec<f64> = (0..12).map(|at| 1_000.0 + 30.0 * f64::from(at)).collect();
         assert!(!is_level(&rising));
         let settled: Vec<f64> = rising.into_iter().chain([1_340.0, 1_330.0, 1_350.0].repeat(3)).collect();
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_level_and_a_step_in_it_is_not() {
+    fn noise_is_level_but_a_step_is_not() {
         let noisy = [1_000.0, 1_050.0, 960.0, 1_020.0, 970.0, 1_010.0, 1_040.0, 980.0, 1_000.0];
         assert!(is_level(&noisy));
         let mut stepped = noisy;
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_or_nothing_is_not_level() {
+    fn a_short_or_zero_series_is_not_level() {
         assert!(!is_level(&[1.0; 8]) && is_level(&[1.0; 9]) && !is_level(&[0.0; 9]) && !is_level(&[]));
     }
 }

@@ -1,5 +1,5 @@
-//! What the run in work has come to so far, for the connection to the server: it asks when it can send something, so
-//! that nothing waits in a queue and a slow line slows nothing but itself.
+//! The series of the current run so far, for the connection to the server. The connection pulls when it can send, so no
+//! queue builds up and a slow line delays nothing else.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,11 +9,11 @@ use super::recording::SoFar;
 use crate::wire::RunId;
 use crate::wire::series::{Packed, Part, Portion, Second, Series, Stretch, Usage};
 
-/// So many points of a kind go into one portion. A second takes some kilobytes at most, so a portion stays far below
-/// what the server takes as one message.
+/// Maximum points of a kind in one delta. A second takes a few kilobytes at most, so a delta stays far below the
+/// server's message limit.
 const MOST: usize = 100;
 
-/// The run in work, seen from outside; cheap to clone.
+/// The live series of the current run; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
     shown: Arc<Mutex<Option<Shown>>>,
@@ -27,58 +27,58 @@ struct Shown {
     measured: Option<Source>,
 }
 
-/// Where a stretch is to be had.
+/// Where the points of a window come from.
 #[derive(Clone, Debug)]
 enum Source {
-    Going(SoFar),
-    Over(Arc<Stretch>),
+    InProgress(SoFar),
+    Finished(Arc<Stretch>),
 }
 
 impl Live {
-    /// Rung whenever there is more to tell.
-    pub fn bell(&self) -> watch::Sender<()> {
+    /// Returns the sender that announces new points.
+    pub fn notifier(&self) -> watch::Sender<()> {
         self.news.clone()
     }
 
-    /// Hears the bell; what has happened before is news as well.
+    /// Subscribes to new points; those from before count as new.
     pub fn listen(&self) -> watch::Receiver<()> {
         let mut news = self.news.subscribe();
         news.mark_changed();
         news
     }
 
-    /// A run begins.
+    /// Starts a run.
     pub fn begin(&self, run: RunId) {
         *self.shown() = Some(Shown { run, warm_up: None, measured: None });
     }
 
-    /// A part of it begins.
+    /// Starts a part of the run.
     pub fn follow(&self, part: Part, so_far: SoFar) {
-        self.set(part, Source::Going(so_far));
+        self.set(part, Source::InProgress(so_far));
     }
 
-    /// A part of it is over.
-    pub fn keep(&self, part: Part, stretch: Stretch) {
-        self.set(part, Source::Over(Arc::new(stretch)));
+    /// Stores a finished part of the run.
+    pub fn store(&self, part: Part, stretch: Stretch) {
+        self.set(part, Source::Finished(Arc::new(stretch)));
         self.news.send_replace(());
     }
 
-    /// The run is over.
+    /// Ends the run.
     pub fn end(&self) {
         *self.shown() = None;
     }
 
-    /// The next that a listener has not been told, who then has been.
-    pub fn portion(&self, told: &mut Told) -> Option<Portion> {
+    /// Returns the next points that a connection has not sent, and marks them as sent.
+    pub fn delta(&self, sent: &mut Sent) -> Option<Portion> {
         let (run, sources) = {
             let shown = self.shown();
             let Shown { run, warm_up, measured } = shown.as_ref()?;
             (*run, [(Part::WarmUp, warm_up.clone()), (Part::Measured, measured.clone())])
         };
-        if told.run != Some(run) {
-            *told = Told { run: Some(run), ..Told::default() };
+        if sent.run != Some(run) {
+            *sent = Sent { run: Some(run), ..Sent::default() };
         }
-        sources.into_iter().find_map(|(part, source)| told.part(part).next(run, part, &source?))
+        sources.into_iter().find_map(|(part, source)| sent.part(part).next(run, part, &source?))
     }
 
     fn set(&self, part: Part, source: Source) {
@@ -95,28 +95,28 @@ impl Live {
     }
 }
 
-/// What a listener knows; a new one knows nothing.
+/// What a connection has sent; nothing at first.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Sent {
     run: Option<RunId>,
-    warm_up: ToldPart,
-    measured: ToldPart,
+    warm_up: SentPart,
+    measured: SentPart,
 }
 
 #[derive(Debug)]
-struct ToldPart {
+struct SentPart {
     seconds: Column<Second, u32>,
     usage: Column<Usage, i32>,
 }
 
-impl Default for ToldPart {
+impl Default for SentPart {
     fn default() -> Self {
         Self { seconds: Column::new(0), usage: Column::new(i32::MIN) }
     }
 }
 
-impl Told {
-    fn part(&mut self, part: Part) -> &mut ToldPart {
+impl Sent {
+    fn part(&mut self, part: Part) -> &mut SentPart {
         match part {
             Part::WarmUp => &mut self.warm_up,
             Part::Measured => &mut self.measured,
@@ -124,7 +124,7 @@ impl Told {
     }
 }
 
-impl ToldPart {
+impl SentPart {
     fn next(&mut self, run: RunId, part: Part, source: &Source) -> Option<Portion> {
         let start_ms = source.start_ms()?;
         let (halvings, usage_halvings) = source.halvings();
@@ -133,7 +133,7 @@ impl ToldPart {
         if seconds.is_none() && usage.is_none() {
             return None;
         }
-        // Where there is nothing new, nothing is replaced.
+        // A time after all points replaces nothing.
         let (seconds_after_ms, seconds) = seconds.unwrap_or((u32::MAX, Vec::new()));
         let (usage_after_ms, usage) = usage.unwrap_or((i32::MAX, Vec::new()));
         let mut series = Series::default();
@@ -143,46 +143,46 @@ impl ToldPart {
 }
 
 impl Source {
-    /// Not known before the first second has ended.
+    /// Returns the start, known once the first second has ended.
     fn start_ms(&self) -> Option<i64> {
         match self {
-            Self::Going(so_far) => so_far.start_ms(),
-            Self::Over(stretch) => Some(stretch.start_ms),
+            Self::InProgress(so_far) => so_far.start_ms(),
+            Self::Finished(stretch) => Some(stretch.start_ms),
         }
     }
 
     fn halvings(&self) -> (u32, u32) {
         match self {
-            Self::Going(so_far) => so_far.halvings(),
-            // It is told anew, should it have been halved at the very end; that changes nothing.
-            Self::Over(_) => (0, 0),
+            Self::InProgress(so_far) => so_far.halvings(),
+            // If the series was halved at the very end, it is sent again unchanged.
+            Self::Finished(_) => (0, 0),
         }
     }
 
     fn seconds_after(&self, until_ms: u32) -> Vec<Second> {
         match self {
-            Self::Going(so_far) => so_far.seconds_after(until_ms, MOST + 1),
-            Self::Over(stretch) => stretch.seconds_after(until_ms).iter().take(MOST + 1).cloned().collect(),
+            Self::InProgress(so_far) => so_far.seconds_after(until_ms, MOST + 1),
+            Self::Finished(stretch) => stretch.seconds_after(until_ms).iter().take(MOST + 1).cloned().collect(),
         }
     }
 
     fn usage_after(&self, start_ms: i64, at_ms: i32) -> Vec<Usage> {
         match self {
-            Self::Going(so_far) => so_far.usage_after(start_ms, at_ms, MOST + 1),
-            Self::Over(stretch) => stretch.usage_after(at_ms).iter().take(MOST + 1).copied().collect(),
+            Self::InProgress(so_far) => so_far.usage_after(start_ms, at_ms, MOST + 1),
+            Self::Finished(stretch) => stretch.usage_after(at_ms).iter().take(MOST + 1).copied().collect(),
         }
     }
 }
 
-/// How far one kind of points has been told, by the times of their ends.
+/// How much of one kind of points was sent, by the times of their ends.
 #[derive(Debug)]
 struct Column<T, At> {
     halvings: u32,
     /// A time before all points.
     beginning: At,
-    /// The end of the last point that can't change any more.
+    /// End of the last sent point that can't change any more.
     after: At,
-    /// The point after that, which may still grow.
+    /// The sent point after that, which may still grow.
     last: Option<T>,
 }
 
@@ -191,7 +191,7 @@ impl<T: Clone + PartialEq, At: Copy> Column<T, At> {
         Self { halvings: 0, beginning, after: beginning, last: None }
     }
 
-    /// The next points that have not been told, and after which time they come. `later` gives those that end later.
+    /// Returns the next points to send and the time after which they come. `later` returns the points after a time.
     fn next(
         &mut self,
         halvings: u32,

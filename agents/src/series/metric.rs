@@ -1,32 +1,32 @@
-//! Which of k6's metrics are figures of a run.
+//! Which of k6's metrics a run records.
 
 use super::messages::TimeSeries;
 
-/// What a series of k6 is about; the others are of no interest here.
+/// The metric of a k6 series; all others are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// Histograms of `http_req_duration` in seconds, of requests that were answered as expected.
+    /// Histograms of `http_req_duration` in seconds, of requests with the expected response.
     Succeeded,
-    /// The same, of those that were not: the tag that `http_req_failed` is counted by.
+    /// The same, of all other requests: `http_req_failed` counts by this tag.
     Failed,
     /// Histograms of `http_req_connecting` in seconds.
     Connecting,
-    /// A count.
+    /// Counter.
     Iterations,
-    /// A count.
+    /// Counter.
     DroppedIterations,
-    /// A count.
+    /// Counter.
     ReceivedBytes,
-    /// A count.
+    /// Counter.
     SentBytes,
-    /// A level.
+    /// Gauge.
     Vus,
 }
 
 impl Metric {
-    /// By its name and tags; nothing, if it is another one. Requests are not among them: there are as many as
-    /// latencies, and `http_reqs` may be short of the last ones (see the collector).
-    pub fn of(series: &TimeSeries) -> Option<Self> {
+    /// Identifies a metric by name and tags. `http_reqs` is not used: each request has one latency, and `http_reqs` may
+    /// lack the last ones (see the collector).
+    pub fn identify(series: &TimeSeries) -> Option<Self> {
         Some(match series.label("__name__")? {
             "k6_http_req_duration_seconds" => match series.label("expected_response") {
                 Some("false") => Self::Failed,

@@ -1,16 +1,16 @@
 //! What happens during a run, second by second.
 //!
-//! k6 pushes its figures once a second, as Prometheus' remote write with native histograms: cumulative since its start,
-//! one series for each metric and set of tags.
+//! k6 pushes its metrics once a second with Prometheus remote write and native histograms: cumulative since its start,
+//! one series per metric and set of tags.
 //!
-//! - [`recording`]: one k6 from its start to its end. [`crate::engine::k6::receiver`] takes its pushes,
-//!   [`crate::engine::k6::remote_write`] unpacks them within limits, and [`messages`] is what is in them.
-//! - [`collector`]: what happened in each second; [`clock`]: one for everything; [`level`]: whether a target has warmed up.
-//! - [`sampler`]: what was used meanwhile, by the kernel's word; [`kernel`]: its words.
-//! - [`shared`]: what the run's cores and its network did besides; [`network`]: the kernel's words for that.
-//! - [`live`]: what the run in work has made of it so far, for whoever watches.
-//! - [`metric`]: which of k6's figures are wanted; [`work_counter`]: what its requests were.
-//! - [`histogram`]: latencies that can be added, subtracted and asked for percentiles.
+//! - [`recording`]: one k6 process from start to end. [`crate::engine::k6::receiver`] accepts its pushes,
+//!   [`crate::engine::k6::remote_write`] unpacks them within limits, and [`messages`] defines their content.
+//! - [`collector`]: turns pushes into seconds; [`clock`]: one for all series; [`level`]: detects the end of a warm-up.
+//! - [`sampler`]: resource usage, sampled from the kernel; [`kernel`]: parses its files.
+//! - [`shared`]: everything else on the run's cores and network; [`network`]: parses the kernel's network files.
+//! - [`live`]: sends the current run to the server while it is in progress.
+//! - [`metric`]: which of k6's metrics are used; [`work_counter`]: counts requests by status, protocol and connection.
+//! - [`histogram`]: latencies that can be added and subtracted, and their percentiles.
 
 pub mod clock;
 pub mod collector;

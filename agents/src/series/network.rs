@@ -1,25 +1,25 @@
-//! What the kernel tells in `/proc/net` about routes, interfaces and TCP. Pure.
+//! Parses the kernel's files in `/proc/net` about routes, interfaces and TCP. Pure.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The interface by which packets go to an address, from `/proc/net/route` and `/proc/net/ipv6_route`; none for an address
-/// within the machine.
+/// Returns the interface of the route to an address, from `/proc/net/route` and `/proc/net/ipv6_route`; `None` for
+/// loopback.
 pub fn interface_to(address: IpAddr, route: &str, ipv6_route: &str) -> Option<String> {
     if address.is_loopback() {
         return None;
     }
     let best = match address.to_canonical() {
         IpAddr::V4(address) => {
-            best_of(route.lines().filter_map(ipv4_route), |route| route.leads_to(u32::from(address).into(), 32))
+            best(route.lines().filter_map(parse_ipv4_route), |route| route.leads_to(u32::from(address).into(), 32))
         }
         IpAddr::V6(address) => {
-            best_of(ipv6_route.lines().filter_map(ipv6_route_of), |route| route.leads_to(address.into(), 128))
+            best(ipv6_route.lines().filter_map(parse_ipv6_route), |route| route.leads_to(address.into(), 128))
         }
     };
     best.map(|route| route.interface.to_owned())
 }
 
-/// A network and the interface that leads there.
+/// A network and the interface that leads to it.
 struct Route<'a> {
     network: u128,
     prefix: u32,
@@ -34,14 +34,14 @@ impl Route<'_> {
     }
 }
 
-/// The narrowest; of equal ones that of the least metric.
-fn best_of<'a>(routes: impl Iterator<Item = Route<'a>>, leads: impl Fn(&Route<'_>) -> bool) -> Option<Route<'a>> {
+/// Returns the narrowest route; of equal ones, that with the lowest metric.
+fn best<'a>(routes: impl Iterator<Item = Route<'a>>, leads: impl Fn(&Route<'_>) -> bool) -> Option<Route<'a>> {
     routes.filter(leads).max_by_key(|route| (route.prefix, std::cmp::Reverse(route.metric)))
 }
 
 /// Columns: interface, destination, gateway, flags, references, use, metric, mask, … Addresses are in the machine's
 /// byte order.
-fn ipv4_route(line: &str) -> Option<Route<'_>> {
+fn parse_ipv4_route(line: &str) -> Option<Route<'_>> {
     let columns: Vec<&str> = line.split_whitespace().collect();
     let number =
         |column: usize| Some(Ipv4Addr::from(u32::from_str_radix(columns.get(column)?, 16).ok()?.to_ne_bytes()));
@@ -51,14 +51,14 @@ fn ipv4_route(line: &str) -> Option<Route<'_>> {
 }
 
 /// Columns: destination, its prefix, source, its prefix, next hop, metric, references, use, flags, interface.
-fn ipv6_route_of(line: &str) -> Option<Route<'_>> {
+fn parse_ipv6_route(line: &str) -> Option<Route<'_>> {
     let columns: Vec<&str> = line.split_whitespace().collect();
     let number = |column: usize| u32::from_str_radix(columns.get(column)?, 16).ok();
     let network = u128::from_str_radix(columns.first()?, 16).ok()?;
     Some(Route { network, prefix: number(1)?, metric: number(5)?, interface: columns.get(9)? })
 }
 
-/// Whether an address is one of this machine's own, from `/proc/net/fib_trie` and `/proc/net/if_inet6`.
+/// Whether an address belongs to this machine, from `/proc/net/fib_trie` and `/proc/net/if_inet6`.
 pub fn is_own(address: IpAddr, fib_trie: &str, if_inet6: &str) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => {
@@ -77,15 +77,14 @@ pub fn is_own(address: IpAddr, fib_trie: &str, if_inet6: &str) -> bool {
     }
 }
 
-/// Bytes that an interface received and sent, from `/proc/net/dev`.
+/// Returns the bytes an interface received and sent, from `/proc/net/dev`.
 pub fn bytes(net_dev: &str, interface: &str) -> Option<(u64, u64)> {
     let columns = net_dev.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'))?;
     let mut columns = columns.split_whitespace();
     Some((columns.next()?.parse().ok()?, columns.nth(7)?.parse().ok()?))
 }
 
-/// TCP segments that were sent, and those of them that were sent again, from `/proc/net/snmp`: a line of names and one of
-/// numbers.
+/// Returns the TCP segments sent and retransmitted, from `/proc/net/snmp`: a line of names and a line of numbers.
 pub fn segments(snmp: &str) -> Option<(u64, u64)> {
     let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Tcp:"));
     let (names, numbers) = (lines.next()?, lines.next()?);
@@ -93,12 +92,12 @@ pub fn segments(snmp: &str) -> Option<(u64, u64)> {
         let place = names.split_whitespace().position(|name| name == wanted)?;
         numbers.split_whitespace().nth(place)?.parse::<u64>().ok()
     };
-    // Those that are sent again are no part of the others.
-    let (first, again) = (number("OutSegs")?, number("RetransSegs")?);
-    Some((first.saturating_add(again), again))
+    // `OutSegs` excludes retransmissions.
+    let (first, retransmitted) = (number("OutSegs")?, number("RetransSegs")?);
+    Some((first.saturating_add(retransmitted), retransmitted))
 }
 
-/// Bits a second of an interface, from its `speed`, which is in Mbit/s; none where it has none, such as a virtual one.
+/// Returns the speed of an interface in bit/s from its `speed` file in Mbit/s; virtual ones have none.
 pub fn speed_bits(speed: &str) -> Option<u64> {
     speed.trim().parse::<u64>().ok().filter(|mbits| (1..1 << 30).contains(mbits)).map(|mbits| mbits * 1_000_000)
 }
@@ -119,7 +118,7 @@ mod tests {
         00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo\n";
 
     #[test]
-    fn the_narrowest_route_counts_and_loopback_is_none() {
+    fn the_narrowest_route_wins_and_loopback_has_no_interface() {
         let table = [
             ("192.0.2.7", Some("eth0")),
             ("10.0.3.4", Some("eth1")),
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn own_addresses_are_known() {
+    fn own_addresses_are_recognized() {
         let fib = "Local:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.0.0.0\n        /24 link UNICAST\n     |-- 10.0.0.5\n        \
                    /32 host LOCAL\n     |-- 10.0.0.255\n        /32 link BROADCAST\n";
         let inet6 = "fd000000000000000000000000000002 04 40 00 82     eth0\n";
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_read_and_what_is_not_there_is_not_known() {
+    fn counters_are_parsed_and_missing_ones_are_unknown() {
         let dev = "Inter-|   Receive\n face |bytes    packets errs drop fifo frame compressed multicast|bytes\n  eth0: 76 9 0 0 0 0 0 \
                    0  64 7 0 0 0 0 0 0\neth01: 1 1 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n";
         assert_eq!((bytes(dev, "eth0"), bytes(dev, "eth01"), bytes(dev, "eth")), (Some((76, 64)), Some((1, 2)), None));

@@ -1,4 +1,4 @@
-//! One k6 from its start to its end: what it tells, and what was used meanwhile.
+//! Records one k6 process from start to end: its metrics and the resource usage.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::engine::{Arrivals, Receiver};
 use crate::wire::series::{Second, Stretch, Usage};
 use crate::wire::work_done::WorkDone;
 
-/// Listens and samples. Dropping it ends both.
+/// Receives k6's pushes and samples usage, until dropped.
 #[derive(Debug)]
 pub struct Recording {
     receiver: Receiver,
@@ -19,49 +19,48 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Begins at once, and rings whenever there is more; k6 is to be started right after. Fails when the machine has no
-    /// port left.
+    /// Starts recording, and notifies `news` of new points; start k6 right after. Fails if there is no free port.
     pub async fn start(watched: Watched, news: watch::Sender<()>) -> io::Result<Self> {
         let clock = Clock::new();
         let receiver = Receiver::open(clock, news.clone()).await?;
         Ok(Self { receiver, sampler: Sampler::start(watched, clock, news) })
     }
 
-    /// Where k6 has to push to.
+    /// Returns the URL that k6 shall push to.
     pub fn url(&self) -> &str {
         self.receiver.url()
     }
 
-    /// k6 waited until now: nothing before belongs to it.
+    /// Starts the series now: k6 was paused until here.
     pub fn begin(&self) {
         self.receiver.begin();
     }
 
-    /// What there is so far, for as long as somebody wants to know.
+    /// Returns a handle to the points so far.
     pub fn so_far(&self) -> SoFar {
         SoFar { arrivals: self.receiver.arrivals(), samples: self.sampler.samples() }
     }
 
-    /// Everything, once k6 has ended.
+    /// Returns everything, once k6 has ended.
     pub async fn finish(self) -> Recorded {
         let samples = self.sampler.finish().await;
         let (stretch, work) = self.receiver.finish();
         let start_ms = stretch.start_ms;
         let spans = spans(start_ms, &samples);
-        let usage = samples.into_iter().map(|sample| at(start_ms, &sample)).collect();
+        let usage = samples.into_iter().map(|sample| usage_at(start_ms, &sample)).collect();
         Recorded { stretch: Stretch { usage, ..stretch }, spans, work }
     }
 }
 
-/// What a recording came to.
+/// The result of a recording.
 #[derive(Debug)]
 pub struct Recorded {
-    /// Second by second.
+    /// The points.
     pub stretch: Stretch,
-    /// Between the samples since the start. The last one is left out where there are others: its sample was taken when
-    /// k6 had gone, so it is partly idle.
+    /// Usage between the samples since the start. The last span is dropped unless it is the only one: its sample was
+    /// taken after k6 had exited, so it is partly idle.
     pub spans: Vec<Span>,
-    /// What k6's requests were.
+    /// Counts of k6's requests.
     pub work: WorkDone,
 }
 
@@ -79,11 +78,11 @@ fn spans(start_ms: i64, samples: &[Sample]) -> Vec<Span> {
     spans
 }
 
-fn at(start_ms: i64, sample: &Sample) -> Usage {
+fn usage_at(start_ms: i64, sample: &Sample) -> Usage {
     Usage { at_ms: since(start_ms, sample.at_ms), ..sample.usage }
 }
 
-/// What a recording has so far.
+/// The points of a recording in progress.
 #[derive(Clone, Debug)]
 pub struct SoFar {
     arrivals: Arrivals,
@@ -91,25 +90,25 @@ pub struct SoFar {
 }
 
 impl SoFar {
-    /// When the first second began, unix milliseconds; not known before it has ended.
+    /// Returns the start of the first second, unix milliseconds; known once it has ended.
     pub fn start_ms(&self) -> Option<i64> {
         self.arrivals.start_ms()
     }
 
-    /// How often the past of k6's figures, and of what was used, was told in less detail.
+    /// Returns how often k6's series and the samples were downsampled.
     pub fn halvings(&self) -> (u32, u32) {
         (self.arrivals.halvings(), self.samples.halvings())
     }
 
-    /// The first so many of the seconds that ended later than this, milliseconds after the start.
+    /// Returns the first `most` seconds that end after this, milliseconds since the start.
     pub fn seconds_after(&self, until_ms: u32, most: usize) -> Vec<Second> {
         self.arrivals.seconds_after(until_ms, most)
     }
 
-    /// The first so many of the samples that were taken later than this, milliseconds after the start.
+    /// Returns the first `most` samples taken after this, milliseconds since the start.
     pub fn usage_after(&self, start_ms: i64, at_ms: i32, most: usize) -> Vec<Usage> {
         let samples = self.samples.after(start_ms.saturating_add(at_ms.into()), most);
-        samples.iter().map(|sample| at(start_ms, sample)).collect()
+        samples.iter().map(|sample| usage_at(start_ms, sample)).collect()
     }
 }
 
@@ -124,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_before_the_start_and_what_came_after_k6_is_in_no_span() {
+    fn spans_exclude_the_time_before_the_start_and_after_k6() {
         let sample = |at_ms: i64| Sample { at_ms, usage: Usage::default(), shared: Shared::default() };
         let lengths = |start_ms, times: &[i64]| {
             let samples: Vec<_> = times.iter().copied().map(sample).collect();
@@ -132,7 +131,7 @@ mod tests {
         };
         assert_eq!(lengths(10, &[0, 1_000, 2_010, 3_000, 3_100]), [1_000, 1_010, 990]);
         assert_eq!(lengths(5_000, &[0, 1_000, 4_900, 5_800, 6_700, 6_710]), [900, 900]);
-        assert_eq!(lengths(0, &[0, 700]), [700], "there is no other");
+        assert_eq!(lengths(0, &[0, 700]), [700], "the only one");
         assert_eq!(lengths(0, &[0]), Vec::<u64>::new());
         assert_eq!(lengths(0, &[]), Vec::<u64>::new());
     }

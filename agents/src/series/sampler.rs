@@ -1,4 +1,4 @@
-//! Once a second: what the target, the generator and the whole machine have used.
+//! Samples the resource usage of the target, the generator and the machine once a second.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,16 +17,16 @@ use crate::sandbox::Watch;
 use crate::wire::outcome::Cores;
 use crate::wire::series::{Consumption, Host, Usage};
 
-/// Whom to watch.
+/// What to sample.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// The target's processes; none where another agent runs the target.
+    /// The target's processes; `None` if another agent runs the target.
     pub target: Option<Watch>,
     /// k6.
     pub generator: Watch,
-    /// The processors of both.
+    /// The CPUs of both.
     pub cores: Cores,
-    /// The interface that the load crosses, if it leaves the machine.
+    /// The network interface of the load, if it leaves the machine.
     pub interface: Option<String>,
 }
 
@@ -35,13 +35,13 @@ pub struct Watched {
 pub struct Sample {
     /// Unix milliseconds.
     pub at_ms: i64,
-    /// What it tells of the run and of the machine.
+    /// Usage of the run and of the machine.
     pub usage: Usage,
-    /// What it tells of the run's cores and network.
+    /// Usage of the run's cores and network.
     pub shared: Shared,
 }
 
-/// Samples until it is finished. Dropping it ends it.
+/// Samples until finished or dropped.
 #[derive(Debug)]
 pub struct Sampler {
     sampling: JoinHandle<()>,
@@ -49,24 +49,24 @@ pub struct Sampler {
     stop: DropGuard,
 }
 
-/// What was sampled so far, in ascending order.
+/// The samples so far, ascending.
 #[derive(Clone, Debug, Default)]
 pub struct Samples(Arc<Mutex<Sampled>>);
 
 #[derive(Debug, Default)]
 struct Sampled {
     points: Vec<Sample>,
-    /// How often the past was told in less detail.
+    /// How often the samples were downsampled.
     halvings: u32,
 }
 
 impl Samples {
-    /// How often the past was told in less detail.
+    /// Returns how often the samples were downsampled.
     pub fn halvings(&self) -> u32 {
         self.all().halvings
     }
 
-    /// The first so many of those that were taken later than this, unix milliseconds.
+    /// Returns the first `most` samples after this time, unix milliseconds.
     pub fn after(&self, at_ms: i64, most: usize) -> Vec<Sample> {
         let all = self.all();
         let first = all.points.partition_point(|sample| sample.at_ms <= at_ms);
@@ -88,22 +88,22 @@ impl Samples {
 }
 
 impl Sampler {
-    /// Begins at once, and rings with every sample.
+    /// Starts sampling, and notifies `news` of every sample.
     pub fn start(watched: Watched, clock: Clock, news: watch::Sender<()>) -> Self {
         let (stop, samples) = (CancellationToken::new(), Samples::default());
         let sampling = tokio::spawn(sample(watched, clock, samples.clone(), news, stop.clone()));
         Self { sampling, samples, stop: stop.drop_guard() }
     }
 
-    /// What was sampled so far, for as long as somebody wants to know.
+    /// Returns a handle to the samples so far.
     pub fn samples(&self) -> Samples {
         self.samples.clone()
     }
 
-    /// Takes a last sample and gives all.
+    /// Takes a last sample and returns all samples.
     pub async fn finish(self) -> Vec<Sample> {
         drop(self.stop);
-        // What it has sampled until then counts, however it ended.
+        // Samples taken before a panic count, too.
         let _ = self.sampling.await;
         self.samples.all().points.clone()
     }
@@ -131,7 +131,7 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
     }
 }
 
-/// Half as many samples, each of twice the time.
+/// Halves the number of samples by adding up pairs.
 fn pair_up(samples: &mut Vec<Sample>) {
     let mut all = std::mem::take(samples).into_iter();
     while let Some(mut first) = all.next() {
@@ -144,7 +144,7 @@ fn pair_up(samples: &mut Vec<Sample>) {
     }
 }
 
-/// Everything so far: counts since the start of the machine or the group, levels as they are.
+/// All values so far: counters since the start of the machine or the group, and gauges.
 #[derive(Clone, Copy, Debug)]
 struct Totals {
     target: Consumption,
@@ -193,7 +193,7 @@ impl Totals {
 }
 
 fn used(now: Consumption, before: Consumption) -> Consumption {
-    // What was not there yet had used nothing.
+    // A group that did not exist before had used nothing.
     let count = |now: Option<u64>, before: Option<u64>| now.map(|now| now.saturating_sub(before.unwrap_or(0)));
     Consumption {
         cpu_us: count(now.cpu_us, before.cpu_us),
@@ -202,12 +202,12 @@ fn used(now: Consumption, before: Consumption) -> Consumption {
     }
 }
 
-/// Memory that a group uses now: by its control groups, or by its processes where there are none.
+/// Returns the current memory of a group, from its control groups or else from its processes.
 pub fn memory_bytes(watch: &Watch) -> Option<u64> {
     consumption(watch).memory_bytes
 }
 
-/// What a group has used: by its control groups, or by its processes where there are none.
+/// Returns the usage of a group, from its control groups or else from its processes.
 fn consumption(watch: &Watch) -> Consumption {
     let processes = watch.processes();
     let file = |pid: &i32, name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
@@ -225,7 +225,7 @@ fn consumption(watch: &Watch) -> Consumption {
     }
 }
 
-/// Newer kernels tell the number as the folder's size; listing a thousand connections every second is not free.
+/// Newer kernels report the number as the folder's size; listing a thousand connections every second is costly.
 fn open_files(pid: i32) -> Option<u64> {
     let folder = format!("/proc/{pid}/fd");
     match fs::metadata(&folder).ok()?.len() {
@@ -240,8 +240,8 @@ mod tests {
     use crate::sandbox::{Sandbox, Side};
     use crate::wire::RunId;
 
-    /// Watches groups in which nothing is.
-    fn nobody() -> Watched {
+    /// Watches empty groups.
+    fn empty_groups() -> Watched {
         let sandbox = Sandbox::none("test sampler");
         let watch = |side| sandbox.open(RunId::now(), side).expect("a group").watch();
         let cores = Cores { target: vec![0], generator: Vec::new() };
@@ -249,18 +249,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn there_is_a_sample_however_short_it_was() {
+    async fn even_a_short_run_has_a_sample() {
         let clock = Clock::new();
         let begun = clock.now_ms();
-        let samples = Sampler::start(nobody(), clock, watch::Sender::default()).finish().await;
+        let samples = Sampler::start(empty_groups(), clock, watch::Sender::default()).finish().await;
         let (first, last) = (samples.first().expect("a first"), samples.last().expect("a last"));
         assert!(begun <= first.at_ms && first.at_ms <= last.at_ms && last.at_ms <= clock.now_ms());
-        assert_eq!(first.usage.target, Consumption::default(), "nobody is there");
-        assert_eq!(first.usage.host.user_us, 0, "nothing came since the sample before");
+        assert_eq!(first.usage.target, Consumption::default(), "the group is empty");
+        assert_eq!(first.usage.host.user_us, 0, "the first sample has no predecessor");
     }
 
     #[test]
-    fn the_past_of_a_long_run_is_told_in_pairs() {
+    fn samples_of_a_long_run_are_added_up_in_pairs() {
         let sample = |second: i64, memory| {
             let target = Consumption { cpu_us: Some(3), memory_bytes: Some(memory), ..Consumption::default() };
             let host = Host { user_us: 4, load_milli: memory, ..Host::default() };
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_told_as_differences_and_levels_as_they_are() {
+    fn counters_become_differences_and_gauges_stay() {
         let totals = |cpu, memory| {
             let target = Consumption { cpu_us: cpu, memory_bytes: memory, ..Consumption::default() };
             let host = Host { user_us: cpu.unwrap_or(0), load_milli: 5, ..Host::default() };

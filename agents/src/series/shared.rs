@@ -1,30 +1,30 @@
-//! What the run's cores and its network did while it was measured, beside the run itself. Pure.
+//! Total use of the run's cores and network while it was measured, including other programs. Pure.
 
 use crate::wire::outcome::{CoreUse, Cores, NetworkUse};
 use crate::wire::series::Consumption;
 
-/// What a sample tells since the one before, as far as the kernel does.
+/// Counters of cores and network since the previous sample, as far as the kernel reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shared {
-    /// CPU time of all programs and of the kernel on the run's processors, microseconds.
+    /// CPU time of all programs and of the kernel on the run's CPUs, microseconds.
     pub busy_us: Option<u64>,
-    /// Received by the interface that the load crosses.
+    /// Bytes received by the interface of the load.
     pub received_bytes: Option<u64>,
-    /// Sent by it.
+    /// Bytes sent by it.
     pub sent_bytes: Option<u64>,
-    /// TCP segments that were sent.
+    /// TCP segments sent, including retransmissions.
     pub segments: Option<u64>,
-    /// Those of them that were sent again.
+    /// TCP segments retransmitted.
     pub retransmitted: Option<u64>,
 }
 
 impl Shared {
-    /// Adds the sample that was taken next; what one of them does not know is not known.
+    /// Adds the next sample; a value unknown in either is unknown.
     pub fn add(&mut self, next: Self) {
         *self = self.with(next, u64::saturating_add);
     }
 
-    /// What happened since the counters of before.
+    /// Returns the difference to earlier counters.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         self.with(before, u64::saturating_sub)
@@ -42,28 +42,28 @@ impl Shared {
     }
 }
 
-/// What happened between two samples.
+/// The usage between two samples.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
-    /// How long that was.
+    /// Time between them.
     pub elapsed_us: u64,
-    /// By the target's processes.
+    /// Used by the target's processes.
     pub target: Consumption,
-    /// By k6.
+    /// Used by k6.
     pub generator: Consumption,
-    /// By all.
+    /// Used by everything on these cores and this interface.
     pub shared: Shared,
 }
 
-/// CPU time on the run's processors. Spans in which a side that has processors could not be sampled are left out.
+/// Returns CPU time on the run's CPUs. Skips spans in which a side that has CPUs could not be sampled.
 pub fn core_use(spans: &[Span], cores: &Cores) -> Option<CoreUse> {
     let mut own: Vec<usize> = cores.target.iter().chain(&cores.generator).copied().collect();
     own.sort_unstable();
     own.dedup();
-    let of = |side: Consumption, cores: &[usize]| if cores.is_empty() { Some(0) } else { side.cpu_us };
+    let cpu_us = |side: Consumption, cores: &[usize]| if cores.is_empty() { Some(0) } else { side.cpu_us };
     let known = spans.iter().filter_map(|span| {
         let Span { elapsed_us, target, generator, shared } = *span;
-        Some([elapsed_us, shared.busy_us?, of(target, &cores.target)?, of(generator, &cores.generator)?])
+        Some([elapsed_us, shared.busy_us?, cpu_us(target, &cores.target)?, cpu_us(generator, &cores.generator)?])
     });
     let [elapsed_us, busy_us, target_us, generator_us] = known.fold([0_u64; 4], |mut sum, next| {
         sum.iter_mut().zip(next).for_each(|(sum, next)| *sum = sum.saturating_add(next));
@@ -73,10 +73,10 @@ pub fn core_use(spans: &[Span], cores: &Cores) -> Option<CoreUse> {
     (elapsed_us > 0).then_some(CoreUse { cores, elapsed_us, busy_us, target_us, generator_us })
 }
 
-/// What crossed the network. The most is that of the busiest third, for a load in stages has its highest one only there.
+/// Returns network usage. The peak is that of the busiest third, as a load in stages peaks only in a part of the run.
 pub fn network_use(spans: &[Span], interface: Option<&str>, speed_bits: Option<u64>) -> NetworkUse {
-    let sum = |of: fn(&Shared) -> Option<u64>, spans: &[Span]| {
-        let known: Option<Vec<u64>> = spans.iter().map(|span| of(&span.shared)).collect();
+    let sum = |value: fn(&Shared) -> Option<u64>, spans: &[Span]| {
+        let known: Option<Vec<u64>> = spans.iter().map(|span| value(&span.shared)).collect();
         known.filter(|known| !known.is_empty()).map(|known| known.into_iter().fold(0, u64::saturating_add))
     };
     let peak = |spans: &[Span]| {
@@ -93,7 +93,7 @@ pub fn network_use(spans: &[Span], interface: Option<&str>, speed_bits: Option<u
     }
 }
 
-/// Three parts of as equal length as can be; one where there are too few for three.
+/// Splits spans into three parts of nearly equal length; one if there are fewer than three.
 fn thirds(spans: &[Span]) -> impl Iterator<Item = &[Span]> {
     let parts = if spans.len() < 3 { 1 } else { 3 };
     (0..parts).map(move |part| &spans[part * spans.len() / parts..(part + 1) * spans.len() / parts])
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_of_others_is_what_is_left_on_the_cores_of_the_run() {
+    fn cpu_time_of_others_is_the_rest_on_the_cores_of_the_run() {
         let cores = Cores { target: vec![2, 3], generator: vec![0, 3] };
         let [unknown, mut blind] = [span(0), span(0)];
         blind.generator.cpu_us = None;
@@ -133,20 +133,20 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_third_has_the_peak_and_counts_are_of_all() {
+    fn the_peak_is_of_the_busiest_third_and_counts_are_totals() {
         let spans = [1_000, 1_000, 1_000, 125_000_000, 1_000, 1_000].map(span);
-        let seen = network_use(&spans, Some("eth0"), Some(1_000_000_000));
-        assert_eq!((seen.peak_bits, seen.segments, seen.retransmitted), (Some(500_004_000), Some(6_000), Some(12)));
+        let used = network_use(&spans, Some("eth0"), Some(1_000_000_000));
+        assert_eq!((used.peak_bits, used.segments, used.retransmitted), (Some(500_004_000), Some(6_000), Some(12)));
         let nothing = network_use(&[], None, None);
         assert_eq!((nothing.peak_bits, nothing.segments, nothing.retransmitted), (None, None, None));
         let mut unknown = spans;
         (unknown[0].shared.received_bytes, unknown[5].shared.segments) = (None, None);
-        let seen = network_use(&unknown, None, None);
-        assert_eq!((seen.peak_bits, seen.segments, seen.retransmitted), (Some(500_004_000), None, Some(12)));
+        let used = network_use(&unknown, None, None);
+        assert_eq!((used.peak_bits, used.segments, used.retransmitted), (Some(500_004_000), None, Some(12)));
     }
 
     #[test]
-    fn counters_become_differences_and_differences_sums() {
+    fn counters_become_differences_and_differences_add_up() {
         let at = |busy, sent| Shared { busy_us: busy, sent_bytes: sent, ..Shared::default() };
         assert_eq!(at(Some(9), Some(7)).since(at(Some(4), None)), at(Some(5), None));
         let mut sum = at(Some(1), Some(2));

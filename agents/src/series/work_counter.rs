@@ -1,7 +1,7 @@
-//! Counts what k6's requests were: their statuses, their protocols, and how many opened a connection.
+//! Counts k6's requests by status and protocol, and the connections they opened.
 //!
-//! k6 gives every request a `http_req_connecting`, which is exactly 0 where the connection was there already. In its
-//! native histogram these are the observations in the zero bucket, so all others opened one.
+//! k6 records `http_req_connecting` for every request, exactly 0 on a reused connection. In its native histogram these
+//! are the observations in the zero bucket, so all others opened a connection.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,17 +10,17 @@ use super::histogram::Histogram;
 use super::messages::TimeSeries;
 use crate::wire::work_done::WorkDone;
 
-/// k6's status of a request that got no response. It has no protocol.
+/// k6's status of a request without a response. It has no protocol.
 const NO_RESPONSE: &str = "0";
 
-/// Takes the series of one k6.
+/// Counts the series of one k6 process.
 #[derive(Debug, Default)]
 pub struct WorkCounter {
     statuses: Tally,
     protocols: Tally,
     /// Connections opened so far, by the hash of a series.
     opened: HashMap<u64, u64>,
-    /// There were more series than fit.
+    /// There were more series than the limit.
     overflowed: bool,
 }
 
@@ -28,7 +28,7 @@ pub struct WorkCounter {
 #[derive(Debug, Default)]
 struct Tally {
     counts: BTreeMap<String, u64>,
-    /// Some requests do not have the tag: their script chooses its tags itself.
+    /// Some requests lack the tag: a script can choose its tags.
     incomplete: bool,
 }
 
@@ -49,7 +49,7 @@ impl Tally {
 }
 
 impl WorkCounter {
-    /// Counts requests that came with a series of latencies.
+    /// Counts requests of a latency series.
     pub fn requests(&mut self, series: &TimeSeries, count: u64) {
         if count == 0 {
             return;
@@ -61,7 +61,7 @@ impl WorkCounter {
         }
     }
 
-    /// Takes the times in which the requests of a series connected, all since the start of k6.
+    /// Counts the connections opened by the requests of a series, from its cumulative histogram.
     pub fn connecting(&mut self, series: u64, all: &Histogram) {
         if self.opened.len() >= MAX_KNOWN && !self.opened.contains_key(&series) {
             self.overflowed = true;
@@ -70,7 +70,7 @@ impl WorkCounter {
         self.opened.insert(series, all.total().saturating_sub(all.zero()));
     }
 
-    /// All of it, once k6 has ended.
+    /// Returns all counts, once k6 has ended.
     pub fn finish(self) -> WorkDone {
         let known = !self.overflowed && !self.opened.is_empty();
         WorkDone {

@@ -1,4 +1,4 @@
-//! A target's manifest: a TOML file that the agent's owner wrote.
+//! The manifest of a target: a TOML file written by the agent's owner.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -7,95 +7,94 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-/// Stands for the port wherever the command or the environment needs it.
+/// Placeholder for the port in the command and the environment.
 pub const PORT: &str = "{port}";
 
-/// Stands for the address to listen on: 127.0.0.1, but where the load comes from other machines. An IPv6 address stands in
-/// brackets.
+/// Placeholder for the listen address: 127.0.0.1 unless load comes from other machines. IPv6 addresses are in brackets.
 pub const HOST: &str = "{host}";
 
-/// How to start one target, and how to know that it serves.
+/// How to start a target, and how to check that it serves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
-    /// What jobs call it: letters, digits, `-`, `_`, `.`.
+    /// Its name in jobs: letters, digits, `-`, `_`, `.`.
     pub name: String,
-    /// As its owner counts.
+    /// Version, in any format.
     pub version: String,
-    /// The state of its sources that it was built from, e.g. a git commit, if its owner says.
+    /// Source revision it was built from, e.g. a git commit.
     pub revision: Option<String>,
-    /// One line for people.
+    /// One-line description.
     pub description: String,
-    /// The program and its arguments, with [`PORT`] where the port goes, and [`HOST`] for the address.
+    /// The program and its arguments, with placeholders [`PORT`] and [`HOST`].
     pub command: Vec<String>,
-    /// Added to the program's environment, with [`PORT`] as in the command.
+    /// Additional environment variables, with the same placeholders.
     pub env: BTreeMap<String, String>,
-    /// When it is ready.
+    /// Readiness check.
     pub ready: Ready,
-    /// What one answer must look like before it is loaded.
+    /// Check of a response before the load.
     pub verify: Option<Verify>,
-    /// What its cage allows beyond the usual.
+    /// Additional files that its sandbox allows.
     pub sandbox: Sandbox,
-    /// The manifest's folder: where the program starts, and what its path is relative to.
+    /// The manifest's folder: the working directory, and the base of relative paths.
     pub folder: PathBuf,
 }
 
-/// A target is ready when it answers this.
+/// A target is ready when it answers this request.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ready {
     /// Path of a `GET`.
     pub path: String,
-    /// The status that it must have.
+    /// Expected status.
     #[serde(default = "ok")]
     pub status: u16,
-    /// How long it may take from the start, seconds.
+    /// Timeout since the start, seconds.
     #[serde(default = "ten_seconds")]
     timeout_s: f64,
 }
 
 impl Ready {
-    /// How long it may take from the start.
+    /// Returns the timeout since the start.
     pub fn timeout(&self) -> Duration {
         Duration::from_secs_f64(self.timeout_s)
     }
 }
 
-/// Files that a target needs besides the system's and those in the manifest's folder. Paths are absolute, or relative to the
-/// manifest's folder.
+/// Files that a target needs in addition to the system's and those in the manifest's folder. Paths are absolute, or
+/// relative to the manifest's folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sandbox {
-    /// What it may read and run, with all below.
+    /// What it may read and execute, recursively.
     #[serde(default)]
     pub read: Vec<PathBuf>,
-    /// What it may also write.
+    /// What it may also write, recursively.
     #[serde(default)]
     pub write: Vec<PathBuf>,
 }
 
 impl Sandbox {
-    /// With absolute paths. Fails with a sentence when one does not exist.
+    /// Resolves the paths. Fails with a sentence if one does not exist.
     fn below(mut self, folder: &Path) -> Result<Self, String> {
         for (key, paths) in [("read", &mut self.read), ("write", &mut self.write)] {
             for path in paths {
-                let whole = folder.join(&*path).canonicalize();
-                *path = whole.map_err(|error| format!("sandbox.{key}: {}: {error}", path.display()))?;
+                let absolute = folder.join(&*path).canonicalize();
+                *path = absolute.map_err(|error| format!("sandbox.{key}: {}: {error}", path.display()))?;
             }
         }
         Ok(self)
     }
 }
 
-/// One answer that shows that the right program serves.
+/// A request whose response shows that the right program serves.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verify {
     /// Path of a `GET`.
     pub path: String,
-    /// The status that it must have.
+    /// Expected status.
     #[serde(default = "ok")]
     pub status: u16,
-    /// Text that its body must contain.
+    /// Text that the body must contain.
     pub contains: Option<String>,
 }
 
@@ -107,12 +106,12 @@ fn ten_seconds() -> f64 {
     10.0
 }
 
-/// A manifest that can't be used.
+/// An unusable manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ManifestError {
-    /// The manifest, or the folder when that can't be read.
+    /// The manifest, or the folder if that can't be read.
     pub file: PathBuf,
-    /// What is wrong, with the field's name.
+    /// What is wrong, with the name of the field.
     pub message: String,
 }
 
@@ -122,12 +121,12 @@ impl fmt::Display for ManifestError {
     }
 }
 
-/// Reads all `*.toml` of a folder, sorted by file name. A broken one does not hide the others.
+/// Reads all `*.toml` files of a folder, sorted by name. A broken one does not affect the others.
 pub fn load(folder: &Path) -> (Vec<Manifest>, Vec<ManifestError>) {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) => {
-            let message = format!("can't read the folder of targets: {error}");
+            let message = format!("can't read the folder of manifests: {error}");
             return (Vec::new(), vec![ManifestError { file: folder.to_owned(), message }]);
         }
     };
@@ -139,7 +138,7 @@ pub fn load(folder: &Path) -> (Vec<Manifest>, Vec<ManifestError>) {
     for file in files {
         let read = read(&file).and_then(|manifest| match known.insert(manifest.name.clone(), file.clone()) {
             None => Ok(manifest),
-            Some(other) => Err(format!("name: {:?} is taken by {}", manifest.name, other.display())),
+            Some(other) => Err(format!("name: {:?} is already used by {}", manifest.name, other.display())),
         });
         match read {
             Ok(manifest) => manifests.push(manifest),
@@ -166,9 +165,10 @@ struct File {
     sandbox: Sandbox,
 }
 
-fn read(file: &Path) -> Result<Manifest, String> {
+/// Reads a manifest; the error names the field.
+pub fn read(file: &Path) -> Result<Manifest, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("can't read it: {error}"))?;
-    let folder = file.parent().unwrap_or(Path::new("."));
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = folder.canonicalize().map_err(|error| format!("can't find its folder: {error}"))?;
     parse(&text, folder)
 }
@@ -178,18 +178,18 @@ fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
     let File { name, version, revision, description, command, env, ready, verify, sandbox } = file;
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     check(!name.is_empty() && name.len() <= 64 && name.chars().all(plain), || {
-        format!("name: {name:?} is not 1 to 64 letters, digits, '-', '_' or '.'")
+        format!("name: {name:?} must be 1 to 64 letters, digits, '-', '_' or '.'")
     })?;
-    check(!version.trim().is_empty(), || "version: it is empty".to_owned())?;
+    check(!version.trim().is_empty(), || "version: must not be empty".to_owned())?;
     check(revision.as_ref().is_none_or(|revision| !revision.trim().is_empty() && revision.len() <= 200), || {
-        "revision: it is not 1 to 200 letters; leave it out if there is none".to_owned()
+        "revision: must be 1 to 200 characters; omit it if there is none".to_owned()
     })?;
-    check(command.first().is_some_and(|program| !program.is_empty()), || "command: it names no program".to_owned())?;
+    check(command.first().is_some_and(|program| !program.is_empty()), || "command: program is missing".to_owned())?;
     check(command.iter().chain(env.values()).any(|text| text.contains(PORT)), || {
-        format!("command: neither it nor env says {PORT}, so the target can't be told its port")
+        format!("command: {PORT} is missing in command and env, so the target can't know its port")
     })?;
     check(ready.timeout_s > 0.0 && ready.timeout_s <= 600.0, || {
-        format!("ready.timeout_s: {} is not between 0 and 600", ready.timeout_s)
+        format!("ready.timeout_s: {} must be above 0 and at most 600", ready.timeout_s)
     })?;
     check_request("ready", &ready.path, ready.status)?;
     if let Some(verify) = &verify {
@@ -200,19 +200,19 @@ fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
 }
 
 fn check_request(table: &str, path: &str, status: u16) -> Result<(), String> {
-    check(path.starts_with('/'), || format!("{table}.path: {path:?} does not begin with '/'"))?;
-    check((100..600).contains(&status), || format!("{table}.status: {status} is no HTTP status"))
+    check(path.starts_with('/'), || format!("{table}.path: {path:?} must start with '/'"))?;
+    check((100..600).contains(&status), || format!("{table}.status: {status} is not an HTTP status"))
 }
 
-fn check(holds: bool, message: impl FnOnce() -> String) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(message()) }
+fn check(valid: bool, message: impl FnOnce() -> String) -> Result<(), String> {
+    if valid { Ok(()) } else { Err(message()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const WHOLE: &str = r#"
+    const COMPLETE: &str = r#"
         name = "rust-hyper"
         version = "0.1.0"
         description = "hyper 1 on tokio"
@@ -231,15 +231,15 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_manifest_is_read_with_its_defaults() {
-        let manifest = parse(WHOLE, "/targets".into()).expect("a manifest");
+    fn a_complete_manifest_is_read_with_its_defaults() {
+        let manifest = parse(COMPLETE, "/targets".into()).expect("a manifest");
         assert_eq!(manifest.ready.status, 200);
         assert_eq!(manifest.ready.timeout(), Duration::from_secs(10));
         assert_eq!(manifest.verify.expect("a verify").contains.as_deref(), Some("\"hash\""));
     }
 
     #[test]
-    fn every_fault_names_its_field() {
+    fn every_error_names_its_field() {
         let replaced = [
             ("\"rust-hyper\"", "\"../x\"", "name"),
             ("\"0.1.0\"", "\" \"", "version"),
@@ -259,22 +259,24 @@ mod tests {
             ("[verify]", "[sandbox]\nrun = []\n[verify]", "run"),
         ];
         for (from, to, field) in replaced {
-            let message = fault(&WHOLE.replace(from, to));
+            let message = fault(&COMPLETE.replace(from, to));
             assert!(message.contains(field), "{to}: {message}");
         }
-        assert!(fault(&WHOLE.replace("\"bin/rust-hyper\", ", "\"\", ")).contains("command"));
+        assert!(fault(&COMPLETE.replace("\"bin/rust-hyper\", ", "\"\", ")).contains("command"));
     }
 
     #[test]
-    fn the_port_may_come_by_environment() {
-        let text = WHOLE.replace("127.0.0.1:{port}", "x").replace("info", "{port}");
+    fn the_port_may_be_in_the_environment() {
+        let text = COMPLETE.replace("127.0.0.1:{port}", "x").replace("info", "{port}");
         assert!(parse(&text, "/".into()).is_ok());
     }
 
     #[test]
     fn one_broken_manifest_does_not_hide_the_others() {
         let folder = tempfile::tempdir().expect("a folder");
-        for (name, text) in [("a.toml", WHOLE), ("b.toml", "name = "), ("c.toml", WHOLE), ("d.txt", "no manifest")] {
+        for (name, text) in
+            [("a.toml", COMPLETE), ("b.toml", "name = "), ("c.toml", COMPLETE), ("d.txt", "no manifest")]
+        {
             std::fs::write(folder.path().join(name), text).expect("a file");
         }
         let (manifests, errors) = load(folder.path());
@@ -282,11 +284,11 @@ mod tests {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(errors.len(), 2, "{errors:?}");
         assert!(errors[0].contains("b.toml"), "{errors:?}");
-        assert!(errors[1].contains("c.toml: name: \"rust-hyper\" is taken by"), "{errors:?}");
+        assert!(errors[1].contains("c.toml: name: \"rust-hyper\" is already used by"), "{errors:?}");
     }
 
     #[test]
-    fn a_missing_folder_is_an_error_and_no_targets() {
+    fn a_missing_folder_is_an_error_without_targets() {
         let (manifests, errors) = load(Path::new("/nowhere/at/all"));
         assert!(manifests.is_empty());
         assert!(errors[0].to_string().starts_with("/nowhere/at/all: "), "{errors:?}");

@@ -1,5 +1,5 @@
-//! Targets: found in manifests, started in their group, known to serve. The rest of the agent handles a [`Running`]; how a
-//! target is started and identified is in the file of its kind, which is [`process`] for all of them so far.
+//! Targets: found in manifests, started in their group, checked for readiness. The rest of the agent uses a
+//! [`Running`]; how a target is started and identified depends on its kind, which is [`process`] for all so far.
 
 mod answer;
 mod fingerprint;
@@ -19,7 +19,7 @@ pub use running::{Ended, Running, Serving};
 use crate::wire::messages::TargetOffer;
 use crate::wire::offer::{MOST_TARGETS, target_fault};
 
-/// What an agent can start from a folder of manifests, and why the rest can't be.
+/// Returns the targets that an agent can start from a folder of manifests, and the errors of the others.
 pub fn offers(folder: &Path, fingerprints: &Fingerprints) -> (Vec<TargetOffer>, Vec<ManifestError>) {
     let (manifests, mut errors) = manifest::load(folder);
     let mut offers = Vec::new();
@@ -38,7 +38,7 @@ pub fn offers(folder: &Path, fingerprints: &Fingerprints) -> (Vec<TargetOffer>, 
         }
     }
     for offer in offers.drain(offers.len().min(MOST_TARGETS)..) {
-        let message = format!("an agent offers at most {MOST_TARGETS} targets");
+        let message = format!("an agent can offer at most {MOST_TARGETS} targets");
         errors.push(ManifestError { file: folder.join(offer.name), message });
     }
     (offers, errors)

@@ -1,4 +1,4 @@
-//! The kind `process`: a program on this machine, started by its command.
+//! The target kind `process`: a program on this machine, started by its command.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -10,35 +10,35 @@ use crate::sandbox::cage::Cage;
 use crate::sandbox::process::{Plan, find_program};
 
 impl Manifest {
-    /// The program's file. Relative to the manifest's folder, except for a bare name, which comes from `PATH`.
+    /// Returns the path of the program: relative to the manifest's folder, or found in `PATH` if it is a bare name.
     pub fn program(&self) -> Result<PathBuf, String> {
         let name = Path::new(self.command.first().map_or("", String::as_str));
         let path = if name.components().count() > 1 { self.folder.join(name) } else { name.to_owned() };
-        find_program(&path).ok_or_else(|| format!("command: there is no program {}", path.display()))
+        find_program(&path).ok_or_else(|| format!("command: program {} not found", path.display()))
     }
 
-    /// SHA-256 in hex of the program's file.
+    /// Returns the SHA-256 of the program's file in hex.
     pub fn fingerprint(&self, fingerprints: &Fingerprints) -> Result<String, String> {
         let program = self.program()?;
-        fingerprints.of(&program).map_err(|error| format!("command: can't read {}: {error}", program.display()))
+        fingerprints.compute(&program).map_err(|error| format!("command: can't read {}: {error}", program.display()))
     }
 
-    /// Whether it can be told to listen elsewhere than on loopback.
+    /// Whether it can listen on other addresses than loopback.
     pub fn listens_anywhere(&self) -> bool {
         self.command.iter().chain(self.env.values()).any(|text| text.contains(manifest::HOST))
     }
 
-    /// The files and folders outside its own that the command names: its owner means it to read them.
+    /// Returns the files and folders that the command names: the target may read them.
     fn named(&self) -> Vec<PathBuf> {
         self.command.iter().skip(1).map(PathBuf::from).filter(|path| path.is_absolute() && path.exists()).collect()
     }
 
-    /// How it is started to listen there.
+    /// Returns the plan to start it listening on this address.
     pub(super) fn plan(&self, at: SocketAddr, cores: &[usize], home: &Path) -> Result<Plan, String> {
         if !at.ip().is_loopback() && !self.listens_anywhere() {
             let host = manifest::HOST;
             return Err(format!(
-                "command: neither it nor env says {host}, so it can't be told to listen on {}",
+                "command: {host} is missing in command and env, so the target can't listen on {}",
                 at.ip()
             ));
         }
@@ -83,10 +83,10 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_target_listens_elsewhere_only_where_its_manifest_says_how() {
+    fn a_target_listens_elsewhere_only_if_its_manifest_supports_it() {
         let (there, home) = (SocketAddr::from(([10, 0, 0, 5], 81)), Path::new("/nowhere"));
-        let told = manifest("x").plan(there, &[], home).expect_err("it can't");
-        assert!(told.contains("{host}"), "{told}");
+        let error = manifest("x").plan(there, &[], home).expect_err("refused");
+        assert!(error.contains("{host}"), "{error}");
         let able = manifest("serve {host}:{port}");
         assert!(able.listens_anywhere());
         assert_eq!(able.plan(there, &[], home).expect("a plan").arguments[1], "serve 10.0.0.5:81");

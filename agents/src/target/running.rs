@@ -1,4 +1,4 @@
-//! A target on this machine, from its preparation to its removal.
+//! A target on this machine, from preparation to removal.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -10,86 +10,86 @@ use super::answer::Known;
 use super::fingerprint::Fingerprints;
 use super::manifest::Manifest;
 use super::ready::{self, Server, server_of};
-use crate::host::process_snapshot::Roster;
+use crate::host::process_snapshot::Snapshot;
 use crate::run::failure::Failure;
 use crate::sandbox::process::{Process, describe, last_lines};
 use crate::sandbox::{Group, Watch};
 use crate::wire::outcome::{Cause, Observed};
 
-/// Between choosing a port and listening on it somebody else may be faster.
+/// Another process may take the chosen port before the target listens on it.
 const ATTEMPTS: usize = 2;
 
-/// A target, whether it serves already or has ended.
+/// A target, before it is started, while it runs, or after it has ended.
 #[derive(Debug)]
 pub struct Running {
     manifest: Manifest,
-    /// What holds it to its size.
+    /// Enforces its machine size.
     group: Group,
-    /// The processors that it may use.
+    /// The CPUs it may use.
     cores: Vec<usize>,
-    /// Where it keeps temporary files.
+    /// Folder for its temporary files.
     home: PathBuf,
-    /// None before it is started.
+    /// `None` before the start.
     process: Option<Process>,
 }
 
 /// A target that serves.
 #[derive(Debug)]
 pub struct Serving {
-    /// Where.
+    /// Base URL.
     pub base_url: String,
-    /// What it answers.
+    /// Its response before the load.
     pub known: Known,
-    /// From starting its process to its first verified answer.
+    /// From the start of its process to its first verified response.
     pub startup: Duration,
 }
 
-/// What is left of a target.
+/// What is left of a stopped target.
 #[derive(Debug, Default)]
 pub struct Ended {
-    /// What it wrote; the last part if it was long.
+    /// Its output; only the end if it is long.
     pub log: String,
-    /// What its group counted.
+    /// Counters of its group.
     pub observed: Option<Observed>,
-    /// What could not be stopped or removed.
+    /// Errors while stopping it or removing its group.
     pub faults: Vec<io::Error>,
 }
 
 /// Why a target does not serve.
 #[derive(Debug)]
 enum Fault {
-    /// Somebody else has the port.
+    /// Another process uses the port.
     PortTaken(String),
-    /// It ended.
+    /// It exited.
     Died(String),
     /// Anything else.
     Other(String),
 }
 
 impl Running {
-    /// One that is to be started in its group.
+    /// Prepares a target to be started in its group.
     pub fn new(manifest: Manifest, group: Group, cores: Vec<usize>, home: PathBuf) -> Self {
         Self { manifest, group, cores, home, process: None }
     }
 
-    /// What its owner says of it.
+    /// Returns its manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// What identifies it: SHA-256 of its program, in hex. Reading a large program takes a moment, which the runtime's
-    /// threads shall not be kept for.
+    /// Returns what identifies it: the SHA-256 of its program, in hex. A large program takes a moment to read, so this
+    /// runs outside the runtime's threads.
     pub async fn identity(&self, fingerprints: &Arc<Fingerprints>) -> Result<String, Failure> {
         let (manifest, fingerprints) = (self.manifest.clone(), Arc::clone(fingerprints));
         let computed = tokio::task::spawn_blocking(move || manifest.fingerprint(&fingerprints)).await;
-        let computed = computed.map_err(|error| format!("the fingerprint was lost: {error}"));
+        let computed = computed.map_err(|error| format!("failed to compute the fingerprint: {error}"));
         let computed =
             computed.and_then(|done| done.map_err(|reason| format!("target {}: {reason}", self.manifest.name)));
         computed.map_err(Failure::by(Cause::Other))
     }
 
-    /// Starts it on an address of this machine and waits until it serves. It can be stopped and its log read also when this
-    /// fails or is given up.
+    /// Starts it on an address of this machine and waits until it serves. It can be stopped and its log read even if
+    /// this fails or is cancelled.
     pub async fn start(&mut self, address: IpAddr) -> Result<Serving, Failure> {
         let mut attempts = 1;
         let attempt = loop {
@@ -110,7 +110,7 @@ impl Running {
     }
 
     async fn start_on(&mut self, at: io::Result<SocketAddr>) -> Result<Serving, Fault> {
-        let at = at.map_err(|error| Fault::Other(format!("there is no free port: {error}")))?;
+        let at = at.map_err(|error| Fault::Other(format!("no free port: {error}")))?;
         let plan = self.manifest.plan(at, &self.cores, &self.home).map_err(Fault::Other)?;
         let spawned = Instant::now();
         let started = Process::start(&plan, &self.group);
@@ -120,21 +120,21 @@ impl Running {
         let answered = tokio::select! {
             biased;
             _ = process.wait() => {
-                Err(Fault::Died(format!("it ended before it was ready: {}", self.obituary().await)))
+                Err(Fault::Died(format!("exited before it was ready: {}", self.describe_exit().await)))
             }
             answered = serves(at, &self.manifest, &self.group) => answered.map_err(Fault::Other),
         };
         let known = answered.map_err(|fault| match (server_of(at, &self.group.watch()), fault) {
-            (Server::Stranger, Fault::PortTaken(reason) | Fault::Died(reason) | Fault::Other(reason)) => {
+            (Server::Other, Fault::PortTaken(reason) | Fault::Died(reason) | Fault::Other(reason)) => {
                 Fault::PortTaken(format!("port {} is served by another process; {reason}", at.port()))
             }
-            (Server::Target | Server::Nobody, fault) => fault,
+            (Server::Target | Server::None, fault) => fault,
         })?;
         let startup = known.verified_at().duration_since(spawned);
         Ok(Serving { base_url: format!("http://{at}"), known, startup })
     }
 
-    /// Waits until it has ended; for ever where it was not started.
+    /// Waits until it has exited; forever if it was not started.
     pub async fn wait(&mut self) {
         match &mut self.process {
             Some(process) => drop(process.wait().await),
@@ -142,31 +142,28 @@ impl Running {
         }
     }
 
-    /// Whether it was started and has ended.
+    /// Whether it was started and has exited.
     pub fn has_ended(&mut self) -> bool {
         self.process.as_mut().is_some_and(|process| process.ended().is_some())
     }
 
-    /// Why it ended while it was needed.
+    /// Describes why it exited while it was needed.
     pub async fn exit_report(&mut self, when: &str) -> Failure {
-        let obituary = self.obituary().await;
-        Failure {
-            reason: format!("target {} died {when}: {obituary}", self.manifest.name),
-            cause: self.cause_of_death(),
-        }
+        let exit = self.describe_exit().await;
+        Failure { reason: format!("target {} exited {when}: {exit}", self.manifest.name), cause: self.cause_of_death() }
     }
 
-    /// Its CPU time, its memory and its processes, for whoever samples them.
+    /// Returns a handle to sample its CPU time, memory and processes.
     pub fn watch(&self) -> Watch {
         self.group.watch()
     }
 
-    /// The processes that it has now.
-    pub fn processes(&self) -> Roster {
-        Roster::call(&self.group)
+    /// Returns a snapshot of its processes.
+    pub fn processes(&self) -> Snapshot {
+        Snapshot::take(&self.group)
     }
 
-    /// Stops it, with so much time to end by itself, and removes its group.
+    /// Stops it, killing it after `grace`, and removes its group.
     pub async fn stop(mut self, grace: Duration) -> Ended {
         let mut ended = Ended::default();
         if let Some(mut process) = self.process.take() {
@@ -178,27 +175,27 @@ impl Running {
         ended
     }
 
-    /// What it is about when it has ended.
+    /// Returns the cause to report for its exit.
     fn cause_of_death(&self) -> Cause {
         if self.was_killed_for_memory() { Cause::TargetOutOfMemory } else { Cause::TargetDied }
     }
 
     fn was_killed_for_memory(&self) -> bool {
-        self.group.observed().and_then(|seen| seen.oom_kills).is_some_and(|kills| kills > 0)
+        self.group.observed().and_then(|observed| observed.oom_kills).is_some_and(|kills| kills > 0)
     }
 
-    /// Why it has ended, for the end of a sentence.
-    async fn obituary(&mut self) -> String {
+    /// Describes why it has exited, as the end of a sentence.
+    async fn describe_exit(&mut self) -> String {
         let is_memory = self.was_killed_for_memory();
         let Some(process) = &mut self.process else { return "it was not started".to_owned() };
         let status = process.ended().map_or_else(|| "unknown status".to_owned(), describe);
-        let cause = if is_memory { "killed: out of memory".to_owned() } else { status };
+        let cause = if is_memory { "OOM-killed".to_owned() } else { status };
         match last_lines(&process.log().await) {
-            lines if lines.is_empty() => format!("{cause}; it wrote nothing"),
+            lines if lines.is_empty() => format!("{cause}; no output"),
             lines if DENIED.iter().any(|words| lines.contains(words)) => {
-                format!("{cause}; its last lines: {lines}; what it may read and write is in [sandbox] of its manifest")
+                format!("{cause}; last output: {lines}; allow access to files in [sandbox] of its manifest")
             }
-            lines => format!("{cause}; its last lines: {lines}"),
+            lines => format!("{cause}; last output: {lines}"),
         }
     }
 }
@@ -207,16 +204,16 @@ async fn serves(at: SocketAddr, manifest: &Manifest, group: &Group) -> Result<Kn
     ready::answer(at, &manifest.ready).await?;
     match server_of(at, &group.watch()) {
         Server::Target => {}
-        Server::Stranger => return Err("the answer was not the target's".to_owned()),
-        Server::Nobody => return Err(format!("it answered, but nobody listens on port {}", at.port())),
+        Server::Other => return Err("the response came from another process".to_owned()),
+        Server::None => return Err(format!("it answered, but nothing listens on port {}", at.port())),
     }
     Known::learn(at, manifest).await
 }
 
-/// How programs say that they may not use a file.
+/// Parts of messages about files that a program may not access.
 const DENIED: [&str; 3] = ["ermission denied", "EACCES", "PermissionError"];
 
-/// A port that nobody listens on now. Somebody may the next moment: see [`ATTEMPTS`].
+/// Returns a free port. Another process may take it right after: see [`ATTEMPTS`].
 fn free_port(address: IpAddr) -> io::Result<SocketAddr> {
     TcpListener::bind((address, 0))?.local_addr()
 }
@@ -232,8 +229,8 @@ mod tests {
     use crate::sandbox::{self, Side};
     use crate::wire::RunId;
 
-    /// A server that belongs to nobody's run.
-    fn stranger() -> u16 {
+    /// Starts a server that does not belong to a run.
+    fn foreign_server() -> u16 {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let port = listener.local_addr().expect("bound").port();
         let (ready, started) = mpsc::channel();
@@ -250,11 +247,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_of_another_process_is_not_the_target_s() {
+    async fn a_response_of_another_process_is_not_accepted() {
         for script in ["sleep 600", "echo port taken; exit 1"] {
-            let group = sandbox::Sandbox::none("stranger").open(RunId::now(), Side::Target).expect("a group");
+            let group = sandbox::Sandbox::none("foreign server").open(RunId::now(), Side::Target).expect("a group");
             let mut target = Running::new(manifest(script), group, Vec::new(), "/nowhere".into());
-            let port = stranger();
+            let port = foreign_server();
             let fault = target.start_on(Ok((Ipv4Addr::LOCALHOST, port).into())).await.expect_err("a fault");
             let Fault::PortTaken(reason) = fault else { panic!("{fault:?}") };
             assert!(reason.starts_with(&format!("port {port} is served by another process; ")), "{reason}");

@@ -1,4 +1,4 @@
-//! Load generators as they cross the wire: which one an agent has, and what it can do.
+//! Load generators in the protocol: kind, version and capabilities.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub struct EngineVersion {
     pub version: String,
 }
 
-/// Up to protocol 6 the only engine was k6, and only its version was sent. Outcomes of that time may still wait on disk.
+/// Up to protocol 6 the only engine was k6, and only its version was sent. Such outcomes may still wait on disk.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {
@@ -35,19 +35,19 @@ impl std::fmt::Display for EngineVersion {
     }
 }
 
-/// Something that only some load generators can do.
+/// A capability that only some load generators have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Capability {
-    /// Generate the load that a script describes in its own options.
+    /// Generate the load in a script's options.
     Scripts,
     /// Generate one segment of a load.
     Segments,
-    /// Start, then wait for the signal to begin.
+    /// Start paused and wait for a signal.
     Pausing,
-    /// Report figures every second.
+    /// Report metrics every second.
     Series,
-    /// Report latencies from which any percentile follows.
+    /// Report latencies from which any percentile can be computed.
     Percentiles,
 }
 
@@ -57,7 +57,7 @@ impl std::fmt::Display for Capability {
             Self::Scripts => "run a script's own load",
             Self::Segments => "generate a segment of a load",
             Self::Pausing => "wait for the other generators",
-            Self::Series => "report figures every second",
+            Self::Series => "report metrics every second",
             Self::Percentiles => "report all percentiles",
         })
     }
@@ -70,24 +70,24 @@ pub struct EngineOffer {
     pub name: String,
     /// E.g. `1.8.1`.
     pub version: String,
-    /// The program's file.
+    /// Path of the program.
     pub path: String,
-    /// The versions that the agent supports, e.g. `1.x … 2.x`.
+    /// Versions that the agent supports, e.g. `1.x … 2.x`.
     pub supported: String,
-    /// Why the agent can't use it: a sentence; absent where it can.
+    /// Why the agent can't use it, as a sentence; absent if it can.
     pub fault: Option<String>,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Vec<Capability>,
 }
 
 impl EngineOffer {
-    /// Its kind and version.
+    /// Returns its kind and version.
     pub fn version(&self) -> EngineVersion {
         EngineVersion { name: self.name.clone(), version: self.version.clone() }
     }
 
-    /// The first of these capabilities that it does not have.
-    pub fn lacks(&self, needed: &[Capability]) -> Option<Capability> {
+    /// Returns the first of these capabilities that it lacks.
+    pub fn first_missing(&self, needed: &[Capability]) -> Option<Capability> {
         needed.iter().copied().find(|capability| !self.capabilities.contains(capability))
     }
 }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bare_version_of_protocol_6_is_one_of_k6() {
+    fn a_bare_version_of_protocol_6_is_that_of_k6() {
         let read = |text: &str| serde_json::from_str::<EngineVersion>(text).expect("an engine").to_string();
         assert_eq!(read(r#""1.8.1""#), "k6 1.8.1");
         assert_eq!(read(r#"{"name": "wrk", "version": "4.2"}"#), "wrk 4.2");

@@ -1,4 +1,4 @@
-//! What an agent is asked to do: one run.
+//! A job: the request to an agent to execute one run.
 
 use std::collections::BTreeMap;
 
@@ -9,78 +9,78 @@ use super::RunId;
 use super::engine::Capability;
 use super::load::Load;
 
-/// One run as the agent gets it. It names a target of the agent's own; it can't bring one along.
+/// A run as sent to an agent. It names a target in the agent's manifests and can't include one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// The run that this job fills.
+    /// The run.
     pub run: RunId,
     /// Name of a target in the agent's manifests.
     pub target: String,
-    /// The machine size that the target gets.
+    /// The machine size of the target.
     pub size: Size,
     /// The script and its data files.
     pub scenario: Scenario,
-    /// Given to the script as environment (`__ENV`), over the scenario's own defaults.
+    /// Environment of the script (`__ENV`); overrides the scenario's defaults.
     pub parameters: BTreeMap<String, String>,
-    /// How hard and how long.
+    /// Level and duration of the load.
     pub load: Load,
-    /// How long the script runs before its figures count; 0 for no warm-up.
+    /// Duration of the warm-up; 0 for none.
     pub warm_up_ms: u64,
-    /// Until when it goes on at most until the target is steady; nothing where it lasts as long as `warm_up_ms` says.
+    /// Maximum duration of a warm-up that ends when the target is level; `None` for a fixed `warm_up_ms`.
     #[serde(default)]
     pub warm_up_max_ms: Option<u64>,
-    /// What this agent does of it.
+    /// This agent's part of the run.
     #[serde(default)]
     pub role: Role,
 }
 
 impl Job {
-    /// What the load generator must be able to do for it.
+    /// Returns the capabilities that the load generator must have.
     pub fn needs(&self) -> Vec<Capability> {
         use Capability::{Pausing, Percentiles, Scripts, Segments, Series};
         let role: &[Capability] = match self.role {
             Role::Host => return Vec::new(),
             Role::Alone => &[],
-            // The results of the segments are added up from their histograms.
+            // Results of segments are merged from their histograms.
             Role::Generator(_) => &[Segments, Pausing, Series, Percentiles],
         };
         let script = (self.load == Load::Script).then_some(Scripts);
-        // Whether the target is steady shows in the figures of the seconds.
+        // Whether the target is level is decided by per-second data.
         let warm_up = self.warm_up_max_ms.map(|_| Series);
         role.iter().copied().chain(script).chain(warm_up).collect()
     }
 }
 
-/// What one agent does of a run.
+/// One agent's part of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Role {
-    /// All of it.
+    /// Everything.
     #[default]
     Alone,
-    /// It runs the target; others make the load.
+    /// Runs the target; others generate the load.
     Host,
-    /// It makes one part of the load on a target that another agent runs.
+    /// Generates one part of the load on a target that another agent runs.
     Generator(Segment),
 }
 
-/// One of several equal parts of a load, as k6's execution segments split it: VUs and rates of all parts together are
-/// exactly those of the whole.
+/// One of several equal parts of a load, as split by k6's execution segments: VUs and rates of all parts add up
+/// exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
-    /// Which, from 0.
+    /// Index, from 0.
     pub index: u32,
-    /// How many there are.
+    /// Number of parts.
     pub of: u32,
 }
 
 impl Segment {
-    /// `--execution-segment`: `1/3:2/3`.
+    /// Returns the value of `--execution-segment`: `1/3:2/3`.
     pub fn segment(self) -> String {
         format!("{}:{}", self.edge(self.index), self.edge(self.index.saturating_add(1)))
     }
 
-    /// `--execution-segment-sequence`, the same for all parts: `0,1/3,2/3,1`.
+    /// Returns the value of `--execution-segment-sequence`, the same for all parts: `0,1/3,2/3,1`.
     pub fn sequence(self) -> String {
         (0..=self.of).map(|at| self.edge(at)).collect::<Vec<_>>().join(",")
     }
@@ -94,10 +94,10 @@ impl Segment {
     }
 }
 
-/// What the target may use.
+/// Resources available to the target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Size {
-    /// As people call it, e.g. `2 vCPU / 4 GiB`.
+    /// Display name, e.g. `2 vCPU / 4 GiB`.
     pub name: String,
     /// Cores; 0.5 is half of one.
     pub vcpus: f64,
@@ -105,7 +105,7 @@ pub struct Size {
     pub memory_bytes: u64,
 }
 
-/// Which load generator a scenario is written for.
+/// The load generator that a scenario is written for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScenarioKind {
@@ -114,24 +114,24 @@ pub enum ScenarioKind {
     K6,
 }
 
-/// A script with everything it opens.
+/// A script with its files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scenario {
-    /// As people call it.
+    /// Display name.
     pub name: String,
-    /// Which load generator runs it.
+    /// The load generator that runs it.
     #[serde(default)]
     pub kind: ScenarioKind,
-    /// The script's text.
+    /// Text of the script.
     pub script: String,
-    /// Files that the script opens, by plain name, next to the script.
+    /// Files that the script opens, by name, next to the script.
     pub files: BTreeMap<String, String>,
-    /// Parameters and the values they have unless a submission says otherwise.
+    /// Parameters and their default values.
     pub defaults: BTreeMap<String, String>,
 }
 
 impl Scenario {
-    /// SHA-256 in hex over script, files and defaults: the name of this revision.
+    /// Returns the SHA-256 of script, files and defaults in hex, which identifies this revision.
     pub fn sha256(&self) -> String {
         let mut hasher = Sha256::new();
         let mut feed = |text: &str| {
@@ -163,7 +163,7 @@ pub fn hex(bytes: &[u8]) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    /// All of a run, with the load of a bundled script.
+    /// Returns a job for a complete run, with the load of a bundled script.
     pub(crate) fn a_job() -> Job {
         Job {
             run: RunId::now(),
@@ -179,7 +179,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn segments_are_told_in_k6_s_words() {
+    fn segments_are_formatted_for_k6() {
         let part = |index, of| Segment { index, of };
         assert_eq!(part(0, 1).segment(), "0:1");
         assert_eq!(part(0, 1).sequence(), "0,1");
@@ -189,7 +189,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_job_that_says_nothing_of_its_role_is_all_of_it() {
+    fn a_job_without_a_role_is_the_complete_run() {
         assert_eq!(Role::default(), Role::Alone);
         for role in [Role::Alone, Role::Host, Role::Generator(Segment { index: 1, of: 2 })] {
             let text = serde_json::to_string(&role).expect("written");

@@ -1,31 +1,31 @@
-//! How hard a target is loaded, and for how long. A value of these types makes sense: what does not can't be made, nor
-//! read off the wire.
+//! Level and duration of a load. Values of these types are always valid: an invalid one can't be created or
+//! deserialized.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The most virtual users of a load.
+/// Maximum virtual users of a load.
 pub const MOST_VUS: u32 = 100_000;
-/// The most iterations per second of a load.
+/// Maximum iterations per second of a load.
 pub const MOST_RATE: u32 = 1_000_000;
-/// The most stages of a load.
+/// Maximum stages of a load.
 pub const MOST_STAGES: usize = 100;
-/// k6 takes no shorter load.
+/// Minimum duration, as required by k6.
 pub const SHORTEST: Duration = Duration::from_secs(1);
-/// The longest load.
+/// Maximum duration.
 pub const LONGEST: Duration = Duration::from_hours(24);
 
-/// How hard the target is loaded.
+/// The load on a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Raw", into = "Raw")]
 pub enum Load {
-    /// As the script's own `options` say.
+    /// The load in the script's `options`.
     Script,
-    /// Virtual users, each of which begins its next iteration when its last one has ended; overrides the script's own
-    /// scenarios whole.
+    /// Closed model: virtual users that start their next iteration when the previous one has ended; replaces the
+    /// script's scenarios.
     Closed(Closed),
-    /// Iterations begun per second, whether or not earlier ones have ended; overrides the script's own scenarios whole.
+    /// Open model: iterations started per second, independent of earlier ones; replaces the script's scenarios.
     Open(Open),
 }
 
@@ -35,62 +35,62 @@ pub struct Closed {
     vus: Shape,
 }
 
-/// Iterations begun per second over time.
+/// Iterations started per second over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
     rate: Shape,
     max_vus: u32,
 }
 
-/// A level over time: at least one somewhere, and neither too short nor too long.
+/// A valid level over time, with a valid duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape(Form);
 
-/// What a shape is made of.
+/// The form of a shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// The same all the time.
+    /// A constant level.
     Constant {
-        /// How many.
+        /// The level.
         level: u32,
-        /// For how long.
+        /// The duration.
         duration_ms: u64,
     },
-    /// One after the other, beginning at zero.
+    /// Consecutive stages, starting at zero.
     Stages(Vec<Stage>),
 }
 
-/// A way from the level before in a straight line; at once where it takes no time.
+/// A linear ramp from the previous level; a step if its duration is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stage {
-    /// How long it takes.
+    /// Duration.
     pub duration_ms: u64,
-    /// Where it ends.
+    /// Level at its end.
     pub target: u32,
 }
 
-/// What is wrong with a load.
+/// Why a load is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{part}: {text}")]
 pub struct Fault {
-    /// What part of it.
+    /// The invalid part.
     pub part: Part,
-    /// What can be done about it.
+    /// What is allowed.
     pub text: String,
 }
 
-/// What a load is given by.
+/// A part of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A number of virtual users.
+    /// Number of virtual users.
     Vus,
-    /// A number of iterations per second.
+    /// Iterations per second.
     Rate,
-    /// How long a constant load lasts.
+    /// Duration of a constant load.
     Duration,
     /// Stages.
     Stages,
-    /// How many virtual users may keep a rate up.
+    /// Maximum virtual users for a rate.
     MaxVus,
 }
 
@@ -107,12 +107,12 @@ impl std::fmt::Display for Part {
 }
 
 impl Load {
-    /// How long it lasts; unknown for a script's own.
+    /// Returns its duration; unknown for a script's own load.
     pub fn duration(&self) -> Option<Duration> {
         self.shape().map(Shape::duration)
     }
 
-    /// Its level over time; unknown for a script's own.
+    /// Returns its level over time; unknown for a script's own load.
     pub fn shape(&self) -> Option<&Shape> {
         match self {
             Self::Script => None,
@@ -121,7 +121,7 @@ impl Load {
         }
     }
 
-    /// How many iterations it begins, where that does not depend on the target.
+    /// Returns the number of started iterations, if it does not depend on the target.
     pub fn iterations(&self) -> Option<f64> {
         match self {
             Self::Open(open) => Some(open.rate.area()),
@@ -131,38 +131,39 @@ impl Load {
 }
 
 impl Closed {
-    /// So many virtual users.
+    /// Creates a closed load.
     pub fn new(form: Form) -> Result<Self, Fault> {
         Ok(Self { vus: Shape::new(form, Part::Vus, MOST_VUS)? })
     }
 
-    /// How many there are.
+    /// Returns the virtual users over time.
     pub fn vus(&self) -> &Shape {
         &self.vus
     }
 }
 
 impl Open {
-    /// So many iterations per second, kept up by so many virtual users at most; by [`Open::usual_vus`] if none is said.
+    /// Creates an open load with at most `max_vus` virtual users, by default [`Open::default_vus`].
     pub fn new(form: Form, max_vus: Option<u32>) -> Result<Self, Fault> {
         let rate = Shape::new(form, Part::Rate, MOST_RATE)?;
-        let max_vus = max_vus.unwrap_or_else(|| Self::usual_vus(&rate));
+        let max_vus = max_vus.unwrap_or_else(|| Self::default_vus(&rate));
         check_level(max_vus, Part::MaxVus, MOST_VUS)?;
         Ok(Self { rate, max_vus })
     }
 
-    /// Iterations begun per second.
+    /// Returns the iterations started per second over time.
     pub fn rate(&self) -> &Shape {
         &self.rate
     }
 
-    /// Virtual users that keep it up. All are made before the clock starts, because k6 needs time to make one.
+    /// Returns the maximum virtual users. All are created before the start, because k6 needs time for each.
     pub fn max_vus(&self) -> u32 {
         self.max_vus
     }
 
-    /// Enough for iterations of a tenth of a second, but no more than a usual machine holds (1,000 take k6 some 160 MB).
-    pub fn usual_vus(rate: &Shape) -> u32 {
+    /// Returns enough virtual users for iterations of a tenth of a second, within the memory of a typical machine
+    /// (1,000 take about 160 MB in k6).
+    pub fn default_vus(rate: &Shape) -> u32 {
         rate.peak().div_ceil(10).clamp(10, 1_000)
     }
 }
@@ -190,12 +191,12 @@ impl Shape {
         Err(Fault { part: lasts, text: text.to_owned() })
     }
 
-    /// What it is made of.
+    /// Returns its form.
     pub fn form(&self) -> &Form {
         &self.0
     }
 
-    /// How long it lasts: stages together.
+    /// Returns its total duration.
     pub fn duration(&self) -> Duration {
         Duration::from_millis(match &self.0 {
             Form::Constant { duration_ms, .. } => *duration_ms,
@@ -203,12 +204,12 @@ impl Shape {
         })
     }
 
-    /// Its highest level.
+    /// Returns its highest level.
     pub fn peak(&self) -> u32 {
         self.points().into_iter().map(|(_, level)| level).max().unwrap_or_default()
     }
 
-    /// Its corners: milliseconds since its begin, and the level there.
+    /// Returns its corners: milliseconds since the start, and the level there.
     pub fn points(&self) -> Vec<(u64, u32)> {
         match &self.0 {
             Form::Constant { level, duration_ms } => vec![(0, *level), (*duration_ms, *level)],
@@ -218,14 +219,14 @@ impl Shape {
                     at += stage.duration_ms;
                     (at, stage.target)
                 };
-                // A first stage without length says where it begins.
+                // A first stage without duration sets the initial level.
                 let begin = stages.first().is_none_or(|stage| stage.duration_ms > 0).then_some((0, 0));
                 begin.into_iter().chain(stages.iter().map(corner)).collect()
             }
         }
     }
 
-    /// Level times seconds, over all of it.
+    /// Returns the integral of the level over time, in seconds.
     fn area(&self) -> f64 {
         let points = self.points();
         let part = |pair: &[(u64, u32)]| {
@@ -260,7 +261,7 @@ fn check_stages(stages: &[Stage], most: u32) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A load as it crosses the wire.
+/// A load in its serialized form.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Raw {
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_can_not_be_made_and_says_which_part_is_wrong() {
+    fn an_invalid_load_can_not_be_created_and_names_the_invalid_part() {
         let constant = |level, duration_ms| Form::Constant { level, duration_ms };
         let closed = [
             (constant(0, 1_000), "vus: between 1 and 100000"),
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_knows_its_length_its_peak_and_how_much_it_is() {
+    fn a_shape_has_a_duration_a_peak_and_an_area() {
         let open = |form| Load::Open(Open::new(form, None).expect("a load"));
         let ramp = open(stages(&[(1_000, 100), (1_000, 100), (0, 50), (1_000, 0)]));
         assert_eq!((ramp.duration(), ramp.iterations()), (Some(Duration::from_secs(3)), Some(175.0)));
@@ -350,10 +351,10 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_has_enough_virtual_users_unless_somebody_says_how_many() {
-        let usual =
+    fn a_rate_has_enough_virtual_users_by_default() {
+        let default =
             |rate| Open::new(Form::Constant { level: rate, duration_ms: 1_000 }, None).expect("a load").max_vus();
-        assert_eq!([usual(1), usual(2_000), usual(50_000)], [10, 200, 1_000]);
+        assert_eq!([default(1), default(2_000), default(50_000)], [10, 200, 1_000]);
         let open = Open::new(stages(&[(1_000, 10)]), Some(7)).expect("a load");
         assert_eq!(open.max_vus(), 7);
     }

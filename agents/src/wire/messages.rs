@@ -1,13 +1,12 @@
-//! The conversation over the agent's WebSocket: JSON text frames, one message each.
+//! The protocol of the agent's WebSocket: JSON text frames, one message each.
 //!
-//! The agent speaks first ([`AgentMessage::Hello`]); the server answers [`ServerMessage::Welcome`] or
-//! [`ServerMessage::Refused`] and closes. From then on both sides send heartbeats every `heartbeat_ms`; three missed
-//! ones mean that the other side is gone. Results don't travel here: see [`super::outcome`].
+//! The agent starts with [`AgentMessage::Hello`]; the server responds with [`ServerMessage::Welcome`], or with
+//! [`ServerMessage::Refused`] and closes the connection. Then both sides send heartbeats every `heartbeat_ms`; after
+//! three missed ones the other side counts as disconnected. Results are sent separately: see [`super::outcome`].
 //!
-//! A key is for one process: an agent whose [`Hello::life`] is another than that of the one that is connected under the
-//! same key, and is alive, is refused; the same life takes the place of its own connection before. An agent that is asked
-//! to change its key ([`ServerMessage::ChangeKey`]) makes one, tells its hash by HTTP, and uses it: see
-//! [`crate::connection::key`].
+//! A key is for one process: while an agent is connected, another one with the same key but a different [`Hello::life`]
+//! is refused; the same process replaces its earlier connection. An agent that receives [`ServerMessage::ChangeKey`]
+//! creates a key, registers its hash by HTTP, and uses it: see [`crate::connection::key`].
 
 use std::net::IpAddr;
 
@@ -20,148 +19,148 @@ use super::outcome::Mechanism;
 use super::series::Portion;
 use super::{Phase, RunId};
 
-/// What an agent says.
+/// A message from an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AgentMessage {
-    /// Who I am and what I can do; the first message of a connection.
+    /// Describes the agent; the first message of a connection.
     Hello(Box<Hello>),
-    /// I am alive.
+    /// Shows that the connection is alive.
     Heartbeat {
-        /// The run that I work on.
+        /// The current run.
         running: Option<RunId>,
     },
-    /// A run entered a phase (never a final one: those follow from the result).
+    /// A run entered a phase; never a final one, which follows from the result.
     Phase {
         /// The run.
         run: RunId,
-        /// What it does now.
+        /// The phase.
         phase: Phase,
     },
-    /// What has happened in the run in work that this connection has not told yet.
+    /// Points of the current run that this connection has not sent yet.
     Series(Box<Portion>),
-    /// The job is over and its outcome is on my disk; I am free.
+    /// The job is over and its outcome is on disk; the agent is free.
     Done {
         /// The run.
         run: RunId,
     },
-    /// I can't take this job; it should be given to somebody else.
+    /// The agent does not accept this job; another one may.
     Declined {
         /// The run.
         run: RunId,
         /// A sentence for the user.
         reason: String,
     },
-    /// I am at this gate of a run that several do, and go on when all others are there too.
+    /// The agent waits at this gate of a distributed run for the other participants.
     At {
         /// The run.
         run: RunId,
-        /// Where.
+        /// The gate.
         gate: Gate,
-        /// Where the target serves, e.g. `http://10.0.0.5:40123`; told by who runs it.
+        /// Base URL of the target, e.g. `http://10.0.0.5:40123`; sent by the host.
         base_url: Option<String>,
     },
-    /// What my clock says, asked by [`ServerMessage::Clock`].
+    /// The time of this machine, in response to [`ServerMessage::Clock`].
     Clock {
-        /// As it was asked.
+        /// Copied from the request.
         asked_ms: i64,
         /// Unix milliseconds.
         now_ms: i64,
     },
-    /// What I say to a script that I was asked to look at.
+    /// The result of a script inspection.
     Inspected {
-        /// As it was asked.
+        /// Copied from the request.
         id: Uuid,
-        /// What the load generator says.
+        /// The load generator's verdict.
         finding: Finding,
     },
 }
 
-/// Where those who do a run together wait for each other.
+/// A point where the participants of a distributed run wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
-    /// Before the first load: the target serves, each load generator could run.
+    /// Before the first load: the target serves, and each load generator is ready.
     Load,
-    /// Before the measured load; all load generators have started their virtual users.
+    /// Before the measured load: all virtual users are created.
     Measure,
-    /// After it: no load generator runs any more.
+    /// After it: no load generator is running.
     End,
 }
 
-/// What came of looking at a script.
+/// The result of a script inspection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Finding {
-    /// The load generator can run it.
+    /// The load generator accepts the script.
     Valid,
-    /// It can't: a sentence with the load generator's own message.
+    /// The load generator rejects it, with a message.
     Invalid {
-        /// As the load generator wrote it, which is what the script wanted it to be.
+        /// Output of the load generator, which the script may influence.
         message: String,
     },
-    /// I did not look at it: somebody else may.
+    /// Not inspected; another agent may do it.
     Declined {
         /// A sentence for the log.
         reason: String,
     },
 }
 
-/// What a server says.
+/// A message from a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerMessage {
-    /// You are known; these are the terms.
+    /// The agent is accepted.
     Welcome {
         /// The server's protocol.
         protocol: u32,
-        /// The name that the server's owner gave this agent.
+        /// The name of this agent on the server.
         name: String,
-        /// How often both sides say that they are alive.
+        /// Heartbeat interval of both sides.
         heartbeat_ms: u64,
     },
-    /// You can't stay; the connection ends after this.
+    /// The agent is rejected; the connection is closed after this.
     Refused {
-        /// A sentence that says what to do.
+        /// A sentence with a remedy.
         reason: String,
     },
-    /// I am alive.
+    /// Shows that the connection is alive.
     Heartbeat,
-    /// Do this.
+    /// Execute this job.
     Start(Box<Job>),
-    /// Check this script, without running its load.
+    /// Inspect this script without running its load.
     Inspect {
-        /// Names the question.
+        /// Identifies the request.
         id: Uuid,
-        /// The script and what it opens.
+        /// The script and its files.
         scenario: Box<Scenario>,
     },
-    /// Stop this run, whatever it does.
+    /// Cancel this run in any phase.
     Cancel {
         /// The run.
         run: RunId,
     },
-    /// All are at this gate: go on, at this time.
+    /// All participants are at this gate: continue at this time.
     Pass {
         /// The run.
         run: RunId,
-        /// Which gate.
+        /// The gate.
         gate: Gate,
-        /// When, by the clock of the agent that this is said to; unix milliseconds.
+        /// When to continue, on the receiving agent's clock; unix milliseconds.
         at_ms: i64,
-        /// Where the target serves.
+        /// Base URL of the target.
         base_url: String,
     },
-    /// What does your clock say?
+    /// Requests the time of the agent.
     Clock {
-        /// What the server's says; unix milliseconds.
+        /// The server's time; unix milliseconds.
         asked_ms: i64,
     },
-    /// Make yourself another key. Said again at each connection until it was used.
+    /// Create another key. Repeated at each connection until the new key is used.
     ChangeKey,
 }
 
-/// An agent's introduction.
+/// Description of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     /// The agent's [`super::PROTOCOL`].
@@ -174,50 +173,50 @@ pub struct Hello {
     pub machine: Machine,
     /// Its load generators.
     pub engines: Vec<EngineOffer>,
-    /// What it can start.
+    /// Targets it can start.
     pub targets: Vec<TargetOffer>,
-    /// Whether it runs scripts that did not come with it.
+    /// Whether it runs scripts that are not bundled.
     pub any_scenario: bool,
-    /// The run that it works on.
+    /// The current run.
     pub running: Option<RunId>,
-    /// Runs that it still holds: the one in work, and those whose outcome waits to be sent.
+    /// The current run, and runs with an outcome still to upload.
     pub holds: Vec<RunId>,
-    /// Names this process: another one with the same key is somebody else.
+    /// Identifies the process, to detect another one with the same key.
     pub life: Option<Uuid>,
-    /// Where targets listen for load from other machines; absent where its owner allows none.
+    /// Address on which targets accept load from other machines; absent if not allowed.
     #[serde(default)]
     pub load_address: Option<IpAddr>,
 }
 
-/// The protocol of an introduction, also of one that is too old or too new to be read as [`AgentMessage::Hello`].
-pub fn protocol_of(introduction: &str) -> Option<u32> {
+/// Reads the protocol of a hello, even if it is too old or too new to be parsed as [`AgentMessage::Hello`].
+pub fn protocol_of(hello: &str) -> Option<u32> {
     #[derive(Deserialize)]
     #[serde(tag = "type", rename_all = "snake_case")]
-    enum Introduction {
+    enum AnyHello {
         Hello { protocol: u32 },
     }
-    let Introduction::Hello { protocol } = serde_json::from_str(introduction).ok()?;
+    let AnyHello::Hello { protocol } = serde_json::from_str(hello).ok()?;
     Some(protocol)
 }
 
-/// What the agent's machine is.
+/// Description of the agent's machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Its name on the network.
+    /// Host name.
     pub hostname: String,
-    /// Processors that the agent may use.
+    /// CPUs that the agent may use.
     pub cores: u32,
-    /// Physical cores that these are on, where that is known.
+    /// Physical cores of these CPUs, if known.
     pub physical_cores: Option<u32>,
-    /// Memory in all.
+    /// Total memory.
     pub memory_bytes: u64,
     /// E.g. `Linux 6.12.9`.
     pub kernel: String,
     /// E.g. `AMD EPYC 7B13`.
     pub cpu_model: String,
-    /// What it can limit CPU time with.
+    /// How CPU time is limited.
     pub cpu: Mechanism,
-    /// What it can limit memory with.
+    /// How memory is limited.
     pub memory: Mechanism,
 }
 
@@ -228,11 +227,11 @@ pub struct TargetOffer {
     pub name: String,
     /// From the manifest.
     pub version: String,
-    /// One line for people.
+    /// One-line description.
     pub description: String,
     /// SHA-256 of the executable, in hex.
     pub sha256: String,
-    /// Whether it can be told to listen elsewhere than on loopback.
+    /// Whether it can listen on other addresses than loopback.
     #[serde(default)]
     pub anywhere: bool,
 }
@@ -247,7 +246,7 @@ pub(crate) mod tests {
     use crate::wire::load::{Closed, Form, Load, Open, Stage};
     use crate::wire::series::{Packed, Series, Stretch};
 
-    fn survives<T: Serialize + for<'a> Deserialize<'a> + PartialEq + std::fmt::Debug>(message: &T) {
+    fn round_trips<T: Serialize + for<'a> Deserialize<'a> + PartialEq + std::fmt::Debug>(message: &T) {
         let text = serde_json::to_string(message).expect("written");
         assert_eq!(&serde_json::from_str::<T>(&text).expect("read"), message, "{text}");
     }
@@ -291,28 +290,28 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_message_of_an_agent_survives_the_wire() {
+    fn agent_messages_survive_a_round_trip() {
         let run = RunId::now();
-        survives(&AgentMessage::Hello(Box::new(hello())));
-        survives(&AgentMessage::Heartbeat { running: Some(run) });
-        survives(&AgentMessage::Phase { run, phase: Phase::WarmingUp });
+        round_trips(&AgentMessage::Hello(Box::new(hello())));
+        round_trips(&AgentMessage::Heartbeat { running: Some(run) });
+        round_trips(&AgentMessage::Phase { run, phase: Phase::WarmingUp });
         let points = Packed::pack(&Series { measured: Some(Stretch::default()), ..Series::default() });
         let portion = Portion { run, seconds_after_ms: 0, usage_after_ms: i32::MIN, points };
-        survives(&AgentMessage::Series(Box::new(portion)));
+        round_trips(&AgentMessage::Series(Box::new(portion)));
         for gate in [Gate::Load, Gate::Measure, Gate::End] {
-            survives(&AgentMessage::At { run, gate, base_url: Some("http://10.0.0.5:1".to_owned()) });
+            round_trips(&AgentMessage::At { run, gate, base_url: Some("http://10.0.0.5:1".to_owned()) });
         }
-        survives(&AgentMessage::Clock { asked_ms: 1, now_ms: -2 });
-        survives(&AgentMessage::Done { run });
-        survives(&AgentMessage::Declined { run, reason: "busy".to_owned() });
+        round_trips(&AgentMessage::Clock { asked_ms: 1, now_ms: -2 });
+        round_trips(&AgentMessage::Done { run });
+        round_trips(&AgentMessage::Declined { run, reason: "busy".to_owned() });
         let (message, reason) = ("no".to_owned(), "busy".to_owned());
         for finding in [Finding::Valid, Finding::Invalid { message }, Finding::Declined { reason }] {
-            survives(&AgentMessage::Inspected { id: run.0, finding });
+            round_trips(&AgentMessage::Inspected { id: run.0, finding });
         }
     }
 
     #[test]
-    fn the_protocol_of_any_introduction_is_read() {
+    fn the_protocol_of_any_hello_is_read() {
         let message = serde_json::to_string(&AgentMessage::Hello(Box::new(hello()))).expect("written");
         assert_eq!(protocol_of(&message), Some(super::super::PROTOCOL));
         assert_eq!(protocol_of(r#"{"type": "hello", "protocol": 6, "k6_version": "1.8.1"}"#), Some(6));
@@ -320,7 +319,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_message_of_a_server_survives_the_wire() {
+    fn server_messages_survive_a_round_trip() {
         let run = RunId::now();
         let (files, defaults) = (BTreeMap::new(), BTreeMap::from([("PAYLOAD".to_owned(), "1k".to_owned())]));
         let scenario = Scenario {
@@ -334,9 +333,9 @@ pub(crate) mod tests {
         let stages = Form::Stages(vec![Stage { duration_ms: 1_000, target: 10 }, Stage { duration_ms: 0, target: 0 }]);
         let closed = |form| Load::Closed(Closed::new(form).expect("a load"));
         let open = |form| Load::Open(Open::new(form, None).expect("a load"));
-        let (steady, ramp) = (constant.clone(), stages.clone());
-        for load in [Load::Script, closed(constant), closed(stages), open(steady), open(ramp)] {
-            survives(&ServerMessage::Start(Box::new(Job {
+        let (flat, ramp) = (constant.clone(), stages.clone());
+        for load in [Load::Script, closed(constant), closed(stages), open(flat), open(ramp)] {
+            round_trips(&ServerMessage::Start(Box::new(Job {
                 run,
                 target: "t".to_owned(),
                 size: Size { name: "s".to_owned(), vcpus: 0.5, memory_bytes: 1 << 28 },
@@ -348,14 +347,14 @@ pub(crate) mod tests {
                 role: Role::Generator(Segment { index: 1, of: 2 }),
             })));
         }
-        survives(&ServerMessage::Welcome { protocol: 1, name: "a".to_owned(), heartbeat_ms: 2_000 });
-        survives(&ServerMessage::Refused { reason: "upgrade".to_owned() });
-        survives(&ServerMessage::Heartbeat);
-        survives(&ServerMessage::Cancel { run });
+        round_trips(&ServerMessage::Welcome { protocol: 1, name: "a".to_owned(), heartbeat_ms: 2_000 });
+        round_trips(&ServerMessage::Refused { reason: "upgrade".to_owned() });
+        round_trips(&ServerMessage::Heartbeat);
+        round_trips(&ServerMessage::Cancel { run });
         let base_url = "http://10.0.0.5:1".to_owned();
-        survives(&ServerMessage::Pass { run, gate: Gate::Measure, at_ms: 1, base_url });
-        survives(&ServerMessage::Clock { asked_ms: 1 });
-        survives(&ServerMessage::ChangeKey);
-        survives(&ServerMessage::Inspect { id: run.0, scenario: Box::new(scenario) });
+        round_trips(&ServerMessage::Pass { run, gate: Gate::Measure, at_ms: 1, base_url });
+        round_trips(&ServerMessage::Clock { asked_ms: 1 });
+        round_trips(&ServerMessage::ChangeKey);
+        round_trips(&ServerMessage::Inspect { id: run.0, scenario: Box::new(scenario) });
     }
 }

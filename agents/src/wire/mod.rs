@@ -1,4 +1,4 @@
-//! Everything that crosses the wire between server, agent and client: plain data, no behaviour beyond parsing.
+//! Everything sent between server, agent and client: plain data, no behaviour beyond parsing.
 //!
 //! Units: times are unix milliseconds in UTC, durations are milliseconds, memory is bytes, CPU is cores.
 
@@ -16,11 +16,11 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-/// The version of the conversation in [`messages`], sent in the first message of both sides.
+/// Version of the protocol in [`messages`], sent in the first message of both sides.
 pub const PROTOCOL: u32 = 7;
 
-/// Why an agent and a server of these protocols can't work together: a sentence that says which side to upgrade. None where
-/// both use the same protocol.
+/// Explains why an agent and a server with these protocols are incompatible, and which side to upgrade; `None` if they
+/// are the same.
 pub fn version_mismatch(agent: u32, server: u32) -> Option<String> {
     let older = match agent.cmp(&server) {
         Ordering::Equal => return None,
@@ -30,13 +30,13 @@ pub fn version_mismatch(agent: u32, server: u32) -> Option<String> {
     Some(format!("this agent uses protocol {agent}, this server {server}: upgrade the {older}"))
 }
 
-/// Names one run for ever; version 7 UUIDs, so ids sort by the time of submission.
+/// Identifies a run; a version 7 UUID, so ids sort by creation time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(pub uuid::Uuid);
 
 impl RunId {
-    /// A new id that sorts behind all earlier ones of this process.
+    /// Creates an id that sorts after all earlier ones of this process.
     pub fn now() -> Self {
         Self(uuid::Uuid::now_v7())
     }
@@ -56,34 +56,34 @@ impl std::str::FromStr for RunId {
     }
 }
 
-/// Where a run stands. The last four are final.
+/// The phase of a run. The last four are final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Waits for an agent.
     Queued,
-    /// An agent was told to do it.
+    /// Assigned to an agent.
     Leased,
-    /// The agent sets up the sandbox and starts the target.
+    /// The agent prepares the sandbox and starts the target.
     Preparing,
-    /// The load generator runs; its figures are discarded.
+    /// The load generator runs; its results are discarded.
     WarmingUp,
-    /// The load generator runs; its figures count.
+    /// The load generator runs; its results count.
     Measuring,
-    /// The target is stopped and the results are gathered.
+    /// The target is stopped and the results are collected.
     Collecting,
     /// The results are stored.
     Finished,
-    /// It ended without results; the run says why.
+    /// The run ended without results, with a reason.
     Failed,
-    /// Somebody asked for its end.
+    /// Cancelled by a user.
     Cancelled,
-    /// Its agent fell silent.
+    /// The connection to its agent was lost.
     Lost,
 }
 
 impl Phase {
-    /// All phases, in the order in which a run goes through them.
+    /// All phases, in the order a run enters them.
     pub const ALL: [Self; 10] = [
         Self::Queued,
         Self::Leased,
@@ -97,7 +97,7 @@ impl Phase {
         Self::Lost,
     ];
 
-    /// The word for columns, JSON and commands.
+    /// Returns the name used in columns, JSON and commands.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -113,12 +113,12 @@ impl Phase {
         }
     }
 
-    /// The same as people read it: `warming up`.
+    /// Returns the display name: `warming up`.
     pub fn words(self) -> String {
         self.as_str().replace('_', " ")
     }
 
-    /// Whether the run has ended, well or badly.
+    /// Whether the run has ended.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Finished | Self::Failed | Self::Cancelled | Self::Lost)
     }
@@ -130,9 +130,9 @@ impl std::fmt::Display for Phase {
     }
 }
 
-/// The text is no phase.
+/// The text is not a phase.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no phase of a run")]
+#[error("{0:?} is not a phase of a run")]
 pub struct UnknownPhase(pub String);
 
 impl std::str::FromStr for Phase {
@@ -143,7 +143,7 @@ impl std::str::FromStr for Phase {
     }
 }
 
-/// Now, in unix milliseconds.
+/// Returns the current time, unix milliseconds.
 pub fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_mismatch_says_which_side_to_upgrade() {
+    fn a_version_mismatch_names_the_side_to_upgrade() {
         assert_eq!(version_mismatch(3, 3), None);
         let older = version_mismatch(3, 4);
         assert_eq!(older.as_deref(), Some("this agent uses protocol 3, this server 4: upgrade the agent"));

@@ -1,7 +1,7 @@
-//! Names that somebody types, or that come over the wire: of users, tokens, agents, targets, scenarios, sizes, baselines,
-//! views. One rule for all of them, so that a name can be shown, typed, compared and put into an address anywhere.
+//! Names of users, tokens, agents, targets, scenarios, sizes, baselines and views. One rule applies to all of them, so
+//! that a name can be displayed, typed, compared and used in a URL anywhere.
 //!
-//! What was stored before there was a rule stays as it is: it is read as text, and only what is new is a [`Name`].
+//! Names stored before this rule existed are read as text; only new ones are a [`Name`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,31 +9,31 @@ use std::str::FromStr;
 use unicode_normalization::UnicodeNormalization;
 use unicode_security::{GeneralSecurityProfile, RestrictionLevel, RestrictionLevelDetection, skeleton};
 
-/// More characters a name can't have.
+/// Maximum characters of a name.
 pub const LONGEST: usize = 80;
 
-/// A name in Unicode's normal form C, without spaces around it.
+/// A name in Unicode normalization form C, trimmed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(String);
 
-/// Why a text is no name.
+/// Why a name is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadName {
     /// Empty, too long, or more than a line.
     #[error("1 to {LONGEST} characters on one line")]
     Length,
-    /// Addresses can't have it: `.` and `..` lead elsewhere.
-    #[error("it takes more than dots and tildes")]
+    /// `.` and `..` have a meaning in URLs.
+    #[error("must not consist of dots and tildes only")]
     Dots,
-    /// Invisible, or not what it looks like.
-    #[error("{0} is not allowed: letters, digits and ASCII signs are")]
+    /// Invisible, or easily confused with another character.
+    #[error("{0} is not allowed: use letters, digits and ASCII characters")]
     Character(Shown),
-    /// Letters of several scripts, which can look like others.
-    #[error("its letters are of scripts that are not written together: one could be taken for another")]
+    /// Letters of several scripts, which may look like others.
+    #[error("mixes letters of different scripts, which could be confused with other letters")]
     Mixed,
 }
 
-/// A character in words, as one that can't be seen must be: `U+202E`.
+/// The code point of a character, as it may be invisible: `U+202E`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown(char);
 
@@ -44,12 +44,12 @@ impl fmt::Display for Shown {
 }
 
 impl Name {
-    /// As it is stored and shown.
+    /// Returns the name as stored and displayed.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// As it is stored and shown.
+    /// Returns the name as stored and displayed.
     pub fn into_string(self) -> String {
         self.0
     }
@@ -59,7 +59,7 @@ impl FromStr for Name {
     type Err = BadName;
 
     fn from_str(text: &str) -> Result<Self, BadName> {
-        // Normalisation takes time by length: what is far too long needs none.
+        // Normalization takes time for long text, so it is skipped if the text is far too long.
         if text.len() > LONGEST * 32 {
             return Err(BadName::Length);
         }
@@ -67,7 +67,7 @@ impl FromStr for Name {
         if name.is_empty() || name.chars().count() > LONGEST || name.chars().any(char::is_control) {
             return Err(BadName::Length);
         }
-        // With a tilde they stand in addresses for those without.
+        // In URLs, names with a leading tilde represent those without.
         if name.trim_start_matches('~').chars().all(|letter| letter == '.') {
             return Err(BadName::Dots);
         }
@@ -84,30 +84,30 @@ impl fmt::Display for Name {
     }
 }
 
-/// All of ASCII that can be seen, and what Unicode recommends for identifiers: no format characters, no bidirectional
-/// controls, nothing of zero width, no signs that look like those of ASCII.
+/// Allows printable ASCII, and what Unicode recommends for identifiers: no format characters, bidirectional controls,
+/// zero-width characters, or characters that look like ASCII ones.
 fn is_allowed(letter: char) -> bool {
-    // Joiners are recommended within words of some scripts, and can't be seen in others.
+    // Joiners are recommended within words of some scripts, and invisible in others.
     let is_joiner = matches!(letter, '\u{200c}' | '\u{200d}');
     if letter.is_ascii() { !letter.is_ascii_control() } else { letter.identifier_allowed() && !is_joiner }
 }
 
-/// Whether scripts stand side by side that people don't write together: Latin goes with one other, but not with Greek or
-/// Cyrillic, whose letters look like Latin ones.
+/// Whether a name mixes scripts that are not usually combined: Latin may be combined with another one, but not with
+/// Greek or Cyrillic, whose letters look like Latin ones.
 fn is_mixed(name: &str) -> bool {
     let letters: String = name.chars().filter(|letter| letter.identifier_allowed()).collect();
     letters.as_str().detect_restriction_level() > RestrictionLevel::ModeratelyRestrictive
 }
 
-/// What a name looks like: names with the same can be taken for each other.
-pub fn looks(name: &str) -> String {
+/// Returns a key that is the same for names that look the same.
+pub fn appearance(name: &str) -> String {
     skeleton(name).collect()
 }
 
-/// The one of several names that is another than this one and looks the same.
+/// Finds a different name that looks the same.
 pub fn lookalike<'a>(name: &str, others: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let shape = looks(name);
-    others.into_iter().find(|other| *other != name && looks(other) == shape)
+    let shape = appearance(name);
+    others.into_iter().find(|other| *other != name && appearance(other) == shape)
 }
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_people_and_machines_are_names() {
+    fn names_of_people_and_machines_are_valid() {
         for text in [
             "ci",
             "2 vCPU / 4 GiB",
@@ -139,11 +139,11 @@ mod tests {
             assert!(name(text).is_ok(), "{text}: {:?}", name(text));
         }
         assert_eq!(name("  ci ").as_deref(), Ok("ci"));
-        assert_eq!(name("Zoe\u{308}").as_deref(), Ok("Zoë"), "one form of what looks the same");
+        assert_eq!(name("Zoe\u{308}").as_deref(), Ok("Zoë"), "normalized");
     }
 
     #[test]
-    fn what_can_not_be_seen_typed_or_addressed_is_no_name() {
+    fn invisible_and_ambiguous_names_are_invalid() {
         for (text, fault) in [
             ("", BadName::Length),
             ("   ", BadName::Length),
@@ -174,15 +174,15 @@ mod tests {
     }
 
     #[test]
-    fn names_that_look_the_same_are_found() {
+    fn lookalikes_are_found() {
         assert_eq!(lookalike("serverl", ["x", "server1"]), Some("server1"));
         assert_eq!(lookalike("рауса", ["payca"]), Some("payca"));
-        assert_eq!(lookalike("server1", ["server1", "server2"]), None, "it is no look-alike of itself");
+        assert_eq!(lookalike("server1", ["server1", "server2"]), None, "not a lookalike of itself");
     }
 
     proptest! {
         #[test]
-        fn a_name_stays_what_it_is(text in any::<String>()) {
+        fn a_valid_name_is_normalized(text in any::<String>()) {
             if let Ok(name) = text.parse::<Name>() {
                 prop_assert_eq!(name.as_str().parse::<Name>(), Ok(name.clone()));
                 prop_assert!(name.as_str().chars().count() <= LONGEST && !name.as_str().chars().any(char::is_control));

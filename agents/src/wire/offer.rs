@@ -1,27 +1,29 @@
-//! What an agent may say of itself: names are names, and everything has an end. Both sides ask: the agent to say so where
-//! its owner can see it, the server because an agent's key may be in other hands.
+//! Limits of what an agent may send in its hello. The agent checks them so that its owner sees errors, the server
+//! because an agent's key may be stolen.
 
 use super::engine::EngineOffer;
 use super::messages::{Hello, TargetOffer};
 use super::name::Name;
 
-/// More targets one agent can't offer.
+/// Maximum targets of one agent.
 pub const MOST_TARGETS: usize = 200;
-/// More load generators one agent can't have.
+/// Maximum load generators of one agent.
 pub const MOST_ENGINES: usize = 20;
-/// More characters a version can't have.
+/// Maximum characters of a version.
 pub const LONGEST_VERSION: usize = 100;
-/// More characters a description can't have.
+/// Maximum characters of a description.
 pub const LONGEST_DESCRIPTION: usize = 1_000;
-/// More bytes no text about the machine can have.
+/// Maximum bytes of a text about the machine.
 const LONGEST_TEXT: usize = 500;
 
-/// Why a target can't be offered like this; the sentence begins with the field.
+/// Explains why an offered target is invalid; the sentence starts with the field.
 pub fn target_fault(offer: &TargetOffer) -> Option<String> {
     let TargetOffer { name, version, description, sha256, anywhere: _ } = offer;
     match name.parse::<Name>() {
         Err(fault) => return Some(format!("name: {fault}")),
-        Ok(checked) if checked.as_str() != name => return Some("name: it is not in Unicode's form C".to_owned()),
+        Ok(checked) if checked.as_str() != name => {
+            return Some("name: is not in Unicode form NFC".to_owned());
+        }
         Ok(_) => {}
     }
     let is_version = (1..=LONGEST_VERSION).contains(&version.chars().count()) && !version.chars().any(char::is_control);
@@ -35,24 +37,21 @@ pub fn target_fault(offer: &TargetOffer) -> Option<String> {
     (!is_hash).then(|| "sha256: 64 hexadecimal digits".to_owned())
 }
 
-/// Why an introduction can't be accepted: a sentence for the agent's owner.
+/// Explains why a hello is invalid, as a sentence for the agent's owner.
 pub fn hello_fault(hello: &Hello) -> Option<String> {
     let count = hello.targets.len();
     if count > MOST_TARGETS {
-        return Some(format!("this agent offers {count} targets; at most {MOST_TARGETS} go on one agent"));
+        return Some(format!("this agent offers {count} targets; the maximum is {MOST_TARGETS}"));
     }
     for offer in &hello.targets {
         if let Some(fault) = target_fault(offer) {
             let name: String = offer.name.escape_debug().take(80).collect();
-            return Some(format!("this agent offers a target \"{name}\" that can't be: {fault}"));
+            return Some(format!("this agent offers an invalid target \"{name}\": {fault}"));
         }
     }
     let machine = &hello.machine;
     if hello.engines.len() > MOST_ENGINES {
-        return Some(format!(
-            "this agent has {} load generators; at most {MOST_ENGINES} go on one agent",
-            hello.engines.len()
-        ));
+        return Some(format!("this agent has {} load generators; the maximum is {MOST_ENGINES}", hello.engines.len()));
     }
     let engines = hello.engines.iter().flat_map(|engine| {
         let EngineOffer { name, version, path, supported, fault, capabilities: _ } = engine;
@@ -78,12 +77,12 @@ mod tests {
     type Change = fn(&mut TargetOffer);
 
     #[test]
-    fn an_introduction_names_what_is_wrong_with_it() {
+    fn a_hello_fault_names_the_invalid_part() {
         assert_eq!(offering(|_| ()), None);
         let cases: [(Change, &str); 6] = [
-            (|offer| offer.name = "..".to_owned(), "name: it takes more than dots and tildes"),
+            (|offer| offer.name = "..".to_owned(), "name: must not consist of dots"),
             (|offer| offer.name = "a\u{202e}b".to_owned(), "name: U+202E is not allowed"),
-            (|offer| offer.name = " a".to_owned(), "name: it is not in"),
+            (|offer| offer.name = " a".to_owned(), "name: is not in"),
             (|offer| offer.version = "1".repeat(101), "version: 1 to 100"),
             (|offer| offer.description = "x".repeat(1_001), "description: at most"),
             (|offer| offer.sha256 = "00".to_owned(), "sha256: 64"),

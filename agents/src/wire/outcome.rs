@@ -1,4 +1,4 @@
-//! What came of a job: sent home by HTTP `PUT`, as often as it takes until the server has acknowledged it.
+//! The result of a job, uploaded by HTTP `PUT` until the server has acknowledged it.
 
 use std::collections::BTreeMap;
 
@@ -9,134 +9,132 @@ use super::series::Packed;
 use super::work_done::WorkDone;
 use super::{Phase, RunId};
 
-/// The whole result of one run.
+/// The complete result of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The run that it belongs to.
+    /// The run.
     pub run: RunId,
     /// How it ended.
     pub ended: Ended,
-    /// When each phase began, by the agent's clock.
+    /// Start of each phase, on the agent's clock.
     pub times: Vec<PhaseTime>,
-    /// The agent's clock when this was sent: lets the server translate `times` into its own.
+    /// The agent's clock when this was sent: the server uses it to convert `times` to its own clock.
     pub sent_at_ms: i64,
     /// The load generator's report, verbatim.
     pub summary: Option<String>,
-    /// What happened second by second in warm-up and measurement, as far as they came; nothing from agents that did not
-    /// record it.
+    /// Per-second data of warm-up and measurement, as far as recorded; `None` from older agents.
     #[serde(default)]
     pub series: Option<Packed>,
-    /// What a warm-up until the target is steady came to; nothing from agents that know none, or where none was asked for.
+    /// Outcome of a warm-up until the target was level; `None` from older agents, or if not requested.
     #[serde(default)]
     pub warm_up: Option<WarmUp>,
-    /// What the requests of the measured phase were.
+    /// Requests of the measured phase by status, protocol and new connections.
     #[serde(default)]
     pub work: WorkDone,
-    /// What the target wrote to stdout and stderr; the last part if it was long.
+    /// Output of the target; only the end if it was long.
     pub target_log: String,
-    /// What the load generator wrote while measuring; the last part if it was long.
+    /// Output of the load generator during the measurement; only the end if it was long.
     #[serde(alias = "k6_log")]
     pub generator_log: String,
-    /// What held the target to its size.
+    /// How the machine size was enforced.
     pub enforced: Enforced,
-    /// What the sandbox saw, where there was one.
+    /// Usage counted by the sandbox, if there was one.
     pub observed: Option<Observed>,
-    /// The processor numbers that each side was pinned to; empty when it was not.
+    /// CPU numbers that each side was pinned to; empty if it was not.
     pub cores: Cores,
-    /// The load generator; none where this agent generated no load.
+    /// The load generator; `None` if this agent generated no load.
     #[serde(alias = "k6_version")]
     pub engine: Option<EngineVersion>,
     /// SHA-256 of the target's executable, in hex.
     pub target_sha256: Option<String>,
-    /// The target's version from its manifest.
+    /// The target's version in its manifest.
     pub target_version: String,
     /// Facts about the machine, by name: kernel, CPU model, governor, …
     pub environment: BTreeMap<String, String>,
-    /// What speaks for or against the circumstances; nothing from agents that did not look.
+    /// Conditions of the measurement; empty from older agents.
     #[serde(default)]
     pub conditions: Conditions,
 }
 
-/// Under what circumstances a run was measured, as far as only its agent can see. What is not known is absent.
+/// Conditions of a measurement that only the agent can observe. Unknown values are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conditions {
-    /// From starting the target's process to its first verified answer, milliseconds.
+    /// Time from the start of the target's process to its first verified response, milliseconds.
     pub startup_ms: Option<f64>,
-    /// Memory that the target used after the idle wait, before any load, bytes.
+    /// Memory of the target after the idle wait, before any load, bytes.
     pub idle_memory_bytes: Option<u64>,
-    /// The wait for a quiet machine before the load.
+    /// The idle wait before the load.
     pub ground: Option<Ground>,
-    /// By how much the machine's clock was set while the run went on, milliseconds; negative if back.
+    /// By how much the machine's clock was set during the run, milliseconds; negative if back.
     pub clock_jump_ms: Option<i64>,
-    /// Processes of the target that were there when the measurement began.
+    /// Number of the target's processes at the start of the measurement.
     pub processes: Option<u32>,
     /// How many of them were gone at its end.
     pub processes_gone: Option<u32>,
-    /// How the processors of both sides lie on the machine's cores; nothing from agents that dealt them without regard
-    /// to that.
+    /// How the CPUs of both sides are placed on physical cores; `None` from older agents.
     pub placement: Option<Placement>,
-    /// CPU time on the run's processors while it was measured.
+    /// CPU time on the run's CPUs during the measurement.
     pub core_use: Option<CoreUse>,
-    /// What crossed the network while it was measured.
+    /// Network usage during the measurement.
     pub network: Option<NetworkUse>,
-    /// In what the target's answer after the measurement differs from the one that was verified before it: a sentence;
-    /// empty if it is the same.
+    /// How the target's response after the measurement differs from the verified one before it: a sentence; empty if it
+    /// does not.
     pub response_change: Option<String>,
-    /// Whether the script may let time pass between its requests, as by `sleep`.
+    /// Whether the script may wait between its requests, e.g. by `sleep`.
     pub script_may_wait: Option<bool>,
 }
 
-/// What waiting for a quiet machine came to.
+/// The result of an idle wait.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ground {
-    /// How long was waited, milliseconds.
+    /// Duration of the wait, milliseconds.
     pub waited_ms: u64,
-    /// CPU time that others used in the last second of it, or in all of it where it was shorter, cores.
+    /// CPU time of other programs in the last second of the wait, or in all of it if shorter, cores.
     pub busy_cores: f64,
-    /// So much was allowed, cores.
+    /// The limit, cores.
     pub limit_cores: f64,
-    /// Whether it was quiet in the end.
+    /// Whether the machine was idle at the end.
     pub quiet: bool,
 }
 
-/// What a warm-up until the target is steady came to.
+/// The outcome of a warm-up until the target is level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarmUp {
-    /// How long it took, milliseconds.
+    /// Duration, milliseconds.
     pub took_ms: u64,
-    /// Whether the target was steady at its end; else it took the longest time that was allowed.
+    /// Whether the target was level at the end; otherwise the warm-up took the maximum time.
     pub steady: bool,
 }
 
-/// CPU time on the processors of a run, microseconds.
+/// CPU time on the CPUs of a run, microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreUse {
-    /// How many processors target and load generator had.
+    /// Number of CPUs of target and load generator.
     pub cores: u32,
-    /// How long it was watched.
+    /// Length of the observation.
     pub elapsed_us: u64,
-    /// By everything on these processors.
+    /// Used by everything on these CPUs.
     pub busy_us: u64,
-    /// By the target's processes.
+    /// Used by the target's processes.
     pub target_us: u64,
-    /// By the load generator.
+    /// Used by the load generator.
     pub generator_us: u64,
 }
 
-/// What crossed the network. What is not known is absent.
+/// Network usage. Unknown values are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NetworkUse {
-    /// The interface that the load crosses; absent where it stays within the machine.
+    /// Network interface of the load; absent if it stays within the machine.
     pub interface: Option<String>,
-    /// Its speed, bits a second.
+    /// Its speed, bit/s.
     pub speed_bits: Option<u64>,
-    /// The most that crossed it in one direction in a third of the time, bits a second.
+    /// Highest rate in one direction over a third of the time, bit/s.
     pub peak_bits: Option<u64>,
-    /// TCP segments that the run's network namespace sent.
+    /// TCP segments sent in the run's network namespace.
     pub segments: Option<u64>,
-    /// Those of them that were sent again.
+    /// Retransmitted ones among them.
     pub retransmitted: Option<u64>,
 }
 
@@ -144,38 +142,38 @@ pub struct NetworkUse {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Ended {
-    /// The load generator ended by itself and its report is complete. Whether it is worth anything is for the server to judge.
+    /// The load generator ended normally and its report is complete. The server decides whether the result is valid.
     Finished,
-    /// There is no result, or none that means anything.
+    /// There is no usable result.
     Failed {
-        /// A sentence for the user: what failed and, where known, what helps.
+        /// A sentence for the user: what failed and, if known, what helps.
         reason: String,
-        /// What the reason is about.
+        /// The cause.
         #[serde(default)]
         cause: Cause,
     },
-    /// The server or the owner of the agent asked for its end.
+    /// Cancelled by the server or by the owner of the agent.
     Cancelled,
 }
 
-/// What a job failed at.
+/// The cause of a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// The target did not serve in time, or not as its manifest says.
+    /// The target did not serve in time, or not as its manifest requires.
     TargetNotReady,
-    /// The target ended while it was needed.
+    /// The target exited while it was needed.
     TargetDied,
-    /// The kernel killed the target for want of memory.
+    /// The kernel OOM-killed the target.
     TargetOutOfMemory,
-    /// The load generator could not do it.
+    /// The load generator failed.
     Generator,
-    /// The agent could not do it, or did not say.
+    /// The agent failed, or gave no cause.
     #[default]
     Other,
 }
 
-/// When a phase began.
+/// The start of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseTime {
     /// The phase.
@@ -184,20 +182,20 @@ pub struct PhaseTime {
     pub at_ms: i64,
 }
 
-/// What limits a resource.
+/// How a resource is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mechanism {
-    /// Control groups, unified hierarchy.
+    /// cgroup v2.
     Cgroup2,
-    /// Control groups, one hierarchy per controller.
+    /// cgroup v1.
     Cgroup1,
-    /// Nothing: the target could use the whole machine.
+    /// Not limited: the target can use the whole machine.
     None,
 }
 
 impl Mechanism {
-    /// The word for columns and JSON.
+    /// Returns the name used in columns and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cgroup2 => "cgroup2",
@@ -207,48 +205,48 @@ impl Mechanism {
     }
 }
 
-/// What held a target to its size, as read back from the kernel.
+/// How a machine size was enforced, as read back from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enforced {
-    /// For CPU time.
+    /// CPU time.
     pub cpu: Mechanism,
-    /// For memory, swap included.
+    /// Memory including swap.
     pub memory: Mechanism,
 }
 
-/// What the sandbox counted from the start of the target to its end.
+/// Usage counted by the sandbox from the target's start to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
     /// CPU time used, microseconds.
     pub cpu_us: Option<u64>,
-    /// Time in which the target wanted to run and its quota forbade it, microseconds.
+    /// Time in which the target was throttled by its CPU quota, microseconds.
     pub throttled_us: Option<u64>,
     /// Highest memory use.
     pub peak_memory_bytes: Option<u64>,
-    /// Processes that the kernel killed because the memory limit was reached.
+    /// Processes killed by the kernel because the memory limit was reached.
     pub oom_kills: Option<u64>,
 }
 
-/// Processor numbers by side.
+/// CPU numbers by side.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cores {
-    /// Where the target ran.
+    /// CPUs of the target.
     pub target: Vec<usize>,
-    /// Where the load generator ran.
+    /// CPUs of the load generator.
     pub generator: Vec<usize>,
 }
 
-/// How the processors of target and load generator lie on physical cores, from the best to the worst.
+/// How the CPUs of target and load generator are placed on physical cores, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
     /// Each vCPU of the target has a physical core, and the load generator is on others.
     WholeCores,
-    /// The target's vCPUs are hyperthreads of the same cores; the load generator is on others.
+    /// The target's vCPUs are hyperthreads of the same cores; the load generator uses other cores.
     SiblingThreads,
-    /// The load generator has processors of its own, but they are hyperthreads of the target's cores.
+    /// The load generator has its own CPUs, but they are hyperthreads of the target's cores.
     SharedPhysicalCore,
-    /// Both use the same processors.
+    /// Both use the same CPUs.
     SharedCores,
 }
 
@@ -257,7 +255,7 @@ pub(crate) mod tests {
     use super::super::series::Series;
     use super::*;
 
-    /// An outcome with everything in it.
+    /// Returns an outcome with all parts.
     pub(crate) fn an_outcome() -> Outcome {
         Outcome {
             run: RunId::now(),
@@ -288,7 +286,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_an_agent_of_protocol_5_saw_is_read() {
+    fn conditions_of_protocol_5_are_read() {
         let old = r#"{"ground": null, "clock_jump_ms": 7, "processes": 1, "processes_gone": 0, "response_change": ""}"#;
         let expected = Conditions {
             clock_jump_ms: Some(7),
@@ -301,7 +299,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_outcome_of_protocol_6_that_waited_on_disk_is_read() {
+    fn an_outcome_of_protocol_6_left_on_disk_is_read() {
         let outcome = Outcome { generator_log: "up".to_owned(), ..an_outcome() };
         let mut old = serde_json::to_value(&outcome).expect("written");
         let fields = old.as_object_mut().expect("an object");
@@ -313,7 +311,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_outcome_survives_the_wire() {
+    fn an_outcome_survives_a_round_trip() {
         for ended in
             [Ended::Finished, Ended::Cancelled, Ended::Failed { reason: "why".to_owned(), cause: Cause::Other }]
         {

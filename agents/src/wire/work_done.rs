@@ -1,29 +1,30 @@
-//! What the requests of a measured phase were, beside how long they took: two runs did equal work only if this is alike.
+//! Requests of a measured phase by status, protocol and new connections: two runs did equal work only if these are
+//! similar.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// More values of a tag than this are none that HTTP has.
+/// Maximum distinct values of a tag in HTTP.
 const MAX_VALUES: usize = 100;
 
-/// Longer values of a tag are none that HTTP has.
+/// Maximum length of a tag's value in HTTP.
 const MAX_LENGTH: usize = 32;
 
-/// Requests by kind, from the tags that k6 puts on them. What the tags do not say is absent.
+/// Counts of requests, from the tags set by k6. Unknown ones are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkDone {
-    /// Requests by the status of their response, `0` where there was none.
+    /// Requests by status of the response, `0` without one.
     pub statuses: Option<BTreeMap<String, u64>>,
-    /// Requests by the protocol of their response, e.g. `HTTP/1.1`.
+    /// Requests by protocol of the response, e.g. `HTTP/1.1`.
     pub protocols: Option<BTreeMap<String, u64>>,
-    /// Requests that opened a connection of their own.
+    /// Requests that opened a connection.
     pub new_connections: Option<u64>,
 }
 
 impl WorkDone {
-    /// The work of several generators together; absent where one of them does not know it.
+    /// Adds up the work of several generators; unknown if one of them does not know it.
     pub fn sum<'a>(parts: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut parts = parts.into_iter();
         let Some(first) = parts.next() else { return Self::default() };
@@ -34,7 +35,7 @@ impl WorkDone {
         })
     }
 
-    /// The same without counts that no k6 of ours sends.
+    /// Removes implausible counts, which an unmodified k6 does not send.
     #[must_use]
     pub fn checked(self) -> Self {
         let sane = |counts: &BTreeMap<String, u64>| {
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_generator_does_not_know_is_not_known_of_all() {
+    fn a_value_unknown_to_one_generator_is_unknown() {
         let one = WorkDone { statuses: counts(&[("200", 5)]), protocols: None, new_connections: Some(2) };
         let other = WorkDone { statuses: counts(&[("200", 1), ("302", 4)]), new_connections: Some(3), ..one.clone() };
         let sum = WorkDone::sum([&one, &other]);
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_no_k6_makes_are_left_out() {
+    fn implausible_counts_are_removed() {
         let long = WorkDone { protocols: counts(&[(&"x".repeat(MAX_LENGTH + 1), 1)]), ..WorkDone::default() };
         assert_eq!(long.checked(), WorkDone::default());
         let many = (0..=MAX_VALUES as u64).map(|number| (number.to_string(), number)).collect();

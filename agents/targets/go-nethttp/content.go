@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// file is one file with everything that its answers need.
+// file is one file with everything that its responses need.
 type file struct {
 	bytes []byte
 	// Strong, quoted: the first 16 bytes of the content's SHA-256 in hex.
@@ -15,7 +15,7 @@ type file struct {
 // fileLengths are names and lengths in bytes.
 var fileLengths = map[string]int{"1k": 1 << 10, "10k": 10 << 10, "100k": 100 << 10, "1m": 1 << 20}
 
-// redirects tells where /r/{name} leads.
+// redirects maps names to the targets of /r/{name}.
 var redirects = map[string]string{
 	"blog":   "/file/10k",
 	"docs":   "/file/100k",
@@ -24,7 +24,7 @@ var redirects = map[string]string{
 	"status": "/health",
 }
 
-// generateFiles makes the bytes and their entity tags. The shorter files are the beginning of the longest.
+// generateFiles generates the files. The shorter ones are prefixes of the longest.
 func generateFiles() map[string]file {
 	longest := noise(fileLengths["1m"])
 	files := make(map[string]file, len(fileLengths))
@@ -36,7 +36,7 @@ func generateFiles() map[string]file {
 	return files
 }
 
-// noise makes bytes that don't compress and are the same at every start: the top bytes of Knuth's MMIX generator,
+// noise returns incompressible bytes that are the same at every start: the top bytes of Knuth's MMIX generator,
 // seeded with 0.
 func noise(length int) []byte {
 	bytes := make([]byte, length)

@@ -1,4 +1,4 @@
-// Command go-nethttp is a bundled target: the standard library's HTTP server. It answers exactly as rust-hyper does.
+// Command go-nethttp is a bundled target: the standard library's HTTP server. Its responses equal those of rust-hyper.
 package main
 
 import (
@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// grace is how long requests in flight may take once the end was asked for.
+// grace limits how long a shutdown waits for requests in flight.
 const grace = 5 * time.Second
 
 func main() {
-	listen := flag.String("listen", "", "address to listen on, `HOST:PORT`; port 0 takes a free one (required)")
+	listen := flag.String("listen", "", "listen on this address, `HOST:PORT`; port 0 chooses a free one (required)")
 	flag.Parse()
 	if *listen == "" || flag.NArg() > 0 {
 		fmt.Fprintln(os.Stderr, "usage: go-nethttp --listen HOST:PORT")
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// run serves until SIGTERM or SIGINT, then answers what is in flight and returns. It says its address on stdout.
+// run serves until SIGTERM or SIGINT, completes requests in flight and returns. It prints its address to stdout.
 func run(listen string) error {
 	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
@@ -45,7 +45,7 @@ func run(listen string) error {
 	go func() { served <- server.Serve(listener) }()
 	select {
 	case err := <-served:
-		return fmt.Errorf("the server ended by itself: %w", err)
+		return fmt.Errorf("the server stopped unexpectedly: %w", err)
 	case <-stop.Done():
 	}
 
@@ -53,7 +53,7 @@ func run(listen string) error {
 	defer cancelLimit()
 	err = server.Shutdown(limit)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("connections were cut off that did not end within %v", grace)
+		return fmt.Errorf("connections still open after %v were closed", grace)
 	}
 	return err
 }

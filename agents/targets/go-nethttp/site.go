@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// hashRounds are the rounds of SHA-256 that /hash does.
+// hashRounds is the number of SHA-256 rounds in /hash.
 const hashRounds = 100
 
-// site holds everything that answers are made of.
+// site holds the content of all responses.
 type site struct {
 	name  string
 	files map[string]file
@@ -30,9 +30,9 @@ func newSite(name string) *site {
 	return &site{name: name, files: generateFiles()}
 }
 
-// ServeHTTP answers one request. HEAD gets what GET gets; leaving out the body is net/http's part.
+// ServeHTTP handles one request. HEAD is handled like GET; net/http omits the body.
 //
-// Paths are taken as they are: http.ServeMux would redirect unclean ones, where the other targets say 404.
+// Paths are used as they are: http.ServeMux would redirect unclean ones, for which the other targets return 404.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := s.find(r.URL.Path)
 	switch {
@@ -46,7 +46,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// find returns what answers for a path, nil if nothing does.
+// find returns the handler of a path, or nil.
 func (s *site) find(path string) http.HandlerFunc {
 	switch path {
 	case "/health":
@@ -77,7 +77,7 @@ func (s *site) sendHash(w http.ResponseWriter, _ *http.Request) {
 	}
 	body, err := json.Marshal(hashed{Hash: hex.EncodeToString(digest[:]), Timestamp: now, Source: s.name})
 	if err != nil {
-		panic(err) // Text and a number are JSON.
+		panic(err) // Strings and a number are always valid JSON.
 	}
 	w.Header().Set("Content-Type", "application/json")
 	send(w, http.StatusOK, body)
@@ -93,9 +93,9 @@ func (f file) send(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, f.bytes)
 }
 
-// isKnown tells whether the client says that it has the content: If-None-Match by weak comparison (RFC 9110, 13.1.2).
+// isKnown reports whether the client has the content: If-None-Match by weak comparison (RFC 9110, 13.1.2).
 //
-// A comma inside somebody else's tag cuts that tag in two; neither half can equal ours, which is hex in quotes.
+// A comma inside a foreign tag splits that tag; neither half can equal ours, which is quoted hex.
 func (f file) isKnown(lines []string) bool {
 	for _, line := range lines {
 		for tag := range strings.SplitSeq(line, ",") {
@@ -113,10 +113,10 @@ func sendText(w http.ResponseWriter, status int, body string) {
 	send(w, status, []byte(body))
 }
 
-// send writes status and body. The length is set by hand, since net/http knows it only of short bodies.
+// send writes status and body. It sets the length, because net/http knows it only for short bodies.
 func send(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	// It fails only when the client is gone, which is its own matter.
+	// This fails only if the client is gone.
 	_, _ = w.Write(body)
 }

@@ -1,4 +1,4 @@
-//! Damaged pushes. Four tests, so `make fuzz` tries a million of them, in a few minutes.
+//! Damaged pushes. `make fuzz` runs these tests with a million cases, in a few minutes.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::{RECORDINGS, Recorded, Recording};
 
-/// The recorded pushes, unpacked: what is changed in there is not caught by snappy.
+/// The unpacked messages of the recorded pushes: snappy does not detect changes in them.
 static MESSAGES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     recorded().map(|push| snap::raw::Decoder::new().decompress_vec(&push.body).expect("a block")).collect()
 });
@@ -22,8 +22,8 @@ fn pack(message: &[u8]) -> Vec<u8> {
     snap::raw::Encoder::new().compress_vec(message).expect("packed")
 }
 
-/// Takes pushes, a second apart; the figures of all of them must be there to be asked for.
-fn take(pushes: impl IntoIterator<Item = Vec<u8>>) {
+/// Collects pushes, one per second, and checks that the histograms can be evaluated.
+fn collect(pushes: impl IntoIterator<Item = Vec<u8>>) {
     let mut collector = Collector::new(0);
     for (push, second) in pushes.into_iter().zip(1..) {
         collector.take(&push, second * 1000);
@@ -49,29 +49,29 @@ fn change(bytes: &mut [u8], changes: &[(prop::sample::Index, u8)]) {
 
 proptest! {
     #[test]
-    fn any_bytes_are_borne(bytes in vec(any::<u8>(), 0..400)) {
-        take([pack(&bytes), bytes]);
+    fn arbitrary_bytes_are_accepted(bytes in vec(any::<u8>(), 0..400)) {
+        collect([pack(&bytes), bytes]);
     }
 
     #[test]
-    fn a_changed_body_is_borne(first: prop::sample::Index, changes in changes()) {
+    fn a_modified_body_is_accepted(first: prop::sample::Index, changes in changes()) {
         let mut pushes: Vec<Vec<u8>> = recorded().map(|push| push.body).collect();
         let first = first.index(pushes.len());
         change(&mut pushes[first], &changes);
-        take(pushes);
+        collect(pushes);
     }
 
     #[test]
-    fn a_changed_message_is_borne(number in any::<prop::sample::Index>(), changes in changes()) {
+    fn a_modified_message_is_accepted(number in any::<prop::sample::Index>(), changes in changes()) {
         let mut message = number.get(&MESSAGES).clone();
         let before = pack(&message);
         change(&mut message, &changes);
-        take([before.clone(), pack(&message), before]);
+        collect([before.clone(), pack(&message), before]);
     }
 
     #[test]
-    fn a_message_that_is_cut_off_is_borne(number in any::<prop::sample::Index>(), end in any::<prop::sample::Index>()) {
+    fn a_truncated_message_is_accepted(number in any::<prop::sample::Index>(), end in any::<prop::sample::Index>()) {
         let message = number.get(&MESSAGES);
-        take([pack(&message[..end.index(message.len())])]);
+        collect([pack(&message[..end.index(message.len())])]);
     }
 }

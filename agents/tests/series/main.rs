@@ -1,9 +1,9 @@
-//! What k6 1.8.1 and 2.2.0 really push, and what becomes of it.
+//! Pushes recorded from k6 1.8.1 and 2.2.0, and how they are processed.
 //!
-//! `fixtures/series/k6-…/pushes.bin` are the pushes of a run of 4.5 s with 300 iterations a second, requests that succeed
-//! (`kind:a`) and requests that fail with 404, as they came: for each the time in unix milliseconds (8 bytes), the
-//! length (4 bytes, both little endian) and the body. `summary.json` is k6's own summary of the same run.
-//! In those of 2.2.0 every series has the label `k6_feature_native_histograms`.
+//! `fixtures/series/k6-…/pushes.bin` are the pushes of a run of 4.5 s with 300 iterations per second, with requests
+//! that succeed (`kind:a`) and requests that fail with 404. For each push: the time in unix milliseconds (8 bytes), the
+//! length (4 bytes, both little endian) and the body. `summary.json` is k6's summary of the same run. In 2.2.0 every
+//! series has the label `k6_feature_native_histograms`.
 
 mod hostile;
 mod real;
@@ -11,7 +11,7 @@ mod recorded;
 #[path = "../support/mod.rs"]
 mod support;
 
-/// A push and when it came.
+/// A push and when it was received.
 struct Recorded {
     at_ms: i64,
     body: Vec<u8>,

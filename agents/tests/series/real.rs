@@ -1,4 +1,4 @@
-//! Series of runs with the k6 that is installed.
+//! Series of runs with the installed k6.
 
 use brewbench_agent::run::execute;
 use brewbench_agent::series::histogram::Histogram;
@@ -10,8 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::support::{Bench, job, scenario, vus};
 
-/// One request in ten is answered otherwise than expected; one page in a thousand has an address of its own; a
-/// threshold names a tag that k6 sets.
+/// One request in ten has an unexpected status; one page in a thousand has a unique URL; a threshold uses a system tag.
 const SCRIPT: &str = "
     import http from 'k6/http';
     import { check, group } from 'k6';
@@ -55,11 +54,11 @@ async fn the_series_of_a_run_agrees_with_its_summary() {
     let Stretch { seconds, usage, lacks, .. } = series.measured.expect("a measured phase");
     assert_eq!(Lacks { missing_seconds: 0, doubled_seconds: 0, ..lacks }, Lacks::default());
 
-    let used = outcome.conditions.core_use.expect("the run's cores were watched");
+    let used = outcome.conditions.core_use.expect("core usage");
     assert!(used.elapsed_us > 1_000_000 && used.target_us > 0 && used.generator_us > 0, "{used:?}");
-    // What the kernel tells by ticks and by groups differs by some hundredths of a second.
+    // Ticks and control groups differ by some hundredths of a second.
     assert!(used.busy_us + 300_000 > used.target_us + used.generator_us, "{used:?}");
-    let network = outcome.conditions.network.clone().expect("the network was watched");
+    let network = outcome.conditions.network.clone().expect("network usage");
     assert_eq!((network.interface, network.peak_bits), (None, None), "the load stays within the machine");
     assert!(network.segments.is_some_and(|segments| segments > 0) && network.retransmitted.is_some());
 
@@ -73,12 +72,12 @@ async fn the_series_of_a_run_agrees_with_its_summary() {
     assert_agree(&all, &metric(&outcome, "http_req_duration"));
     assert!(seconds.iter().any(|second| second.vus == Some(2)), "{seconds:?}");
 
-    let of_200 = metric(&outcome, "http_req_duration{status:200}");
-    assert_eq!(of_200["count"], requests, "the script has a threshold on it: {of_200}");
+    let ok = metric(&outcome, "http_req_duration{status:200}");
+    assert_eq!(ok["count"], requests, "the threshold keeps the tag: {ok}");
     let checks = metric(&outcome, "checks");
     assert_eq!(checks["passes"], requests, "{checks}");
 
-    let cpu = |of: fn(&Usage) -> Option<u64>| usage.iter().filter_map(of).sum::<u64>();
+    let cpu = |value: fn(&Usage) -> Option<u64>| usage.iter().filter_map(value).sum::<u64>();
     assert!(usage.len() >= 4, "{usage:?}");
     assert!(cpu(|usage| usage.target.cpu_us) > 0 && cpu(|usage| usage.generator.cpu_us) > 0, "{usage:?}");
     assert!(usage.iter().any(|usage| usage.target.threads >= Some(1) && usage.target.open_files >= Some(3)));
@@ -92,7 +91,7 @@ async fn the_series_of_a_run_agrees_with_its_summary() {
 }
 
 #[tokio::test]
-async fn a_script_that_asks_for_thousands_of_pages_has_a_whole_series() {
+async fn a_script_with_thousands_of_pages_has_a_complete_series() {
     let Some(bench) = Bench::new("series-pages").await else { return };
     bench.offer("good", "");
     let pages = "import http from 'k6/http';
@@ -105,20 +104,20 @@ async fn a_script_that_asks_for_thousands_of_pages_has_a_whole_series() {
 }
 
 #[tokio::test]
-async fn without_control_groups_the_processes_are_counted() {
+async fn without_control_groups_processes_are_sampled() {
     let Some(bench) = Bench::unlimited("series-plain").await else { return };
     bench.offer("good", "");
     let (_, series) = run(&bench, &job("good")).await;
     let usage = series.measured.expect("a measured phase").usage;
-    let told = |usage: &Usage| {
+    let is_complete = |usage: &Usage| {
         let target = usage.target;
         target.memory_bytes > Some(0) && target.cpu_us.is_some() && target.throttled_us.is_none()
     };
-    assert!(usage.iter().any(told), "{usage:?}");
+    assert!(usage.iter().any(is_complete), "{usage:?}");
 }
 
 #[tokio::test]
-async fn a_run_that_fails_shows_what_happened_until_then() {
+async fn a_failed_run_has_the_series_up_to_the_failure() {
     let Some(bench) = Bench::new("series-death").await else { return };
     bench.offer("mortal", "");
     let job = Job { load: vus(1, 60_000), warm_up_ms: 0, ..job("mortal") };
@@ -130,7 +129,7 @@ async fn a_run_that_fails_shows_what_happened_until_then() {
 }
 
 #[tokio::test]
-async fn a_script_that_pushes_next_to_nothing_has_its_summary_and_no_requests() {
+async fn a_script_without_requests_has_a_summary_and_an_empty_series() {
     let Some(bench) = Bench::new("series-idle").await else { return };
     bench.offer("good", "");
     let idle = "import { sleep } from 'k6'; export default function () { sleep(0.1); }";

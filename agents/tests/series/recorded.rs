@@ -23,18 +23,18 @@ fn metric(recording: &Recording, name: &str) -> Value {
     summary["metrics"][name].clone()
 }
 
-fn sum(seconds: &[Second], of: impl Fn(&Second) -> u64) -> u64 {
-    seconds.iter().map(of).sum()
+fn sum(seconds: &[Second], value: impl Fn(&Second) -> u64) -> u64 {
+    seconds.iter().map(value).sum()
 }
 
 #[test]
-fn all_counts_are_those_of_the_summary() {
+fn counts_equal_those_of_the_summary() {
     for recording in &RECORDINGS {
-        counts_are_those_of_the_summary(recording);
+        check_counts(recording);
     }
 }
 
-fn counts_are_those_of_the_summary(recording: &Recording) {
+fn check_counts(recording: &Recording) {
     let metric = |name| metric(recording, name);
     let Stretch { seconds, lacks, .. } = stretch(recording);
     let failures = metric("http_req_failed")["passes"].as_u64().expect("failures");
@@ -48,13 +48,13 @@ fn counts_are_those_of_the_summary(recording: &Recording) {
 }
 
 #[test]
-fn all_percentiles_are_those_of_the_summary_within_the_width_of_a_bucket() {
+fn percentiles_equal_those_of_the_summary_within_a_bucket() {
     for recording in &RECORDINGS {
-        percentiles_are_those_of_the_summary(recording);
+        check_percentiles(recording);
     }
 }
 
-fn percentiles_are_those_of_the_summary(recording: &Recording) {
+fn check_percentiles(recording: &Recording) {
     let metric = |name| metric(recording, name);
     let seconds = stretch(recording).seconds;
     let succeeded: Histogram = seconds.iter().map(|second| &second.succeeded).sum();
@@ -72,25 +72,25 @@ fn percentiles_are_those_of_the_summary(recording: &Recording) {
 }
 
 #[test]
-fn seconds_are_seconds() {
+fn seconds_are_one_second_long() {
     for recording in &RECORDINGS {
-        each_second_is_one(&stretch(recording).seconds);
+        check_seconds(&stretch(recording).seconds);
     }
 }
 
-fn each_second_is_one(seconds: &[Second]) {
+fn check_seconds(seconds: &[Second]) {
     let ends: Vec<_> = seconds.iter().map(|second| second.until_ms).collect();
     assert_eq!(ends.len(), 5, "{ends:?}");
     assert!(ends.iter().zip(1..).take(4).all(|(&end, number)| u32::abs_diff(end, number * 1000) < 100), "{ends:?}");
     let vus: Vec<_> = seconds.iter().map(|second| second.vus).collect();
-    assert_eq!(vus[0], None, "k6 tells it for the first time when the first second is over");
+    assert_eq!(vus[0], None, "k6 reports VUs after the first second");
     assert!(vus[1..].iter().all(|vus| vus.is_some_and(|vus| vus <= 4)), "{vus:?}");
     let rates: Vec<_> = seconds.iter().map(Second::requests).collect();
     assert!(rates[1..4].iter().all(|rate| (200..400).contains(rate)), "{rates:?}");
 }
 
 #[test]
-fn the_packed_run_is_small_and_loses_nothing() {
+fn packing_a_recorded_run_is_compact_and_lossless() {
     for recording in &RECORDINGS {
         let series = Series { warm_up: None, measured: Some(stretch(recording)) };
         let packed = Packed::pack(&series);
@@ -100,7 +100,7 @@ fn the_packed_run_is_small_and_loses_nothing() {
 }
 
 #[test]
-fn every_series_of_k6_2_2_has_a_label_more() {
+fn series_of_k6_2_2_have_an_additional_label() {
     for recording in &RECORDINGS {
         let pushes = recording.pushes();
         let series: Vec<_> = pushes

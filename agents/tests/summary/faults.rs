@@ -1,4 +1,4 @@
-//! What is refused, and the sentence for it.
+//! Rejected summaries and their error messages.
 
 use brewbench_agent::reports::read::parse;
 use brewbench_agent::reports::summary::Summary;
@@ -48,7 +48,7 @@ fn machine() -> Value {
     })
 }
 
-fn sentence(text: &str) -> String {
+fn message(text: &str) -> String {
     match parse(text.as_bytes()) {
         Ok(_) => "accepted".to_owned(),
         Err(fault) => fault.to_string(),
@@ -59,7 +59,7 @@ fn accepted(value: &Value) -> Summary {
     parse(value.to_string().as_bytes()).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
-/// The document with the value at a JSON pointer replaced, or added to its object.
+/// Returns the document with the value at a JSON pointer replaced or added.
 fn with(mut document: Value, pointer: &str, value: Value) -> String {
     let (parent, key) = pointer.rsplit_once('/').expect("a pointer has a slash");
     let key = key.replace("~1", "/").replace("~0", "~");
@@ -76,7 +76,7 @@ fn without(mut document: Value, parent: &str, key: &str) -> String {
 }
 
 #[test]
-fn the_examples_are_good() {
+fn the_examples_are_valid() {
     let [handle, export, machine] = [good(), export(), machine()].map(|value| accepted(&value).figures());
     assert_eq!((handle.requests, handle.rps, handle.measured_ms), (10, 5.0, 2000.0));
     assert_eq!(handle, export);
@@ -84,138 +84,138 @@ fn the_examples_are_good() {
 }
 
 #[test]
-fn text_that_is_no_json() {
+fn invalid_json_is_rejected() {
     let down = fixture("summary-export-target-down-v1.8.1.json");
     for (text, expected) in [
         ("", "the document: is empty"),
         (" \n\t", "the document: is empty"),
-        (&down[..100], "line 5, column 38: the JSON ends in the middle (EOF while parsing a string)"),
-        ("{\n", "line 2, column 0: the JSON ends in the middle (EOF while parsing an object)"),
-        ("http_reqs: 5", "line 1: \"http_reqs: 5\" begins neither JSON nor k6's text report nor wrk's output"),
-        ("{} {}", "line 1, column 4: something follows the end of the JSON"),
-        ("{\"metrics\": {\n\"a\": NaN}}", "line 2, column 6: NaN is no number in JSON"),
-        ("{\"metrics\": Infinity}", "line 1, column 13: Infinity is no number in JSON"),
-        ("{\"metrics\": -Infinity}", "line 1, column 14: -Infinity is no number in JSON"),
-        ("{\"metrics\": -NaN}", "line 1, column 14: NaN is no number in JSON"),
+        (&down[..100], "line 5, column 38: the JSON is truncated (EOF while parsing a string)"),
+        ("{\n", "line 2, column 0: the JSON is truncated (EOF while parsing an object)"),
+        ("http_reqs: 5", "line 1: \"http_reqs: 5\" is neither JSON nor k6's text report nor wrk's output"),
+        ("{} {}", "line 1, column 4: unexpected characters after the end of the JSON"),
+        ("{\"metrics\": {\n\"a\": NaN}}", "line 2, column 6: NaN is not a JSON number"),
+        ("{\"metrics\": Infinity}", "line 1, column 13: Infinity is not a JSON number"),
+        ("{\"metrics\": -Infinity}", "line 1, column 14: -Infinity is not a JSON number"),
+        ("{\"metrics\": -NaN}", "line 1, column 14: NaN is not a JSON number"),
         ("{\"metrics\": 1e999}", "line 1, column 17: a number too large for a 64-bit float"),
-        ("{\"metrics\": {}, \"metrics\": {}}", "line 1, column 25: the key \"metrics\" comes twice in one object"),
+        ("{\"metrics\": {}, \"metrics\": {}}", "line 1, column 25: the key \"metrics\" is duplicated in one object"),
         (
             "{\"metrics\":{\"a\\u0007\":1,\n\"a\\u0007\":2}}",
-            "line 2, column 9: the key \"a\\u{7}\" comes twice in one object",
+            "line 2, column 9: the key \"a\\u{7}\" is duplicated in one object",
         ),
     ] {
-        assert_eq!(sentence(text), expected, "{text}");
+        assert_eq!(message(text), expected, "{text}");
     }
-    assert_eq!(sentence(&"[".repeat(200)), "line 1, column 128: nested deeper than 128 levels");
+    assert_eq!(message(&"[".repeat(200)), "line 1, column 128: nested deeper than 128 levels");
     let invalid = parse(b"{\"metrics\": \"\xff\"}").map_err(|fault| fault.to_string());
-    assert_eq!(invalid.expect_err("no UTF-8"), "line 1, column 14: invalid unicode code point");
+    assert_eq!(invalid.expect_err("not UTF-8"), "line 1, column 14: invalid unicode code point");
     let crowd = format!("{{\"metrics\":[{}0]}}", "0,".repeat(1_000_001));
-    assert!(sentence(&crowd).ends_with("more than 1000000 values in one summary"), "{}", sentence(&crowd));
+    assert!(message(&crowd).ends_with("more than 1000000 values in one summary"), "{}", message(&crowd));
 }
 
 #[test]
-fn json_that_is_not_k6s() {
+fn json_of_other_programs_is_rejected() {
     let expected = |what| {
         format!(
-            "the document: is {what}, but not k6's: expected an object with \"metrics\" (handleSummary, \
-             --summary-export) or with a list \"results.metrics\" (--new-machine-readable-summary)"
+            "the document: is {what}, but not from k6: expected an object with \"metrics\" (handleSummary, \
+             --summary-export) or a list \"results.metrics\" (--new-machine-readable-summary)"
         )
     };
-    assert_eq!(sentence("[]"), expected("a list"));
-    assert_eq!(sentence("null"), expected("null"));
-    assert_eq!(sentence("\"k6\""), expected("a text"));
-    assert_eq!(sentence("{\"name\": \"package\"}"), expected("an object"));
-    assert_eq!(sentence("{\"results\": {\"metrics\": {}}}"), expected("an object"));
-    assert_eq!(sentence("{\"metrics\": []}"), "metrics: is a list, expected an object");
+    assert_eq!(message("[]"), expected("a list"));
+    assert_eq!(message("null"), expected("null"));
+    assert_eq!(message("\"k6\""), expected("a string"));
+    assert_eq!(message("{\"name\": \"package\"}"), expected("an object"));
+    assert_eq!(message("{\"results\": {\"metrics\": {}}}"), expected("an object"));
+    assert_eq!(message("{\"metrics\": []}"), "metrics: is a list, expected an object");
     let missing = "metrics.http_reqs: is missing: a summary without HTTP requests can't be compared";
-    assert_eq!(sentence("{\"metrics\": {}}"), missing);
+    assert_eq!(message("{\"metrics\": {}}"), missing);
 }
 
 #[test]
-fn figures_that_k6_cannot_have_measured() {
+fn implausible_values_are_rejected() {
     for (pointer, value, expected) in [
         ("http_req_duration/values/avg", json!(-1), "http_req_duration.avg: -1 is negative"),
-        ("http_req_duration/values/avg", json!("1"), "http_req_duration.avg: is a text, expected a number"),
+        ("http_req_duration/values/avg", json!("1"), "http_req_duration.avg: is a string, expected a number"),
         ("http_req_duration/values/avg", json!(0.5), "http_req_duration.avg: 0.5 is less than min, which is 1"),
         ("http_req_duration/values/avg", json!(6), "http_req_duration.max: 5 is less than avg, which is 6"),
         ("http_req_duration/values/p(95)", json!(2.5), "http_req_duration.p(95): 2.5 is less than p(90), which is 3"),
         ("http_req_duration/values/p(99)", json!(7), "http_req_duration.max: 5 is less than p(99), which is 7"),
-        ("http_req_duration/values/count", json!(1.5), "http_req_duration.count: 1.5 is not a whole number"),
-        ("http_req_duration/type", json!("gauge"), "http_req_duration: is a gauge, in k6 it is a trend"),
+        ("http_req_duration/values/count", json!(1.5), "http_req_duration.count: 1.5 is not an integer"),
+        ("http_req_duration/type", json!("gauge"), "http_req_duration: is a gauge, but in k6 it is a trend"),
         (
             "http_req_duration/type",
             json!("mean"),
-            "http_req_duration.type: \"mean\" is none of counter, gauge, rate, trend",
+            "http_req_duration.type: \"mean\" is not one of counter, gauge, rate, trend",
         ),
         (
             "http_req_duration/contains",
             json!("ms"),
-            "http_req_duration.contains: \"ms\" is none of default, time, data",
+            "http_req_duration.contains: \"ms\" is not one of default, time, data",
         ),
         ("http_req_duration/values", json!([]), "http_req_duration.values: is a list, expected an object"),
         ("http_req_duration/thresholds", json!({"a": {}}), "http_req_duration.thresholds.a.ok: is missing"),
         ("http_reqs/values/count", json!(-1), "http_reqs.count: -1 is negative"),
-        ("http_reqs/values/count", json!(10.5), "http_reqs.count: 10.5 is not a whole number"),
-        ("http_reqs/values/count", json!(1e300), "http_reqs.count: 1e300 is more than can be counted exactly"),
+        ("http_reqs/values/count", json!(10.5), "http_reqs.count: 10.5 is not an integer"),
+        ("http_reqs/values/count", json!(1e300), "http_reqs.count: 1e300 is too large to be counted exactly"),
         ("http_reqs/values/count", json!(null), "http_reqs.count: is null, expected a number"),
         (
             "http_reqs/values/count",
             json!(11),
-            "http_req_failed: judges 10 requests, but http_reqs counts 11: all or none must be judged",
+            "http_req_failed: covers 10 requests, but http_reqs counts 11: it must cover all or none",
         ),
         ("http_reqs/values", json!({"count": 10}), "http_reqs.rate: is missing"),
         ("http_req_failed/values/rate", json!(1.1), "http_req_failed.rate: 1.1 is not between 0 and 1"),
-        ("http_req_failed/values/passes", json!(0.5), "http_req_failed.passes: 0.5 is not a whole number"),
+        ("http_req_failed/values/passes", json!(0.5), "http_req_failed.passes: 0.5 is not an integer"),
         ("http_req_failed/values/fails", json!(-9), "http_req_failed.fails: -9 is negative"),
     ] {
         let text = with(good(), &format!("/metrics/{pointer}"), value);
-        assert_eq!(sentence(&text), format!("metrics.{expected}"), "{pointer}");
+        assert_eq!(message(&text), format!("metrics.{expected}"), "{pointer}");
     }
     for (value, expected) in [
-        (json!(-3), "state.testRunDurationMs: -3 ms is no time that a test takes"),
-        (json!(0), "state.testRunDurationMs: 0 ms is no time that a test takes"),
-        (json!(1e20), "state.testRunDurationMs: 100000000000000000000 ms is no time that a test takes"),
-        (json!("2s"), "state.testRunDurationMs: is a text, expected a number"),
+        (json!(-3), "state.testRunDurationMs: -3 ms is not a plausible duration"),
+        (json!(0), "state.testRunDurationMs: 0 ms is not a plausible duration"),
+        (json!(1e20), "state.testRunDurationMs: 100000000000000000000 ms is not a plausible duration"),
+        (json!("2s"), "state.testRunDurationMs: is a string, expected a number"),
     ] {
-        assert_eq!(sentence(&with(good(), "/state/testRunDurationMs", value)), expected);
+        assert_eq!(message(&with(good(), "/state/testRunDurationMs", value)), expected);
     }
 }
 
 #[test]
-fn figures_that_are_missing() {
+fn missing_values_are_rejected() {
     for name in ["http_reqs", "http_req_duration"] {
         let expected = format!("metrics.{name}: is missing: a summary without HTTP requests can't be compared");
-        assert_eq!(sentence(&without(good(), "/metrics", name)), expected);
-        assert_eq!(sentence(&without(export(), "/metrics", name)), expected);
+        assert_eq!(message(&without(good(), "/metrics", name)), expected);
+        assert_eq!(message(&without(export(), "/metrics", name)), expected);
     }
-    let no_rate = sentence(&without(export(), "/metrics/http_reqs", "rate"));
+    let no_rate = message(&without(export(), "/metrics/http_reqs", "rate"));
     assert_eq!(no_rate, "metrics.http_reqs.rate: is missing");
-    let no_time = sentence(&with(export(), "/metrics/http_reqs/rate", json!(0)));
-    assert_eq!(no_time, "metrics.http_reqs.rate: does not tell how long the test took, and nothing else does");
-    assert_eq!(sentence(&without(machine(), "", "config")), "config: is missing");
-    assert_eq!(sentence(&without(machine(), "/config", "duration")), "config.duration: is missing");
-    assert_eq!(sentence(&without(machine(), "/results/metrics/1", "name")), "results.metrics[1].name: is missing");
+    let no_time = message(&with(export(), "/metrics/http_reqs/rate", json!(0)));
+    assert_eq!(no_time, "metrics.http_reqs.rate: can't be used to derive the duration of the test, which is missing");
+    assert_eq!(message(&without(machine(), "", "config")), "config: is missing");
+    assert_eq!(message(&without(machine(), "/config", "duration")), "config.duration: is missing");
+    assert_eq!(message(&without(machine(), "/results/metrics/1", "name")), "results.metrics[1].name: is missing");
     let without_failures: Value =
         serde_json::from_str(&without(good(), "/metrics", "http_req_failed")).expect("it is JSON");
     assert_eq!(accepted(&without_failures).figures().failed, None);
 }
 
 #[test]
-fn faults_of_the_machine_readable_shape() {
+fn errors_of_the_machine_readable_shape_are_reported() {
     let first = machine()["results"]["metrics"][0].clone();
     let twice = with(machine(), "/results/metrics/2", first);
-    assert_eq!(sentence(&twice), "metrics.http_reqs: comes twice");
+    assert_eq!(message(&twice), "metrics.http_reqs: is duplicated");
     let matches = with(machine(), "/results/metrics/1/values/matches", json!(11));
-    assert_eq!(sentence(&matches), "metrics.http_req_failed.matches: 11 is more than the total of 10");
+    assert_eq!(message(&matches), "metrics.http_req_failed.matches: 11 exceeds the total of 10");
     let duration = with(machine(), "/config/duration", json!(-1));
-    assert_eq!(sentence(&duration), "config.duration: -1000 ms is no time that a test takes");
+    assert_eq!(message(&duration), "config.duration: -1000 ms is not a plausible duration");
     let twice = with(machine(), "/results/metrics/2/values/p(90)", json!(3));
-    assert_eq!(sentence(&twice), "metrics.http_req_duration.p(90): comes twice, under two names");
+    assert_eq!(message(&twice), "metrics.http_req_duration.p(90): is duplicated under two names");
 }
 
 #[test]
-fn names_that_are_refused() {
-    let rule = "is no name that k6 allows: up to 128 ASCII letters, digits and _, no digit first";
+fn invalid_names_are_rejected() {
+    let rule = "is not a valid k6 name: use up to 128 ASCII letters, digits and _, no digit first";
     let metric = json!({"type": "counter", "contains": "default", "values": {"count": 1, "rate": 1}});
     for (name, expected) in [
         ("", format!("metrics.: {rule}")),
@@ -223,59 +223,59 @@ fn names_that_are_refused() {
         ("page load", format!("metrics.page load: {rule}")),
         ("<script>", format!("metrics.<script>: {rule}")),
         ("grün", format!("metrics.grün: {rule}")),
-        ("a{b:c", "metrics.a{b:c: the name's tags do not end with }".to_owned()),
-        ("a\u{7}", "metrics.a\\u{7}: holds the control character \\u{7}".to_owned()),
-        ("a{b:\u{9b}}", "metrics.a{b:\\u{9b}}: holds the control character \\u{9b}".to_owned()),
+        ("a{b:c", "metrics.a{b:c: tags in the name do not end with }".to_owned()),
+        ("a\u{7}", "metrics.a\\u{7}: contains the control character \\u{7}".to_owned()),
+        ("a{b:\u{9b}}", "metrics.a{b:\\u{9b}}: contains the control character \\u{9b}".to_owned()),
     ] {
-        assert_eq!(sentence(&with(good(), &format!("/metrics/{name}"), metric.clone())), expected);
+        assert_eq!(message(&with(good(), &format!("/metrics/{name}"), metric.clone())), expected);
     }
     let long = "a".repeat(130);
     let expected = format!("metrics.{}…: {rule}", &long[..80]);
-    assert_eq!(sentence(&with(good(), &format!("/metrics/{long}"), metric.clone())), expected);
+    assert_eq!(message(&with(good(), &format!("/metrics/{long}"), metric.clone())), expected);
     let tags = format!("a{{{}}}", "t".repeat(1025));
-    let expected = format!("metrics.a{{{}…: the name's tags have 1025 bytes, more than 1024", "t".repeat(78));
-    assert_eq!(sentence(&with(good(), &format!("/metrics/{tags}"), metric.clone())), expected);
+    let expected = format!("metrics.a{{{}…: tags in the name have 1025 bytes, more than 1024", "t".repeat(78));
+    assert_eq!(message(&with(good(), &format!("/metrics/{tags}"), metric.clone())), expected);
     let longest = format!("{}{{{}}}", "a".repeat(128), "t".repeat(1024));
-    assert_eq!(sentence(&with(good(), &format!("/metrics/{longest}"), metric)), "accepted");
+    assert_eq!(message(&with(good(), &format!("/metrics/{longest}"), metric)), "accepted");
 }
 
 #[test]
-fn texts_that_are_refused() {
+fn invalid_texts_are_rejected() {
     let check = |name: &str| json!([{"name": name, "path": "", "passes": 1, "fails": 0}]);
-    let expected = "root_group.checks[0].name: holds the control character \\u{0}";
-    assert_eq!(sentence(&with(good(), "/root_group/checks", check("a\0"))), expected);
+    let expected = "root_group.checks[0].name: contains the control character \\u{0}";
+    assert_eq!(message(&with(good(), "/root_group/checks", check("a\0"))), expected);
     let expected = "root_group.checks[0].name: has 4097 bytes, more than 4096";
-    assert_eq!(sentence(&with(good(), "/root_group/checks", check(&"a".repeat(4097)))), expected);
-    assert_eq!(sentence(&with(good(), "/root_group/checks", check("<img onerror=1>"))), "accepted");
+    assert_eq!(message(&with(good(), "/root_group/checks", check(&"a".repeat(4097)))), expected);
+    assert_eq!(message(&with(good(), "/root_group/checks", check("<img onerror=1>"))), "accepted");
     let group = json!({"a\u{1b}[31m": {"name": "a"}});
-    let expected = "root_group.groups.a\\u{1b}[31m.name: holds the control character \\u{1b}";
-    assert_eq!(sentence(&with(good(), "/root_group/groups", group)), expected);
-    let expected = "metrics.http_reqs.thresholds.count<1\\n: holds the control character \\u{a}";
+    let expected = "root_group.groups.a\\u{1b}[31m.name: contains the control character \\u{1b}";
+    assert_eq!(message(&with(good(), "/root_group/groups", group)), expected);
+    let expected = "metrics.http_reqs.thresholds.count<1\\n: contains the control character \\u{a}";
     let crossed = json!({"count<1\n": {"ok": true}});
-    assert_eq!(sentence(&with(good(), "/metrics/http_reqs/thresholds", crossed)), expected);
+    assert_eq!(message(&with(good(), "/metrics/http_reqs/thresholds", crossed)), expected);
     let expected = "metrics.http_reqs.thresholds.count<1: is a number, expected true or false";
-    assert_eq!(sentence(&with(export(), "/metrics/http_reqs/thresholds", json!({"count<1": 1}))), expected);
+    assert_eq!(message(&with(export(), "/metrics/http_reqs/thresholds", json!({"count<1": 1}))), expected);
     let path = json!([{"name": "a", "path": "\u{85}", "passes": 1, "fails": 0}]);
-    let expected = "root_group.checks[0].path: holds the control character \\u{85}";
-    assert_eq!(sentence(&with(good(), "/root_group/checks", path)), expected);
+    let expected = "root_group.checks[0].path: contains the control character \\u{85}";
+    assert_eq!(message(&with(good(), "/root_group/checks", path)), expected);
     let fails = json!([{"name": "a", "path": "::a", "passes": 1, "fails": -1}]);
     let expected = "root_group.checks[0].fails: -1 is negative";
-    assert_eq!(sentence(&with(good(), "/root_group/checks", fails)), expected);
+    assert_eq!(message(&with(good(), "/root_group/checks", fails)), expected);
 }
 
 #[test]
-fn groups_nest_32_deep_and_no_deeper() {
+fn groups_nest_at_most_32_levels() {
     let nested = |levels: usize| {
         let innermost = json!({"name": "g", "path": "", "groups": [], "checks": []});
         (1..levels).fold(innermost, |inner, _| json!({"name": "g", "path": "", "groups": [inner], "checks": []}))
     };
-    assert_eq!(sentence(&with(good(), "/root_group/groups", json!([nested(32)]))), "accepted");
+    assert_eq!(message(&with(good(), "/root_group/groups", json!([nested(32)]))), "accepted");
     let expected = "root_group.groups.….groups[0].groups[0]: groups are nested deeper than 32 levels";
-    assert_eq!(sentence(&with(good(), "/root_group/groups", json!([nested(33)]))), expected);
+    assert_eq!(message(&with(good(), "/root_group/groups", json!([nested(33)]))), expected);
 }
 
 #[test]
-fn five_thousand_metrics_and_no_more() {
+fn at_most_five_thousand_metrics_are_read() {
     let crowd = |count: usize| {
         let mut document = good();
         let metrics = document["metrics"].as_object_mut().expect("an object");
@@ -283,15 +283,15 @@ fn five_thousand_metrics_and_no_more() {
         metrics.extend((metrics.len()..count).map(|number| (format!("m{number}"), one.clone())));
         document.to_string()
     };
-    assert_eq!(sentence(&crowd(5000)), "accepted");
-    assert_eq!(sentence(&crowd(5001)), "metrics: has 5001 metrics, more than the 5000 that are read");
+    assert_eq!(message(&crowd(5000)), "accepted");
+    assert_eq!(message(&crowd(5001)), "metrics: has 5001 metrics, more than the maximum of 5000");
 }
 
 #[test]
-fn what_else_stands_in_the_file_is_not_looked_at() {
+fn other_parts_of_the_file_are_ignored() {
     let text = with(good(), "/setup_data", json!({"token": [1, {"a\u{7}": null}]}));
-    assert_eq!(sentence(&text), "accepted");
+    assert_eq!(message(&text), "accepted");
     let text = with(good(), "/metrics/http_req_duration/values/p(12.5)", json!(1.5));
-    let summary = parse(text.as_bytes()).expect("a percentile nobody asked for");
+    let summary = parse(text.as_bytes()).expect("an unused percentile");
     assert_eq!(summary.metrics["http_req_duration"].values.get("p(12.5)"), Some(&1.5));
 }

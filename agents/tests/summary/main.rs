@@ -1,4 +1,4 @@
-//! Summaries: what real k6 wrote is read to the last digit, what it can't have written is refused with a sentence.
+//! Summaries: those of real k6 are read exactly, others are rejected with a message.
 
 mod faults;
 mod properties;
@@ -7,7 +7,7 @@ mod texts;
 
 use std::path::PathBuf;
 
-/// The files in `tests/fixtures/k6` that real k6 wrote.
+/// Files in `tests/fixtures/k6`, written by real k6.
 const FIXTURES: [&str; 9] = [
     "handle-summary-v0.52.0.json",
     "handle-summary-v1.8.1.json",

@@ -1,4 +1,4 @@
-//! Whatever comes in: no panic, no nonsense let through, and the shapes agree with each other.
+//! For any input: no panic, no implausible values, and the shapes agree with each other.
 
 use brewbench_agent::reports::read::parse;
 use brewbench_agent::reports::summary::{Figures, Latency};
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::{FIXTURES, fixture};
 
-/// Numbers that are wrong in many places.
+/// Numbers that are invalid in many places.
 const NUMBERS: [f64; 10] = [-1.0, -0.0, 0.0, 0.5, 1.5, 3.0, 51_230.0, 9.1e15, 1e300, 5e-324];
 
-/// Keys that mean something in some place, and some that can't.
+/// Keys with a meaning in some place, and invalid ones.
 const KEYS: [&str; 12] =
     ["count", "rate", "value", "values", "p(90)", "thresholds", "metrics", "results", "type", "", "\u{7}", "<b>"];
 
@@ -28,7 +28,7 @@ fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Value)) {
     }
 }
 
-/// Changes one value among those that `is` picks.
+/// Changes one of the values selected by `is`.
 fn change_one(text: &str, which: prop::sample::Index, is: fn(&Value) -> bool, change: impl Fn(&mut Value)) -> String {
     let mut document: Value = serde_json::from_str(text).expect("fixtures are JSON");
     let mut count = 0;
@@ -45,8 +45,8 @@ fn change_one(text: &str, which: prop::sample::Index, is: fn(&Value) -> bool, ch
     document.to_string()
 }
 
-/// What holds for the figures of any summary that is accepted.
-fn sane(figures: &Figures) {
+/// Asserts invariants of all accepted summaries.
+fn assert_plausible(figures: &Figures) {
     let Figures { requests, failed, rps, measured_ms, latency, ok_latency, .. } = figures;
     assert!(measured_ms.is_finite() && *measured_ms > 0.0, "{measured_ms}");
     assert!(rps.is_finite() && (rps * measured_ms / 1000.0 - *requests as f64).abs() <= *requests as f64 * 1e-9);
@@ -59,7 +59,7 @@ fn sane(figures: &Figures) {
     }
 }
 
-/// One run, before it is written down.
+/// A run to be written in any shape.
 #[derive(Clone, Debug)]
 struct Run {
     requests: u32,
@@ -92,7 +92,7 @@ fn trend(run: &Run, names: [&str; 6]) -> Value {
 const TREND: [&str; 6] = ["avg", "min", "med", "p(90)", "p(95)", "max"];
 const OK: &str = "http_req_duration{expected_response:true}";
 
-/// The share of `passes` among both.
+/// Returns the share of `passes`.
 fn share(passes: u32, fails: u32) -> f64 {
     f64::from(passes) / (f64::from(passes) + f64::from(fails)).max(1.0)
 }
@@ -171,20 +171,20 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_summary_cut_short_is_refused(text in fixtures(), at in any::<prop::sample::Index>()) {
+    fn a_truncated_summary_is_rejected(text in fixtures(), at in any::<prop::sample::Index>()) {
         let bytes = text.trim_end().as_bytes();
         let cut = parse(&bytes[..at.index(bytes.len())]);
         prop_assert!(cut.is_err());
     }
 
     #[test]
-    fn arbitrary_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let fault = parse(&bytes).expect_err("no summary is that short").to_string();
+    fn arbitrary_bytes_are_rejected(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let fault = parse(&bytes).expect_err("rejected").to_string();
         prop_assert!(!fault.chars().any(char::is_control), "{fault:?}");
     }
 
     #[test]
-    fn a_byte_turned_over_never_gives_nonsense(
+    fn a_modified_byte_is_rejected_or_plausible(
         text in fixtures(),
         at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
@@ -193,25 +193,25 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] = byte;
         match parse(&bytes) {
-            Ok(summary) => sane(&summary.figures()),
+            Ok(summary) => assert_plausible(&summary.figures()),
             Err(fault) => prop_assert!(!fault.to_string().chars().any(char::is_control), "{fault:?}"),
         }
     }
 
     #[test]
-    fn another_number_is_refused_or_makes_sense(
+    fn a_modified_number_is_rejected_or_plausible(
         text in fixtures(),
         which in any::<prop::sample::Index>(),
         number in prop_oneof![prop::sample::select(NUMBERS.to_vec()), any::<f64>()],
     ) {
         let text = change_one(&text, which, Value::is_number, |value| *value = json!(number));
         if let Ok(summary) = parse(text.as_bytes()) {
-            sane(&summary.figures());
+            assert_plausible(&summary.figures());
         }
     }
 
     #[test]
-    fn another_key_is_refused_or_makes_sense(
+    fn a_modified_key_is_rejected_or_plausible(
         text in fixtures(),
         which in any::<prop::sample::Index>(),
         entry in any::<prop::sample::Index>(),
@@ -221,11 +221,11 @@ proptest! {
         let text = change_one(&text, which, filled, |value| {
             let map = value.as_object_mut().expect("an object was chosen");
             let old = map.keys().nth(entry.index(map.len())).expect("it has entries").clone();
-            let kept = map.remove(&old).expect("the key was found in it");
-            map.insert(key.clone(), kept);
+            let value = map.remove(&old).expect("the key was found in it");
+            map.insert(key.clone(), value);
         });
         match parse(text.as_bytes()) {
-            Ok(summary) => sane(&summary.figures()),
+            Ok(summary) => assert_plausible(&summary.figures()),
             Err(fault) => prop_assert!(!fault.to_string().chars().any(char::is_control), "{fault:?}"),
         }
     }
@@ -233,7 +233,7 @@ proptest! {
     #[test]
     fn the_three_shapes_agree(run in runs()) {
         let handle = figures(&run.handle_summary());
-        sane(&handle);
+        assert_plausible(&handle);
         for mut other in [figures(&run.summary_export()), figures(&run.machine_readable())] {
             prop_assert!((other.measured_ms / handle.measured_ms - 1.0).abs() < 1e-12);
             prop_assert!((other.rps / handle.rps - 1.0).abs() < 1e-12);

@@ -1,6 +1,6 @@
-//! What real k6 wrote.
+//! Summaries written by real k6.
 
-#![expect(clippy::float_cmp, reason = "figures are read to the last digit")]
+#![expect(clippy::float_cmp, reason = "values are read exactly")]
 
 use brewbench_agent::reports::read::parse;
 use brewbench_agent::reports::summary::{Check, Contains, Figures, Kind, Latency, Metric, Shape, Summary, Threshold};
@@ -12,7 +12,7 @@ fn read(name: &str) -> Summary {
 }
 
 fn crossed(summary: &Summary) -> Vec<(&str, &str)> {
-    let of = |(name, metric)| {
+    let failed = |(name, metric)| {
         let metric: &Metric = metric;
         let name: &String = name;
         metric
@@ -21,7 +21,7 @@ fn crossed(summary: &Summary) -> Vec<(&str, &str)> {
             .filter(|threshold| !threshold.passed)
             .map(move |t| (name.as_str(), t.expression.as_str()))
     };
-    summary.metrics.iter().flat_map(of).collect()
+    summary.metrics.iter().flat_map(failed).collect()
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn handle_summary_of_k6_1() {
 }
 
 #[test]
-fn new_connections_are_within_the_bounds_of_percentiles() {
+fn new_connections_are_bounded_by_percentiles() {
     let bounds = |name: &str| {
         let bounds = read(name).figures().new_connections.expect("bounds");
         (bounds.least, bounds.most)
@@ -92,7 +92,7 @@ fn handle_summary_of_k6_0_52() {
 }
 
 #[test]
-fn summary_export_with_everything_in_it() {
+fn a_complete_summary_export() {
     let summary = read("summary-export-v1.8.1.json");
     assert_eq!((summary.shape, summary.duration_ms), (Shape::SummaryExport, None));
     let figures = summary.figures();
@@ -150,7 +150,7 @@ fn thresholds_that_are_true_in_an_export_were_crossed() {
 }
 
 #[test]
-fn groups_and_checks_keep_their_order_and_their_paths() {
+fn groups_and_checks_keep_order_and_paths() {
     let root = read("summary-export-v1.8.1.json").root;
     let names: Vec<_> = root.groups.iter().map(|group| (group.name.as_str(), group.path.as_str())).collect();
     assert_eq!(names, [("hash", "::hash"), ("missing", "::missing")]);
@@ -164,7 +164,7 @@ fn groups_and_checks_keep_their_order_and_their_paths() {
 }
 
 #[test]
-fn metrics_of_the_script_and_their_kinds_are_kept() {
+fn custom_metrics_keep_their_kinds() {
     let export = read("summary-export-v1.8.1.json");
     let machine = read("machine-readable-v1.8.1.json");
     for (name, kind, contains) in [
@@ -237,7 +237,7 @@ fn machine_readable() {
 }
 
 #[test]
-fn a_target_that_is_down_has_failures_and_no_latency_of_successes() {
+fn without_successful_requests_their_latency_is_unknown() {
     let figures = read("summary-export-target-down-v1.8.1.json").figures();
     assert_eq!((figures.requests, figures.failed), (60_684, Some(60_684)));
     assert!((figures.rps - 30_336.291_544_179_407).abs() < 1e-6);
@@ -247,7 +247,7 @@ fn a_target_that_is_down_has_failures_and_no_latency_of_successes() {
 }
 
 #[test]
-fn zeros_that_a_threshold_put_there_are_no_latency() {
+fn zeros_of_a_threshold_are_not_latencies() {
     for name in ["handle-summary-odd-v1.8.1.json", "summary-export-odd-v1.8.1.json", "machine-readable-odd-v1.8.1.json"]
     {
         let summary = read(name);
@@ -269,7 +269,7 @@ fn a_run_without_requests_has_no_latency() {
 }
 
 #[test]
-fn html_negative_samples_and_fractions_are_legal_in_a_script() {
+fn html_negative_samples_and_fractions_are_allowed() {
     let handle = read("handle-summary-odd-v1.8.1.json");
     let inner = &handle.root.groups[0].groups[0];
     assert_eq!((handle.root.groups[0].name.as_str(), inner.path.as_str()), ("g <b>&\"", "::g <b>&\"::in"));
@@ -282,7 +282,7 @@ fn html_negative_samples_and_fractions_are_legal_in_a_script() {
 }
 
 #[test]
-fn one_run_written_in_two_shapes_has_the_same_figures() {
+fn two_shapes_of_one_run_agree() {
     let handle = read("handle-summary-odd-v1.8.1.json");
     let export = read("summary-export-odd-v1.8.1.json");
     assert_eq!(handle.root, export.root);

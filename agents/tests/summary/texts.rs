@@ -1,4 +1,4 @@
-//! What tools print for people: real reports of k6 and outputs of wrk, whole, cut off at each byte, and damaged.
+//! Text output: real reports of k6 and outputs of wrk, complete, truncated at each byte, and damaged.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn published(name: &str) -> String {
     std::fs::read_to_string(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// All files of the sample, by name.
+/// Returns all files of the sample, by name.
 fn all() -> Vec<(String, String)> {
     let entries = std::fs::read_dir(folder()).expect("a folder").map(|entry| entry.expect("an entry").file_name());
     let names: BTreeSet<String> = entries.map(|name| name.to_string_lossy().into_owned()).collect();
@@ -35,12 +35,12 @@ fn figures(name: &str) -> Figures {
     read(&published(name)).figures()
 }
 
-fn refused(text: &str) -> Fault {
-    parse(text.as_bytes()).expect_err("it is no whole text")
+fn rejection(text: &str) -> Fault {
+    parse(text.as_bytes()).expect_err("rejected")
 }
 
 #[test]
-fn each_published_file_is_what_its_name_says() {
+fn each_published_file_has_the_tool_in_its_name() {
     for (name, text) in all() {
         let shape = if name.starts_with("wrk") { Shape::Wrk } else { Shape::TextReport };
         assert_eq!(read(&text).shape, shape, "{name}");
@@ -48,7 +48,7 @@ fn each_published_file_is_what_its_name_says() {
 }
 
 #[test]
-fn a_report_of_k6_is_read_to_its_last_digit() {
+fn a_report_of_k6_is_read_exactly() {
     let figures = figures("k6-gosherve-old-1vcpu-256mb.txt");
     let latency = Latency {
         avg_ms: Some(7.57),
@@ -76,7 +76,7 @@ fn a_report_of_k6_is_read_to_its_last_digit() {
 }
 
 #[test]
-fn an_output_of_wrk_is_read_to_its_last_digit_in_binary_units() {
+fn an_output_of_wrk_is_read_exactly_with_binary_units() {
     let figures = figures("wrk-kcup-go-fasthttp-10K.txt");
     let latency = Latency {
         avg_ms: Some(21.43),
@@ -91,7 +91,7 @@ fn an_output_of_wrk_is_read_to_its_last_digit_in_binary_units() {
     assert!((figures.rps - 43_514.39).abs() < 1e-9 && (figures.measured_ms - 30_070.0).abs() < 1e-9, "{figures:?}");
     let received = figures.received_per_s.expect("known");
     assert!((received - 430.67 * 1024.0 * 1024.0).abs() < 1.0, "{received}");
-    // Answers of 10 kB each: only with binary units sum and rate agree.
+    // Responses of 10 kB each: sum and rate agree only with binary units.
     let bytes = figures.data_received_bytes.expect("known") as f64;
     assert!((bytes / 30.07 / received - 1.0).abs() < 0.001, "{bytes}");
     assert_eq!((figures.vus_max, figures.iterations, figures.thresholds), (Some(400), None, None));
@@ -99,7 +99,7 @@ fn an_output_of_wrk_is_read_to_its_last_digit_in_binary_units() {
 }
 
 #[test]
-fn what_wrk_could_not_ask_or_waited_for_too_long_has_failed() {
+fn socket_errors_and_timeouts_of_wrk_count_as_failed() {
     let ruined = figures("wrk-kcup-go-fasthttp-1M.txt");
     assert_eq!((ruined.requests, ruined.failed), (235 + 1_302 + 13_538_217, Some(1_302 + 13_538_217 + 7)));
     assert!((ruined.rps - 7.81).abs() < 1e-9, "{}", ruined.rps);
@@ -114,7 +114,7 @@ fn what_wrk_could_not_ask_or_waited_for_too_long_has_failed() {
 }
 
 #[test]
-fn a_wrk_without_latencies_or_answers_has_none() {
+fn an_output_of_wrk_may_lack_latencies_and_responses() {
     let bare = "Running 2m test @ http://127.0.0.1/\n  1 threads and 10 connections\n  Thread Stats   Avg      Stdev     Max   +/- Stdev\n\
         \x20   Latency     1.02m   100.00us   1.50m    68.04%\n    Req/Sec     1.20M     1.00k     1.30M    67.47%\n\
         \x20 240 requests in 2.00m, 2.00KB read\nRequests/sec:      2.00\nTransfer/sec:      17.07B\n";
@@ -134,13 +134,13 @@ fn a_wrk_without_latencies_or_answers_has_none() {
 }
 
 #[test]
-fn a_text_says_what_it_does_not_have() {
-    let of = |name: &str| read(&published(name)).lacks();
-    assert_eq!(of("k6-servy-2vcpu-4gb.txt"), ["p99", "p99.9", "the version of its tool"]);
+fn missing_values_of_a_text_are_listed() {
+    let missing = |name: &str| read(&published(name)).missing();
+    assert_eq!(missing("k6-servy-2vcpu-4gb.txt"), ["p99", "p99.9", "tool version"]);
     assert_eq!(
-        of("wrk-kcup-rust-10K.txt"),
+        missing("wrk-kcup-rust-10K.txt"),
         [
-            "least latency",
+            "minimum latency",
             "p95",
             "p99.9",
             "latency of successful requests",
@@ -148,14 +148,14 @@ fn a_text_says_what_it_does_not_have() {
             "data sent",
             "checks",
             "thresholds",
-            "the version of its tool"
+            "tool version"
         ]
     );
 }
 
-/// The report and the JSON of one and the same run.
+/// Compares report and JSON of the same run.
 #[test]
-fn the_report_of_a_newer_k6_says_what_its_json_says() {
+fn the_report_of_a_newer_k6_agrees_with_its_json() {
     let text = read(&fixture("stdout-v1.8.1.txt"));
     let json = read(&fixture("summary-export-v1.8.1.json")).figures();
     let figures = text.figures();
@@ -185,7 +185,7 @@ fn the_report_of_a_newer_k6_says_what_its_json_says() {
 }
 
 #[test]
-fn colours_marks_and_what_stands_around_a_report_do_not_matter() {
+fn colours_marks_and_surrounding_text_are_ignored() {
     let plain = published("k6-servy-workstation.txt");
     let around = format!(
         "\u{1b}[0m     execution: local\n        script: x.js\n\nrunning (0m30.0s), 00/10 VUs\ndefault ✓ [ 100% ] 10 VUs  30s\n\n{}\nERRO[0030] thresholds on metrics 'http_req_duration' have been crossed",
@@ -197,64 +197,64 @@ fn colours_marks_and_what_stands_around_a_report_do_not_matter() {
 }
 
 #[test]
-fn what_contradicts_itself_or_comes_twice_is_refused_with_its_line() {
+fn inconsistent_and_duplicate_values_are_rejected_with_their_line() {
     let k6 = published("k6-servy-1vcpu-256mb.txt");
     let wrk = published("wrk-kcup-rust-100K.txt");
     let cases = [
-        (k6.replace("✗ 148213", "✗ 148212"), "metrics.http_req_failed: judges 148212 requests"),
+        (k6.replace("✗ 148213", "✗ 148212"), "metrics.http_req_failed: covers 148212 requests"),
         (k6.replace("http_reqs", "http_reqz"), "metrics.http_reqs: is missing"),
-        (format!("{k6}{k6}"), "line 18: checks comes a second time"),
+        (format!("{k6}{k6}"), "line 18: checks is duplicated"),
         (k6.replace("max=55.59ms", "max=0.01ms"), "metrics.http_req_duration.max"),
-        (k6.replace("avg=928.79µs", "avg=928.79"), "line 6: http_req_duration is not as k6 writes it"),
-        (k6.replace("16 GB ", "16 GiB "), "line 2: data_received is not as k6 writes it"),
+        (k6.replace("avg=928.79µs", "avg=928.79"), "line 6: http_req_duration is not in k6's format"),
+        (k6.replace("16 GB ", "16 GiB "), "line 2: data_received is not in k6's format"),
         (k6.replace("max=1\n", "max=0\n"), "vus"),
-        (k6.replace("100.00% ✓ 148213", "99.00% ✓ 148213"), "line 1: checks is not as k6 writes it"),
-        (wrk.replace("466302 requests", "4663020 requests"), "the text was changed"),
-        (wrk.replace("timeout 94", "timeout"), "line 13: is not as wrk writes it"),
-        (wrk.replace("44.51GB read", "44.51 read"), "line 12: is not as wrk writes it"),
-        (format!("{wrk}{wrk}"), "comes a second time"),
+        (k6.replace("100.00% ✓ 148213", "99.00% ✓ 148213"), "line 1: checks is not in k6's format"),
+        (wrk.replace("466302 requests", "4663020 requests"), "the text was modified"),
+        (wrk.replace("timeout 94", "timeout"), "line 13: is not in wrk's format"),
+        (wrk.replace("44.51GB read", "44.51 read"), "line 12: is not in wrk's format"),
+        (format!("{wrk}{wrk}"), "is duplicated"),
         (wrk.replace("Transfer", "Transport"), "\"Transfer/sec\" is missing"),
         (wrk.replace("99%  195.05ms", "99%  1.05ms"), "p(99)"),
     ];
-    for (text, said) in cases {
-        let fault = refused(&text).to_string();
-        assert!(fault.contains(said) && fault.len() < 300, "{said}: {fault}");
+    for (text, expected) in cases {
+        let fault = rejection(&text).to_string();
+        assert!(fault.contains(expected) && fault.len() < 300, "{expected}: {fault}");
     }
 }
 
-/// Each figure that is there is that of the whole text.
-fn is_part(part: &Figures, whole: &Figures) -> bool {
-    fn within(part: &serde_json::Value, whole: &serde_json::Value) -> bool {
-        match (part, whole) {
+/// Whether all values of a part equal those of the complete text.
+fn is_part(part: &Figures, complete: &Figures) -> bool {
+    fn within(part: &serde_json::Value, complete: &serde_json::Value) -> bool {
+        match (part, complete) {
             (serde_json::Value::Null, _) => true,
-            (serde_json::Value::Object(part), serde_json::Value::Object(whole)) => {
-                part.iter().all(|(name, value)| within(value, &whole[name]))
+            (serde_json::Value::Object(part), serde_json::Value::Object(complete)) => {
+                part.iter().all(|(name, value)| within(value, &complete[name]))
             }
-            _ => part == whole,
+            _ => part == complete,
         }
     }
     let value = |figures: &Figures| serde_json::to_value(figures).expect("it serialises");
-    within(&value(part), &value(whole))
+    within(&value(part), &value(complete))
 }
 
 #[test]
-fn a_text_that_was_cut_off_is_refused_or_has_less_and_never_something_else() {
+fn a_truncated_text_is_rejected_or_has_fewer_values() {
     let mut texts = all();
     texts.push(("stdout".to_owned(), fixture("stdout-v1.8.1.txt")));
     for (name, text) in texts {
-        let whole = read(&text).figures();
-        let mut taken = 0;
+        let complete = read(&text).figures();
+        let mut accepted = 0;
         for end in 0..text.len() {
             if let Ok(part) = parse(&text.as_bytes()[..end]) {
-                taken += 1;
-                assert!(is_part(&part.figures(), &whole), "{name} up to byte {end}: {:?}", part.figures());
+                accepted += 1;
+                assert!(is_part(&part.figures(), &complete), "{name} up to byte {end}: {:?}", part.figures());
             }
         }
-        assert!(taken * 3 < text.len(), "{name}: {taken} of {} cuts are taken for whole", text.len());
+        assert!(accepted * 3 < text.len(), "{name}: {accepted} of {} truncated texts are accepted", text.len());
     }
 }
 
-/// Pieces that mean something to a reader of texts.
+/// Strings with a meaning in these texts.
 const PIECES: [&str; 24] = [
     "✓ ",
     "✗ 0",
@@ -325,8 +325,8 @@ fn damaged(text: &str, all: &[Damage]) -> Vec<u8> {
     bytes
 }
 
-/// What holds for whatever is accepted.
-fn sane(figures: &Figures) {
+/// Asserts invariants of all accepted summaries.
+fn assert_plausible(figures: &Figures) {
     let Figures { requests, failed, rps, measured_ms, latency, received_per_s, .. } = figures;
     assert!(measured_ms.is_finite() && *measured_ms > 0.0 && rps.is_finite() && *rps >= 0.0, "{figures:?}");
     assert!(
@@ -344,28 +344,28 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_text_whatever_is_in_it_brings_the_reader_down(text in "\\PC{0,300}") {
+    fn arbitrary_text_does_not_panic(text in "\\PC{0,300}") {
         if let Ok(summary) = parse(text.as_bytes()) {
-            sane(&summary.figures());
+            assert_plausible(&summary.figures());
         }
     }
 
     #[test]
-    fn no_bytes_bring_the_reader_down(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         if let Ok(summary) = parse(&bytes) {
-            sane(&summary.figures());
+            assert_plausible(&summary.figures());
         }
     }
 
     #[test]
-    fn a_damaged_text_is_refused_with_a_short_sentence_or_still_makes_sense(
+    fn a_damaged_text_is_rejected_or_remains_plausible(
         which in any::<prop::sample::Index>(),
         damages in proptest::collection::vec(damage(), 1..5),
     ) {
         let texts = all();
         let (_, text) = which.get(&texts);
         match parse(&damaged(text, &damages)) {
-            Ok(summary) => sane(&summary.figures()),
+            Ok(summary) => assert_plausible(&summary.figures()),
             Err(fault) => {
                 let sentence = fault.to_string();
                 prop_assert!(sentence.len() < 600 && !sentence.chars().any(char::is_control), "{}", sentence);

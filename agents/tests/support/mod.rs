@@ -1,4 +1,4 @@
-//! What the tests of runs share: a bench with the unruly target, jobs, and a look at what a run left behind.
+//! Shared by the tests of runs: a bench with the unruly target, jobs, and checks for leftovers.
 #![expect(dead_code, reason = "each test binary uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use brewbench_agent::engine::k6::K6;
-use brewbench_agent::host::idle_wait::Quiet;
-use brewbench_agent::run::execute::Workbench;
+use brewbench_agent::host::idle_wait::IdleWait;
+use brewbench_agent::run::execute::RunContext;
 use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox};
 use brewbench_agent::wire::RunId;
 use brewbench_agent::wire::job::{Job, Role, Scenario, ScenarioKind, Size};
@@ -16,22 +16,22 @@ use brewbench_testing::skip;
 
 pub const SCRIPT: &str = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/'); }";
 
-/// A bench whose targets are called after the unruly target's manners.
+/// A bench whose targets are named after the manners of the unruly target.
 pub struct Bench {
-    pub work: Workbench,
+    pub work: RunContext,
     pub agent: String,
     folder: tempfile::TempDir,
 }
 
 impl Bench {
-    /// Nothing, with a printed reason, when there is no k6.
+    /// Creates a bench; `None`, with a printed reason, if there is no k6.
     pub async fn new(test: &str) -> Option<Self> {
         let agent = format!("test {test} {}", std::process::id());
         let sandbox = Sandbox::detect(Path::new(CGROUP_ROOT), &agent);
         Self::with(sandbox, agent).await
     }
 
-    /// The same without control groups.
+    /// Creates a bench without control groups.
     pub async fn unlimited(test: &str) -> Option<Self> {
         let agent = format!("test {test} {}", std::process::id());
         Self::with(Sandbox::none(&agent), agent).await
@@ -47,26 +47,26 @@ impl Bench {
         }
     }
 
-    /// The same with a given k6.
+    /// Creates a bench with a given k6.
     pub fn with_k6(sandbox: Sandbox, agent: String, k6: K6) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (targets, work_folder) = (folder.path().join("targets"), folder.path().join("work"));
         for folder in [&targets, &work_folder] {
             std::fs::create_dir(folder).expect("a folder");
         }
-        let work = Workbench::new(sandbox, k6, targets, work_folder);
-        // Whether this machine is quiet enough is nothing that these tests are about.
-        let quiet = Quiet { longest: Duration::ZERO, ..work.quiet };
-        let work = Workbench { quiet, ..work };
+        let work = RunContext::new(sandbox, k6, targets, work_folder);
+        // These tests do not depend on an idle machine.
+        let quiet = IdleWait { longest: Duration::ZERO, ..work.quiet };
+        let work = RunContext { quiet, ..work };
         Self { work, agent, folder }
     }
 
-    /// A manifest for the unruly target; `tables` are appended to it.
+    /// Writes a manifest for the unruly target; `tables` are appended to it.
     pub fn offer(&self, manner: &str, tables: &str) {
         self.offer_at(manner, "{port}", tables);
     }
 
-    /// The same, with what it is told to listen on.
+    /// Writes a manifest with the given listen argument.
     pub fn offer_at(&self, manner: &str, listen: &str, tables: &str) {
         let program = unruly();
         let text = format!(
@@ -77,7 +77,7 @@ impl Bench {
         std::fs::write(self.work.targets.join(format!("{manner}.toml")), text).expect("a manifest");
     }
 
-    /// Whether a run, or anything of this agent, is still on the machine.
+    /// Asserts that nothing of the run or of this agent is left on the machine.
     pub fn assert_clean(&self, run: RunId) {
         let processes = processes_with(&run.to_string());
         assert!(processes.is_empty(), "processes {processes:?} are left");
@@ -87,7 +87,7 @@ impl Bench {
         assert!(folders.is_empty(), "folders {folders:?} are left");
     }
 
-    /// Whether memory is limited here; prints that the test is skipped when it is not.
+    /// Whether memory can be limited; prints a message if not.
     pub fn limits_memory(&self) -> bool {
         let limits = self.work.sandbox.mechanisms().memory.as_str() != "none";
         if !limits {
@@ -97,7 +97,7 @@ impl Bench {
     }
 }
 
-/// The example, which cargo builds with the tests and puts beside them.
+/// Returns the example, which cargo builds next to the tests.
 pub fn unruly() -> PathBuf {
     let own = std::env::current_exe().expect("own path");
     let profile = own.ancestors().nth(2).expect("target/profile/deps/test");
@@ -106,7 +106,7 @@ pub fn unruly() -> PathBuf {
     path
 }
 
-/// One second of one virtual user after a fifth of a second of warm-up.
+/// A job with one virtual user for one second, after 200 ms of warm-up.
 pub fn job(target: &str) -> Job {
     Job {
         run: RunId::now(),
@@ -136,7 +136,7 @@ pub fn scenario(script: &str) -> Scenario {
     }
 }
 
-/// Living processes whose environment contains a text, other than this one.
+/// Returns the other processes whose environment contains a text.
 pub fn processes_with(text: &str) -> Vec<i32> {
     let contains = |pid: &i32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -146,7 +146,7 @@ pub fn processes_with(text: &str) -> Vec<i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(contains).collect()
 }
 
-/// Folders of an agent's control groups, wherever they are.
+/// Returns the folders of an agent's control groups.
 pub fn groups_of(agent: &str) -> Vec<PathBuf> {
     let name = format!("brewbench-{}", agent.replace(' ', "=20"));
     let mut found = Vec::new();

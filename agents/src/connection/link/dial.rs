@@ -1,4 +1,4 @@
-//! How an agent reaches its server: a WebSocket with its key, and an introduction.
+//! Opens the WebSocket to the server, authenticates with the agent's key and sends `Hello`.
 
 use std::time::Duration;
 
@@ -10,28 +10,28 @@ use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode, header};
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config};
 
-use super::Parting;
-use crate::connection::client::{Client, with_way_out};
+use super::Closed;
+use crate::connection::client::{Client, with_ca_hint};
 use crate::wire::messages::{AgentMessage, Hello, ServerMessage};
 use crate::wire::now_ms;
 
 pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// How long a server may take to answer an introduction.
+/// Longest wait for the server's response to `Hello`.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How long it may take until a server's machine answers at all. What is asked of a line that is cut is asked again ever
-/// more rarely, so it is better to reconnect.
-const DIALLING: Duration = Duration::from_secs(4);
+/// Longest wait for the TCP and WebSocket handshake. TCP retransmits ever more rarely on a broken line, so reconnecting
+/// is faster.
+const HANDSHAKE: Duration = Duration::from_secs(4);
 
-/// Why there is no connection.
-pub(super) enum NoLink {
-    /// The server does not want this agent; dialling again is no use.
-    Unwanted(String),
-    /// There may be one later.
-    Later(String),
+/// Why a connection failed.
+pub(super) enum ConnectError {
+    /// The server rejects this agent; retrying is pointless.
+    Rejected(String),
+    /// Retrying may help.
+    Retry(String),
 }
 
-/// Introduces an agent once and hangs up. Fails with a sentence.
+/// Sends `Hello` once and disconnects. Fails with a sentence.
 pub async fn announce(client: &Client, hello: Hello) -> Result<(), String> {
     let introduced = async {
         let mut socket = connect(client).await?;
@@ -39,29 +39,29 @@ pub async fn announce(client: &Client, hello: Hello) -> Result<(), String> {
         let _ = socket.close(None).await;
         Ok(())
     };
-    introduced.await.map_err(|(NoLink::Unwanted(reason) | NoLink::Later(reason))| reason)
+    introduced.await.map_err(|(ConnectError::Rejected(reason) | ConnectError::Retry(reason))| reason)
 }
 
-/// A connection to the server, on which nothing was said yet.
-pub(super) async fn connect(client: &Client) -> Result<Socket, NoLink> {
-    let request = request(client).map_err(|fault| NoLink::Unwanted(fault.to_string()))?;
+/// Opens a connection, before any message.
+pub(super) async fn connect(client: &Client) -> Result<Socket, ConnectError> {
+    let request = request(client).map_err(|fault| ConnectError::Rejected(fault.to_string()))?;
     let connector = client.tls().map_or(Connector::Plain, Connector::Rustls);
-    let dialled = connect_async_tls_with_config(request, None, true, Some(connector));
-    let dialled = timeout(DIALLING, dialled).await.map_err(|_| NoLink::Later("no answer".to_owned()))?;
-    let (socket, _) = dialled.map_err(|fault| no_link(client, &fault))?;
+    let connected = connect_async_tls_with_config(request, None, true, Some(connector));
+    let connected = timeout(HANDSHAKE, connected).await.map_err(|_| ConnectError::Retry("no answer".to_owned()))?;
+    let (socket, _) = connected.map_err(|fault| no_link(client, &fault))?;
     Ok(socket)
 }
 
-/// Says who we are; returns how often the server wants to hear.
-pub(super) async fn introduce(client: &Client, socket: &mut Socket, hello: Hello) -> Result<Duration, NoLink> {
+/// Sends `Hello`; returns the heartbeat interval that the server expects.
+pub(super) async fn introduce(client: &Client, socket: &mut Socket, hello: Hello) -> Result<Duration, ConnectError> {
     let hello = Hello { now_ms: now_ms(), ..hello };
-    say(socket, &AgentMessage::Hello(Box::new(hello))).await.map_err(|fault| no_link(client, &fault))?;
-    match timeout(ANSWER, hear(socket)).await {
+    send(socket, &AgentMessage::Hello(Box::new(hello))).await.map_err(|fault| no_link(client, &fault))?;
+    match timeout(ANSWER, receive(socket)).await {
         Ok(Ok(ServerMessage::Welcome { heartbeat_ms, .. })) => {
             Ok(Duration::from_millis(heartbeat_ms.clamp(100, 60_000)))
         }
-        Ok(Ok(ServerMessage::Refused { reason })) => Err(NoLink::Unwanted(reason)),
-        _ => Err(NoLink::Later("the server closed the connection".to_owned())),
+        Ok(Ok(ServerMessage::Refused { reason })) => Err(ConnectError::Rejected(reason)),
+        _ => Err(ConnectError::Retry("the server closed the connection".to_owned())),
     }
 }
 
@@ -77,37 +77,37 @@ fn request(client: &Client) -> Result<tungstenite::handshake::client::Request, t
     Ok(request)
 }
 
-fn no_link(client: &Client, fault: &tungstenite::Error) -> NoLink {
+fn no_link(client: &Client, fault: &tungstenite::Error) -> ConnectError {
     match fault {
-        tungstenite::Error::Http(response) if response.status() == StatusCode::UNAUTHORIZED => NoLink::Unwanted(
-            format!("{} does not know this agent's key; `brewbench agent-key new NAME` makes one", client.base()),
+        tungstenite::Error::Http(response) if response.status() == StatusCode::UNAUTHORIZED => ConnectError::Rejected(
+            format!("{} does not know this agent's key; create one with `brewbench agent-key new NAME`", client.base()),
         ),
-        // The server's own words: it is disabled, say, and may be let in again.
+        // For example a disabled agent, which may be enabled again; the message is the server's.
         tungstenite::Error::Http(response) => {
-            let said = response.body().as_deref().and_then(|body| serde_json::from_slice(body).ok());
-            let sentence = said.and_then(|body: serde_json::Value| Some(body["error"].as_str()?.to_owned()));
-            NoLink::Later(sentence.unwrap_or_else(|| fault.to_string()))
+            let body = response.body().as_deref().and_then(|body| serde_json::from_slice(body).ok());
+            let sentence = body.and_then(|body: serde_json::Value| Some(body["error"].as_str()?.to_owned()));
+            ConnectError::Retry(sentence.unwrap_or_else(|| fault.to_string()))
         }
-        other => NoLink::Later(with_way_out(other.to_string())),
+        other => ConnectError::Retry(with_ca_hint(other.to_string())),
     }
 }
 
-pub(super) async fn say(socket: &mut Socket, message: &AgentMessage) -> Result<(), tungstenite::Error> {
+pub(super) async fn send(socket: &mut Socket, message: &AgentMessage) -> Result<(), tungstenite::Error> {
     let text = serde_json::to_string(message).map_err(|fault| tungstenite::Error::Io(fault.into()))?;
     socket.send(Message::text(text)).await
 }
 
-/// The next message, or how it ended.
-pub(super) async fn hear(socket: &mut Socket) -> Result<ServerMessage, Parting> {
+/// Returns the next message, or why the connection ended.
+pub(super) async fn receive(socket: &mut Socket) -> Result<ServerMessage, Closed> {
     while let Some(Ok(message)) = socket.next().await {
         match message {
             Message::Text(text) => match serde_json::from_str(&text) {
                 Ok(message) => return Ok(message),
-                Err(fault) => tracing::warn!(%fault, "a message of the server can't be read"),
+                Err(fault) => tracing::warn!(%fault, "failed to read a message of the server"),
             },
-            Message::Close(_) => return Err(Parting::Theirs),
+            Message::Close(_) => return Err(Closed::ByServer),
             _ => {}
         }
     }
-    Err(Parting::Lost)
+    Err(Closed::Lost)
 }

@@ -1,21 +1,21 @@
-//! What k6's end means.
+//! Interprets the exit status of k6.
 
 use std::process::ExitStatus;
 
 use crate::sandbox::process::{describe, last_lines};
 use crate::sanitize::{plain, unquoted};
 
-/// Whether a run of k6 is whole; a sentence with k6's last errors if it is not.
+/// Checks that k6 completed its run; the error is a sentence with k6's last errors.
 pub fn judge(status: ExitStatus, log: &str) -> Result<(), String> {
     let meaning = match status.code() {
-        // A threshold that failed is a result like any other.
+        // A failed threshold is a normal result.
         Some(0 | 99) => return Ok(()),
-        Some(100) => "the script's setup() took too long",
-        Some(101) => "the script's teardown() took too long",
-        Some(102) => "it ran into a time limit",
+        Some(100) => "the script's setup() timed out",
+        Some(101) => "the script's teardown() timed out",
+        Some(102) => "it timed out",
         Some(103) => "it was stopped through its REST interface",
         Some(104) => "the script or its options are not valid",
-        Some(105) => "it was interrupted from outside",
+        Some(105) => "it was interrupted",
         Some(107) => "the script threw an exception",
         Some(108) => "the script aborted the test",
         Some(109) => "k6 crashed",
@@ -30,13 +30,13 @@ pub fn judge(status: ExitStatus, log: &str) -> Result<(), String> {
     })
 }
 
-/// k6's last error messages; its last lines when there is none.
+/// Returns k6's last error messages, or its last lines if there are none.
 fn errors(log: &str) -> String {
     let messages: Vec<String> = log.lines().filter_map(message).collect();
     if messages.is_empty() { last_lines(log) } else { last_lines(&messages.join("\n")) }
 }
 
-/// The message of a line like `time="…" level=error msg="…" source=stacktrace`.
+/// Returns the message of a line like `time="…" level=error msg="…" source=stacktrace`.
 fn message(line: &str) -> Option<String> {
     let (_, fields) = line.split_once(" level=")?;
     if !["error", "fatal", "panic"].iter().any(|level| fields.starts_with(level)) {
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_threshold_is_a_whole_run() {
+    fn a_failed_threshold_is_a_complete_run() {
         assert_eq!(judge(exit(0), ""), Ok(()));
         assert_eq!(
             judge(exit(99), "time=\"t\" level=error msg=\"thresholds on metrics 'x' have been crossed\""),
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn other_ends_are_sentences_with_the_last_errors() {
+    fn other_exits_are_described_with_the_last_errors() {
         let log = "noise\ntime=\"t\" level=error msg=\"SyntaxError: file:///x.js:\\n\\tUnexpected token\" hint=\"h\"\n";
         let message = judge(exit(104), log).expect_err("a failure");
         let expected = "k6 failed: the script or its options are not valid (exit status 104): \

@@ -1,4 +1,4 @@
-//! k6, the load generator: an ordinary program on this machine.
+//! k6, the load generator, as a program on this machine.
 
 mod exit;
 pub mod inspection;
@@ -23,7 +23,7 @@ pub use paused::Paused;
 pub use script::Script;
 use version::{SUPPORTED, Version};
 
-use crate::run::address_policy::Reach;
+use crate::run::address_policy::AddressPolicy;
 use crate::sandbox::Group;
 use crate::sandbox::cage::{Cage, environment};
 use crate::sandbox::process::{Plan, Process, find_program, last_lines};
@@ -32,79 +32,79 @@ use crate::wire::engine::{Capability, EngineOffer};
 use crate::wire::job::Segment;
 use crate::wire::load::Load;
 
-/// What servers call this load generator.
+/// Name of this load generator in the protocol.
 const NAME: &str = "k6";
 
-/// What it can do.
+/// Its capabilities.
 const CAPABILITIES: [Capability; 5] =
     [Capability::Scripts, Capability::Segments, Capability::Pausing, Capability::Series, Capability::Percentiles];
 
-/// How to get k6, for messages.
-const GET_IT: &str = "get it by `go install go.k6.io/k6@v1.8.1`, then put it in PATH or name it with --k6 PATH";
+/// How to install k6, for messages.
+const GET_IT: &str = "install it with `go install go.k6.io/k6@v1.8.1`, then put it in PATH or name it with --k6 PATH";
 
-/// The statistics of every trend in a summary.
+/// Statistics of every trend in the summary.
 const TREND_STATS: &str = "avg,min,med,max,p(90),p(95),p(99),p(99.9),count";
 
-/// The output that the series comes from.
+/// The output for the time series.
 const SERIES_OUTPUT: &str = "experimental-prometheus-rw";
 
-/// Settings of the Go runtime that an agent's owner may give to k6, and their values where that is not done. `GOGC` says by
-/// how much, in percent, the heap may grow before it is collected.
+/// Settings of k6's Go runtime that can be set in the agent's environment, with their defaults. `GOGC` is the heap
+/// growth in percent that triggers a garbage collection.
 const RUNTIME: [(&str, Option<&str>); 3] = [("GOGC", Some("200")), ("GOMAXPROCS", None), ("GOMEMLIMIT", None)];
 
-/// `--address`: k6's REST interface stays closed.
+/// Value of `--address` that disables k6's REST interface.
 const NO_INTERFACE: &str = "";
 
-/// k6 lets iterations that run at the end of the load finish for so long.
+/// How long k6 lets iterations finish at the end of the load.
 const GRACEFUL_STOP: Duration = Duration::from_secs(30);
 
-/// What may come on top of the load: setup and teardown, 60 s each by default, and k6's own start and end.
+/// Time in addition to the load: setup and teardown, 60 s each by default, and k6's own start and exit.
 const MARGIN: Duration = Duration::from_secs(125);
 
-/// A k6 that can be used.
+/// A usable k6.
 #[derive(Clone, Debug)]
 pub struct K6 {
     path: PathBuf,
     version: Version,
-    /// Where the programs lie that it starts, if it is a script.
+    /// Folder of the programs that it starts, if it is a shell script.
     beside: Option<PathBuf>,
-    /// Where it keeps files of its own.
+    /// Folders with its own files.
     also: Vec<PathBuf>,
 }
 
-/// There is no k6 that can be used.
+/// No usable k6 was found.
 #[derive(Debug, thiserror::Error)]
 pub enum NoK6 {
-    /// Nowhere to be found.
-    #[error("there is no k6 {0}; {GET_IT}")]
+    /// Not found.
+    #[error("k6 not found {0}; {GET_IT}")]
     Missing(String),
-    /// Of a version that is not [`SUPPORTED`].
+    /// The version is not [`SUPPORTED`].
     #[error("{} is k6 {version}; supported is {SUPPORTED}; {GET_IT}", path.display())]
     Unsupported {
-        /// The program.
+        /// Path of the program.
         path: PathBuf,
         /// Its version.
         version: Version,
     },
-    /// It does not behave like k6.
-    #[error("{} is no k6 that works: {reason}; {GET_IT}", path.display())]
+    /// It does not work like k6.
+    #[error("{} is not a working k6: {reason}; {GET_IT}", path.display())]
     Broken {
-        /// The program.
+        /// Path of the program.
         path: PathBuf,
-        /// What it did.
+        /// The unexpected behaviour.
         reason: String,
     },
 }
 
 impl NoK6 {
-    /// What there is instead, for the server; none where nothing is there.
+    /// Describes an unsupported k6 for the server; `None` if there is no k6.
     pub fn offer(&self) -> Option<EngineOffer> {
         let Self::Unsupported { path, version } = self else { return None };
         Some(offer(path, version.as_str(), Some(self.to_string())))
     }
 }
 
-/// What servers hear of a k6.
+/// Describes a k6 for the server.
 pub fn offer(path: &Path, version: &str, fault: Option<String>) -> EngineOffer {
     EngineOffer {
         name: NAME.to_owned(),
@@ -116,39 +116,39 @@ pub fn offer(path: &Path, version: &str, fault: Option<String>) -> EngineOffer {
     }
 }
 
-/// What k6 is started for.
+/// The purpose of a k6 process.
 #[derive(Clone, Copy, Debug)]
 pub enum Round {
-    /// Its figures are thrown away.
+    /// Its results are discarded.
     WarmUp,
-    /// Its figures count.
+    /// Its results count.
     Measure,
 }
 
-/// The load on a target that serves.
+/// The load on a running target.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadOn<'a> {
-    /// Where.
+    /// Base URL of the target.
     pub base_url: &'a str,
-    /// Which part of the load, if others make the rest.
+    /// The part of the load, if other agents generate the rest.
     pub segment: Option<Segment>,
-    /// The processors that k6 may use.
+    /// The CPUs that k6 may use.
     pub cores: &'a [usize],
     /// Which addresses the script may load.
-    pub reach: Reach,
+    pub reach: AddressPolicy,
 }
 
 impl K6 {
-    /// Finds k6: the given file, else in `PATH`, else beside this program.
+    /// Finds k6: at the given path, else in `PATH`, else next to this program.
     pub async fn find(given: Option<&Path>) -> Result<Self, NoK6> {
         let beside = || std::env::current_exe().ok()?.parent().map(|folder| folder.join("k6"));
         let path = match given {
             Some(path) => find_program(path).ok_or_else(|| NoK6::Missing(format!("at {}", path.display())))?,
             None => find_program(Path::new("k6"))
                 .or_else(|| beside().filter(|path| path.is_file()))
-                .ok_or_else(|| NoK6::Missing("in PATH or beside this program".to_owned()))?,
+                .ok_or_else(|| NoK6::Missing("in PATH or next to this program".to_owned()))?,
         };
-        let version = ask_version(&path).await.map_err(|reason| NoK6::Broken { path: path.clone(), reason })?;
+        let version = read_version(&path).await.map_err(|reason| NoK6::Broken { path: path.clone(), reason })?;
         if SUPPORTED.covers(&version) {
             let beside = folder_of_script(&path);
             Ok(Self { path, version, beside, also: Vec::new() })
@@ -157,25 +157,25 @@ impl K6 {
         }
     }
 
-    /// The same for a program that keeps files in a folder of its own.
+    /// Adds a folder with files that k6 may read and write.
     #[must_use]
     pub fn with_folder(mut self, folder: &Path) -> Self {
         self.also.push(folder.to_owned());
         self
     }
 
-    /// What it is, for the server.
+    /// Describes this k6 for the server.
     pub fn offer(&self) -> EngineOffer {
         offer(&self.path, self.version.as_str(), None)
     }
 
-    /// The program.
+    /// Returns the path of the program.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Starts k6 on a script, and lets it push its figures to a [recording](crate::series::recording), if there is one.
-    /// Fails when it can't be executed.
+    /// Starts k6, which pushes its metrics to a [recording](crate::series::recording), if there is one. Fails if it
+    /// can't be executed.
     pub fn start(
         &self,
         script: &Script,
@@ -188,7 +188,7 @@ impl K6 {
         self.run(script, load, (arguments, round, NO_INTERFACE), recording, group)
     }
 
-    /// The same for the measured load, which begins only when it is told to.
+    /// Starts k6 for the measured load, paused until resumed.
     pub fn start_paused(
         &self,
         script: &Script,
@@ -217,8 +217,8 @@ impl K6 {
         Process::start(&plan, group)
     }
 
-    /// The longest time that k6 may take for a load; more is a fault. For a script's own load k6 itself is asked, which
-    /// runs the script's outermost code. The error is a sentence.
+    /// Returns the maximum duration of a load. For a script's own load, `k6 inspect` determines it, which executes the
+    /// script's top-level code. The error is a sentence.
     pub async fn longest(
         &self,
         script: &Script,
@@ -233,11 +233,11 @@ impl K6 {
         let total = script::total_duration(&log);
         total
             .map(|total| total + MARGIN)
-            .ok_or_else(|| format!("k6 inspect does not say how long the script runs at most: {}", last_lines(&log)))
+            .ok_or_else(|| format!("k6 inspect does not report the duration of the script: {}", last_lines(&log)))
     }
 
-    /// Lets k6 look at a script, which runs its outermost code and nothing else; gives what it printed. The error is a
-    /// sentence with k6's own message.
+    /// Runs `k6 inspect`, which executes only the top-level code of a script; returns its output. The error is a
+    /// sentence with k6's message.
     pub async fn inspect(
         &self,
         script: &Script,
@@ -251,8 +251,8 @@ impl K6 {
         let started = Process::start(&Plan { cage: plan.cage.clone().without_network(), ..plan }, group);
         let mut process = started.map_err(|error| format!("can't start {}: {error}", self.path.display()))?;
         let status = match tokio::time::timeout(limit, process.wait()).await {
-            Ok(status) => status.map_err(|error| format!("k6 inspect was lost: {error}"))?,
-            Err(_) => return Err(format!("k6 inspect did not end within {} s", limit.as_secs())),
+            Ok(status) => status.map_err(|error| format!("failed to wait for k6 inspect: {error}"))?,
+            Err(_) => return Err(format!("k6 inspect timed out after {} s", limit.as_secs())),
         };
         let log = process.log().await;
         judge(status, &log)?;
@@ -280,7 +280,7 @@ impl K6 {
         }
         if recording.is_some() {
             arguments.extend(words(&["--out", SERIES_OUTPUT]));
-            // A flag goes before whatever a scenario's parameters say.
+            // A flag overrides the scenario's parameters.
             if self.version.has_feature_flags() {
                 arguments.extend(words(&["--features", "native-histograms"]));
             }
@@ -290,10 +290,10 @@ impl K6 {
     }
 
     fn plan(&self, script: &Script, arguments: Vec<String>, cores: &[usize]) -> Plan {
-        // A script may name extensions; k6 would fetch a program that has them and run that one instead.
+        // A script may name extensions; k6 would download a binary with them and run that instead.
         let mut environment = BTreeMap::from([("K6_AUTO_EXTENSION_RESOLUTION".to_owned(), "false".to_owned())]);
-        // What the series costs a k6 that is short of CPU is a tenth of its requests. Collecting its garbage half as
-        // often gives back more than that, for twice its memory; who sets it for the agent knows better.
+        // The series output costs a k6 short of CPU a tenth of its requests. Half as many garbage collections save more
+        // than that, for twice the memory; settings in the agent's environment take precedence.
         for (name, usual) in RUNTIME {
             let value = std::env::var(name).ok().or_else(|| usual.map(str::to_owned));
             environment.extend(value.map(|value| (name.to_owned(), value)));
@@ -304,17 +304,17 @@ impl K6 {
     }
 }
 
-/// Sets up the output of the series. Stale markers make k6 push its histograms once more at its end: the last requests may
-/// be in no push before.
+/// Returns the settings of the series output. Stale markers make k6 push its histograms again at its end, as the last
+/// requests may be in no push before.
 fn push_to(recording: &Recording, version: &Version) -> Vec<(String, String)> {
-    // Later versions have a flag for it, and warn of this.
+    // Later versions have a flag instead, and warn about this setting.
     let histograms = (!version.has_feature_flags()).then_some(("TREND_AS_NATIVE_HISTOGRAM", "true"));
     let settings = [("SERVER_URL", recording.url()), ("PUSH_INTERVAL", "1s"), ("STALE_MARKERS", "true")];
     let named = |(name, value): (&str, &str)| (format!("K6_PROMETHEUS_RW_{name}"), value.to_owned());
     settings.into_iter().chain(histograms).map(named).collect()
 }
 
-/// A script in place of k6 starts the real one, which may lie beside it.
+/// Returns the folder of a shell script in place of k6, which may start a k6 next to it.
 fn folder_of_script(path: &Path) -> Option<PathBuf> {
     let mut start = [0; 2];
     std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).ok()?;
@@ -325,14 +325,14 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-async fn ask_version(path: &Path) -> Result<Version, String> {
+async fn read_version(path: &Path) -> Result<Version, String> {
     let mut command = Command::new(path);
     command.arg("version").kill_on_drop(true).env_clear().envs(environment::passed_on());
     let output = tokio::time::timeout(Duration::from_secs(10), command.output()).await;
-    let output = output.map_err(|_| "`k6 version` did not end".to_owned())?.map_err(|error| error.to_string())?;
+    let output = output.map_err(|_| "`k6 version` timed out".to_owned())?.map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
     Version::from_output(&text)
-        .ok_or_else(|| format!("`k6 version` says {:?}", text.chars().take(100).collect::<String>()))
+        .ok_or_else(|| format!("`k6 version` prints {:?}", text.chars().take(100).collect::<String>()))
 }
 
 #[cfg(test)]
@@ -349,11 +349,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_k6_outside_the_supported_range_is_refused_with_version_path_and_range() {
+    async fn an_unsupported_version_is_refused_with_path_and_range() {
         for version in ["0.57.0", "3.0.0-rc1"] {
             let (_folder, path) = program(&format!("echo 'k6 v{version} (go1.27, linux/amd64)'"));
             let message = K6::find(Some(&path)).await.expect_err("not supported").to_string();
-            let expected = format!("{} is k6 {version}; supported is 1.x … 2.x; get it by", path.display());
+            let expected = format!("{} is k6 {version}; supported is 1.x … 2.x; install it with", path.display());
             assert!(message.starts_with(&expected), "{message}");
             assert!(message.contains("go install go.k6.io/k6@v1.8.1"), "{message}");
         }
@@ -364,16 +364,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_missing_k6_is_a_sentence_with_the_way_to_it() {
+    async fn a_missing_k6_is_reported_with_instructions() {
         let message = K6::find(Some(Path::new("/nowhere/k6"))).await.expect_err("missing").to_string();
-        assert!(message.starts_with("there is no k6 at /nowhere/k6; get it by `go install"), "{message}");
+        assert!(message.starts_with("k6 not found at /nowhere/k6; install it with `go install"), "{message}");
         assert!(message.ends_with("put it in PATH or name it with --k6 PATH"), "{message}");
     }
 
     #[tokio::test]
-    async fn another_program_is_no_k6() {
+    async fn another_program_is_not_accepted_as_k6() {
         let (_folder, path) = program("echo hello");
-        let message = K6::find(Some(&path)).await.expect_err("no k6").to_string();
-        assert!(message.contains("`k6 version` says \"hello"), "{message}");
+        let message = K6::find(Some(&path)).await.expect_err("refused").to_string();
+        assert!(message.contains("`k6 version` prints \"hello"), "{message}");
     }
 }

@@ -1,5 +1,5 @@
-//! A k6 that has made its virtual users and waits for the word: `--paused`, and its REST interface on a port of this
-//! machine alone. What it waits is no part of its figures.
+//! A k6 that has created its virtual users and is paused: started with `--paused` and a REST interface on a loopback
+//! port. The pause does not affect its metrics.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -11,16 +11,16 @@ use tokio::time::{Instant, sleep};
 use crate::sandbox::Watch;
 use crate::target::{Server, direct_client, server_of};
 
-/// There is nothing to await but an answer, so k6 is asked this often.
+/// Poll interval of the REST interface.
 const POLL: Duration = Duration::from_millis(20);
-/// Making thousands of virtual users takes k6 its time.
+/// Timeout for creating thousands of virtual users.
 const LONGEST: Duration = Duration::from_mins(5);
-/// k6's own number for "paused before the run": everything is made.
+/// k6's status "paused before the run": everything is ready.
 const PAUSED_BEFORE_RUN: u32 = 4;
-/// An answer of k6 takes no time to speak of.
+/// Timeout of a request to k6.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// Where a paused k6 is told to go on.
+/// The REST interface of a paused k6.
 #[derive(Debug)]
 pub struct Paused {
     at: SocketAddr,
@@ -43,39 +43,37 @@ struct Attributes {
 }
 
 impl Paused {
-    /// Chooses a port that nobody listens on now.
+    /// Chooses a free port.
     pub fn choose() -> io::Result<Self> {
         Ok(Self { at: TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()? })
     }
 
-    /// `--address`.
+    /// Returns the value of `--address`.
     pub(super) fn address(&self) -> String {
         self.at.to_string()
     }
 
-    /// Waits until all virtual users are made and only the word is missing. Fails with a sentence.
+    /// Waits until all virtual users are created. Fails with a sentence.
     pub async fn wait(&self, group: &Watch) -> Result<(), String> {
         let deadline = Instant::now() + LONGEST;
         while Instant::now() < deadline {
             if let Ok(Attributes { status: PAUSED_BEFORE_RUN, paused: true }) = self.status().await {
                 return match server_of(self.at, group) {
                     Server::Target => Ok(()),
-                    Server::Stranger | Server::Nobody => {
-                        Err(format!("another process has the port {}", self.at.port()))
-                    }
+                    Server::Other | Server::None => Err(format!("another process uses port {}", self.at.port())),
                 };
             }
             sleep(POLL).await;
         }
-        Err(format!("k6 had not made its virtual users after {} s", LONGEST.as_secs()))
+        Err(format!("k6 did not create its virtual users within {} s", LONGEST.as_secs()))
     }
 
-    /// Lets it begin. Fails with a sentence.
+    /// Resumes k6. Fails with a sentence.
     pub async fn resume(&self) -> Result<(), String> {
         let body = r#"{"data":{"type":"status","id":"default","attributes":{"paused":false}}}"#;
         let request = direct_client()?.patch(self.url()).timeout(ANSWER).body(body);
-        let answer = request.send().await.map_err(|error| format!("k6 can't be told to begin: {error}"))?;
-        if answer.status().is_success() { Ok(()) } else { Err(format!("k6 does not begin: {}", answer.status())) }
+        let answer = request.send().await.map_err(|error| format!("failed to resume k6: {error}"))?;
+        if answer.status().is_success() { Ok(()) } else { Err(format!("failed to resume k6: {}", answer.status())) }
     }
 
     async fn status(&self) -> Result<Attributes, String> {

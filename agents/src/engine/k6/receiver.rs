@@ -1,4 +1,4 @@
-//! Where k6 pushes to: an HTTP endpoint on a loopback port, under an address that only this run's k6 is told.
+//! Receives k6's pushes: an HTTP endpoint on a loopback port, at a random path known only to this run's k6.
 
 use std::convert::Infallible;
 use std::io;
@@ -22,13 +22,13 @@ use crate::series::collector::Collector;
 use crate::wire::series::{Second, Stretch};
 use crate::wire::work_done::WorkDone;
 
-/// k6 has one connection. Others are strangers, who shall not use up memory.
+/// k6 uses one connection. The limit protects memory from other clients.
 const MAX_CONNECTIONS: usize = 8;
 
-/// Who connects and says nothing is no k6.
+/// Closes connections that send no request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Listens for one k6, from its start to its end. Dropping it closes everything.
+/// Receives the pushes of one k6 process, until dropped.
 #[derive(Debug)]
 pub struct Receiver {
     url: String,
@@ -45,7 +45,7 @@ struct Shared {
 }
 
 impl Receiver {
-    /// Opens a port, and rings with every push. Fails when the machine has none left.
+    /// Opens a port, and notifies `news` of every push. Fails if there is no free port.
     pub async fn open(clock: Clock, news: watch::Sender<()>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let path = format!("/{}", Uuid::new_v4().simple());
@@ -57,46 +57,47 @@ impl Receiver {
         Ok(Self { url, shared, _accepting: accepting })
     }
 
-    /// Where k6 has to push to. Who knows it can add to the series.
+    /// Returns the URL that k6 shall push to. It is a secret: its holder can add to the series.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// k6 begins only now.
+    /// Starts the series now, when k6 resumes.
     pub fn begin(&self) {
         let now_ms = self.shared.clock.now_ms();
         self.shared.with(|collector| collector.begin(now_ms));
     }
 
-    /// What has come so far, for as long as somebody wants to know.
+    /// Returns a handle to the points received so far.
     pub fn arrivals(&self) -> Arrivals {
         Arrivals(Arc::clone(&self.shared))
     }
 
-    /// Everything that came. k6 waits for the answer to its last push, so nothing is on its way once it has ended.
+    /// Returns everything received. k6 waits for the response to its last push, so nothing is missing once it has
+    /// exited.
     pub fn finish(self) -> (Stretch, WorkDone) {
         let empty = Collector::new(self.shared.clock.now_ms());
         self.shared.with(|collector| std::mem::replace(collector, empty)).finish()
     }
 }
 
-/// What a receiver has so far.
+/// The points of a receiver so far.
 #[derive(Clone, Debug)]
 pub struct Arrivals(Arc<Shared>);
 
 impl Arrivals {
-    /// When the first second began, unix milliseconds; not known before it has ended.
+    /// Returns the start of the first second, unix milliseconds; known once it has ended.
     pub fn start_ms(&self) -> Option<i64> {
         self.0.with(|collector| collector.start_ms())
     }
 
-    /// How often the past was told in less detail.
+    /// Returns how often the series was downsampled.
     pub fn halvings(&self) -> u32 {
         self.0.with(|collector| collector.halvings())
     }
 
-    /// The first so many of the seconds that ended later than this, milliseconds after the start. The last one of all
-    /// may still grow.
+    /// Returns the first `most` seconds that end after this, milliseconds since the start. The last of all may still
+    /// grow.
     pub fn seconds_after(&self, until_ms: u32, most: usize) -> Vec<Second> {
         self.0.with(|collector| collector.seconds_after(until_ms).iter().take(most).cloned().collect())
     }
@@ -104,7 +105,7 @@ impl Arrivals {
 
 impl Shared {
     fn with<T>(&self, act: impl FnOnce(&mut Collector) -> T) -> T {
-        // A collector bears any push; were it not so, what it has would still be the best there is.
+        // A collector accepts any push, so its data is usable even after a panic.
         act(&mut self.collector.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -116,7 +117,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                 Ok((stream, _)) => drop(connections.spawn(serve(stream, Arc::clone(&shared)))),
-                // No descriptors left, say: k6 tries again.
+                // For example no free descriptors: k6 retries.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             },
         }
@@ -128,7 +129,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     let mut server = hyper::server::conn::http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(16 << 10);
     if let Err(error) = server.serve_connection(TokioIo::new(stream), service).await {
-        tracing::debug!(%error, "a connection to the receiver of the series broke");
+        tracing::debug!(%error, "a connection of the series receiver broke");
     }
 }
 
@@ -162,17 +163,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_who_knows_the_address_can_push() {
+    async fn a_push_needs_the_secret_path() {
         let receiver = Receiver::open(Clock::new(), watch::Sender::default()).await.expect("a port");
         let (root, _) = receiver.url().rsplit_once('/').expect("a path");
-        assert_eq!(status(&format!("{root}/"), b"stranger".to_vec()).await, 404);
-        assert_eq!(status(&format!("{root}/api/v1/write"), b"stranger".to_vec()).await, 404);
+        assert_eq!(status(&format!("{root}/"), b"foreign".to_vec()).await, 404);
+        assert_eq!(status(&format!("{root}/api/v1/write"), b"foreign".to_vec()).await, 404);
         assert_eq!(receiver.arrivals().seconds_after(0, 9), []);
         assert_eq!(receiver.finish().0.lacks, Lacks { unfinished: 1, ..Lacks::default() });
     }
 
     #[tokio::test]
-    async fn a_push_is_taken_and_damage_is_told_without_bothering_k6() {
+    async fn a_damaged_push_is_counted_but_accepted() {
         let receiver = Receiver::open(Clock::new(), watch::Sender::default()).await.expect("a port");
         let nothing = snap::raw::Encoder::new().compress_vec(&[]).expect("packed");
         assert_eq!(status(receiver.url(), nothing).await, 204);
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_push_that_is_too_large_is_refused_and_told() {
+    async fn an_oversized_push_is_refused_and_counted() {
         let receiver = Receiver::open(Clock::new(), watch::Sender::default()).await.expect("a port");
         assert_eq!(status(receiver.url(), vec![0; MAX_BODY + 1]).await, 413);
         assert_eq!(receiver.finish().0.lacks.damaged, 1);

@@ -1,5 +1,5 @@
-//! One push as it comes from k6: a snappy block around a protobuf message. It comes from a program that runs anybody's
-//! script, so everything in it is bounded.
+//! Unpacks k6's pushes: a snappy block with a protobuf message. The sender runs arbitrary scripts, so everything is
+//! limited.
 
 use std::ops::Range;
 
@@ -8,34 +8,34 @@ use prost::encoding::{DecodeContext, WireType, decode_key, skip_field};
 
 use crate::series::messages::TimeSeries;
 
-/// A push of ten thousand series is about a megabyte; k6 compresses to a third at best.
+/// A push of ten thousand series is about a megabyte; k6 compresses it to a third at best.
 pub const MAX_BODY: usize = 4 << 20;
 
 const MAX_MESSAGE: usize = 16 << 20;
 const MAX_SERIES: usize = 50_000;
 
-/// k6 puts no limit on its tags, but a series of this size is not a figure.
+/// k6 does not limit its tags, but a series of this size is not a metric.
 const MAX_SERIES_BYTES: usize = 64 << 10;
 const MAX_LABELS: usize = 128;
 
 /// The field `timeseries` of the message `WriteRequest`.
 const TIME_SERIES_FIELD: u32 = 1;
 
-/// What is wrong with a push.
+/// Why a push is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// Above one of the limits.
+    /// A limit is exceeded.
     #[error("too large")]
     TooLarge,
-    /// Not a whole snappy block.
+    /// Not a complete snappy block.
     #[error("not a snappy block")]
     NotSnappy,
-    /// Not the message that it should be.
+    /// Not the expected message.
     #[error("not a remote-write message")]
     NotProtobuf,
 }
 
-/// A push, taken apart into its series but not further.
+/// A push, split into its series.
 #[derive(Debug)]
 pub struct Push {
     message: Vec<u8>,
@@ -43,7 +43,7 @@ pub struct Push {
 }
 
 impl Push {
-    /// Unpacks a push's body. Never needs more memory than the limits allow.
+    /// Unpacks the body of a push, with limited memory.
     pub fn unpack(body: &[u8]) -> Result<Self, Fault> {
         let length = snap::raw::decompress_len(body).map_err(|_| Fault::NotSnappy)?;
         if body.len() > MAX_BODY || length > MAX_MESSAGE {
@@ -54,7 +54,7 @@ impl Push {
         Ok(Self { message, series })
     }
 
-    /// The series, each decoded when it is asked for, so that at no time there is more than one in memory.
+    /// Returns the series, each decoded lazily, so that only one is in memory at a time.
     pub fn series(&self) -> impl Iterator<Item = Result<TimeSeries, Fault>> {
         self.series.iter().map(|range| {
             let series = TimeSeries::decode(&self.message[range.clone()]).map_err(|_| Fault::NotProtobuf)?;
@@ -63,7 +63,7 @@ impl Push {
     }
 }
 
-/// Where the series are within a message.
+/// Returns the ranges of the series within a message.
 fn split(message: &[u8]) -> Result<Vec<Range<usize>>, Fault> {
     let mut rest = message;
     let mut found = Vec::new();
@@ -101,7 +101,7 @@ mod tests {
         snap::raw::Encoder::new().compress_vec(message).expect("packed")
     }
 
-    /// A message with these series.
+    /// Encodes a message with these series.
     fn message(series: &[TimeSeries]) -> Vec<u8> {
         series.iter().flat_map(|series| [vec![0x0a], series.encode_length_delimited_to_vec()].concat()).collect()
     }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn series_come_out_as_they_went_in_and_other_fields_are_skipped() {
+    fn series_survive_a_round_trip_and_other_fields_are_skipped() {
         let (first, second) = (named("a"), named("b"));
         let metadata = [0x1a, 0x02, 0x08, 0x01];
         let bytes = [message(std::slice::from_ref(&first)), metadata.to_vec(), message(std::slice::from_ref(&second))];
@@ -121,22 +121,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_a_fault() {
-        let whole = pack(&message(&[named("a"), named("b")]));
-        assert!((0..whole.len()).all(|end| Push::unpack(&whole[..end]).is_err()));
+    fn a_truncated_push_is_rejected() {
+        let complete = pack(&message(&[named("a"), named("b")]));
+        assert!((0..complete.len()).all(|end| Push::unpack(&complete[..end]).is_err()));
         let inner = message(&[named("a")]);
         assert_eq!(Push::unpack(&pack(&inner[..inner.len() - 1])).err(), Some(Fault::NotProtobuf));
     }
 
     #[test]
-    fn a_small_body_that_unpacks_to_much_is_refused_before_it_is_unpacked() {
+    fn an_oversized_push_is_rejected_before_it_is_unpacked() {
         assert_eq!(Push::unpack(&pack(&vec![0; MAX_MESSAGE + 1])).err(), Some(Fault::TooLarge));
         let claims_four_gigabytes = [0xff, 0xff, 0xff, 0xff, 0x0f, 0x00];
         assert_eq!(Push::unpack(&claims_four_gigabytes).err(), Some(Fault::TooLarge));
     }
 
     #[test]
-    fn a_push_has_a_limited_number_of_series_and_a_series_of_labels() {
+    fn series_per_push_and_labels_per_series_are_limited() {
         let empty = [0x0a, 0x00].repeat(MAX_SERIES + 1);
         assert_eq!(Push::unpack(&pack(&empty)).err(), Some(Fault::TooLarge));
         let many = TimeSeries { labels: vec![Label::default(); MAX_LABELS + 1], ..TimeSeries::default() };
@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             for body in [pack(&bytes), bytes] {
                 if let Ok(push) = Push::unpack(&body) {
                     push.series().for_each(drop);

@@ -1,4 +1,4 @@
-//! A scenario on disk: the script with its files, and the words by which k6 is told of it.
+//! A scenario on disk: the script with its files, and k6's arguments for it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -14,22 +14,22 @@ use crate::wire::job::{Job, Scenario};
 use crate::wire::load::Load;
 
 const SCRIPT: &str = "script.js";
-/// Around the script, where a load is given: see [`super::wrapper`].
+/// Wrappers around the script that set a load: see [`super::wrapper`].
 const WARM_UP: &str = "brewbench-warm-up.js";
 const MEASURED: &str = "brewbench-measured.js";
-/// Instead of one in somebody's home.
+/// Replaces the configuration in the user's home.
 const CONFIG: &str = "brewbench-k6.json";
 
-/// Files that are not a scenario's to bring.
+/// File names that a scenario must not use.
 const OURS: [&str; 4] = [SCRIPT, WARM_UP, MEASURED, CONFIG];
 
-/// Of a larger summary the rest is not read, which makes it damaged.
+/// The rest of a larger summary is not read, so it counts as damaged.
 const SUMMARY_BYTES: u64 = 64 << 20;
 
-/// The name under which every script finds its target; no parameter may be called so.
+/// The environment variable with the target's URL; not allowed as a parameter.
 const BASE_URL: &str = "BASE_URL";
 
-/// A job's scenario, written into a run's folder.
+/// A job's scenario, written to the folder of a run.
 #[derive(Debug)]
 pub struct Script {
     run_folder: PathBuf,
@@ -40,26 +40,25 @@ pub struct Script {
 }
 
 impl Script {
-    /// Writes a job's scenario below `run_folder`. Fails with a sentence when a name is not acceptable or the disk is
-    /// full.
-    pub fn of(job: &Job, run_folder: &Path) -> Result<Self, String> {
+    /// Writes a job's scenario below `run_folder`. Fails with a sentence if a name is invalid or the disk is full.
+    pub fn from_job(job: &Job, run_folder: &Path) -> Result<Self, String> {
         let warm_up = Duration::from_millis(job.warm_up_max_ms.unwrap_or(job.warm_up_ms));
         Self::write(&job.scenario, &job.parameters, (&job.load, warm_up), run_folder)
     }
 
-    /// The same for a scenario that is only looked at, as it is.
-    pub fn alone(scenario: &Scenario, run_folder: &Path) -> Result<Self, String> {
+    /// Writes a scenario to be inspected, without a wrapper.
+    pub fn for_inspection(scenario: &Scenario, run_folder: &Path) -> Result<Self, String> {
         Self::write(scenario, &BTreeMap::new(), (&Load::Script, Duration::ZERO), run_folder)
     }
 
     fn write(
         scenario: &Scenario,
-        given: &BTreeMap<String, String>,
+        overrides: &BTreeMap<String, String>,
         (load, warm_up): (&Load, Duration),
         run_folder: &Path,
     ) -> Result<Self, String> {
         let mut parameters = scenario.defaults.clone();
-        parameters.extend(given.clone());
+        parameters.extend(overrides.clone());
         parameters.keys().try_for_each(|name| check_parameter(name))?;
         scenario.files.keys().try_for_each(|name| check_file(name))?;
         let wrappers =
@@ -73,7 +72,7 @@ impl Script {
             for folder in [script.folder(), script.files_folder(), script.results_folder()] {
                 fs::create_dir(folder)?;
             }
-            // Of a configuration in the agent's home k6 shall know nothing.
+            // Keeps k6 from using a configuration in the agent's home.
             fs::write(script.config_file(), "{}")?;
             fs::write(script.folder().join(SCRIPT), &scenario.script)?;
             for (name, text) in wrappers {
@@ -87,22 +86,22 @@ impl Script {
         }
     }
 
-    /// The folder of the script and its files, which k6 reads and can't change.
+    /// Returns the folder of the script and its files, read-only for k6.
     pub fn folder(&self) -> PathBuf {
         self.run_folder.join("scenario")
     }
 
-    /// Where k6 is started: the folder of what the script's `handleSummary` writes.
+    /// Returns k6's working directory, for files written by `handleSummary`.
     pub fn files_folder(&self) -> PathBuf {
         self.run_folder.join("files")
     }
 
-    /// The folder of k6's own results.
+    /// Returns the folder of k6's results.
     pub fn results_folder(&self) -> PathBuf {
         self.run_folder.join("results")
     }
 
-    /// Where k6 puts its summary.
+    /// Returns the path of k6's summary.
     pub fn summary_file(&self) -> PathBuf {
         self.results_folder().join("summary.json")
     }
@@ -111,17 +110,17 @@ impl Script {
         self.folder().join(CONFIG)
     }
 
-    /// The tags that k6 shall set by itself, if it is not for the script to say.
+    /// Returns the system tags that k6 shall set, unless the script chooses them.
     pub fn system_tags(&self) -> Option<&str> {
         self.system_tags.as_deref()
     }
 
-    /// Whether it may let time pass between its requests.
+    /// Whether the script may wait between its requests.
     pub fn may_wait(&self) -> bool {
         self.may_wait
     }
 
-    /// The file that k6 is started on.
+    /// Returns the file to start k6 with.
     fn entry(&self, round: Round) -> PathBuf {
         self.folder().join(match (&self.load, round) {
             (Load::Script, _) => SCRIPT,
@@ -130,8 +129,8 @@ impl Script {
         })
     }
 
-    /// What every command of k6 is given: a script, its parameters, where its REST interface listens (empty: nowhere), and
-    /// nothing else of this machine.
+    /// Returns the arguments of every k6 command: a script, its parameters, the address of the REST interface (empty:
+    /// disabled), and nothing else from this machine.
     pub fn arguments(&self, base_url: &str, round: Round, interface: &str) -> Vec<String> {
         let config = self.config_file().display().to_string();
         let mut arguments = ["--address", interface, "--config", &config, "--include-system-env-vars=false"]
@@ -145,16 +144,16 @@ impl Script {
         arguments
     }
 
-    /// k6's summary. Fails with a sentence when there is none.
+    /// Reads k6's summary. Fails with a sentence if there is none.
     pub fn summary(&self) -> Result<String, String> {
         let read = || {
-            // The script may write here, too, so the file may be anything.
+            // The script can write here, too, so this may be any kind of file.
             let file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(self.summary_file())?;
             let mut text = String::new();
             file.take(SUMMARY_BYTES).read_to_string(&mut text)?;
             Ok::<_, io::Error>(text)
         };
-        read().map_err(|error| format!("k6 left no summary: {error}"))
+        read().map_err(|error| format!("can't read k6's summary: {error}"))
     }
 }
 
@@ -164,23 +163,26 @@ fn check_file(name: &str) -> Result<(), String> {
     if plain && !name.contains(['\\', '\0']) && name.len() <= 255 && !OURS.contains(&name) {
         return Ok(());
     }
-    Err(format!("the scenario has a file called {name:?}: only plain names are allowed, and not {}", OURS.join(", ")))
+    Err(format!(
+        "file name {name:?} of the scenario is invalid: use names without a path, and none of {}",
+        OURS.join(", ")
+    ))
 }
 
 fn check_parameter(name: &str) -> Result<(), String> {
     let mut characters = name.chars();
     let starts = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     if !starts || !characters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Err(format!("the parameter {name:?} is not made of letters, digits and '_'"));
+        return Err(format!("parameter {name:?} is invalid: use letters, digits and '_', and no digit at the start"));
     }
     if name == BASE_URL {
-        return Err(format!("the parameter {BASE_URL} can't be given: it is the target's address"));
+        return Err(format!("parameter {BASE_URL} can't be set: it is the target's address"));
     }
     Ok(())
 }
 
-/// How long a script's load takes at most, from the JSON of `k6 inspect --execution-requirements`, before or behind
-/// which there may be lines of log.
+/// Returns the maximum duration of a script's load, from the JSON of `k6 inspect --execution-requirements`, which may
+/// be surrounded by log lines.
 pub fn total_duration(output: &str) -> Option<Duration> {
     #[derive(serde::Deserialize)]
     struct Requirements {
@@ -192,7 +194,7 @@ pub fn total_duration(output: &str) -> Option<Duration> {
     go_duration(&values.next()?.ok()?.total)
 }
 
-/// A duration as Go writes it: `1h2m3.5s`, `300ms`.
+/// Parses a Go duration: `1h2m3.5s`, `300ms`.
 fn go_duration(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut seconds = 0.0;
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_names_and_never_the_target_s_address() {
+    fn parameters_must_be_identifiers_other_than_base_url() {
         assert_eq!(check_parameter("PAYLOAD_2"), Ok(()));
         for name in ["", "2X", "A=B", "A B", "BASE_URL"] {
             assert!(check_parameter(name).is_err(), "{name:?}");
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn go_s_durations_are_read() {
+    fn go_durations_are_parsed() {
         let table = [("31s", 31_000), ("1h2m3.5s", 3_723_500), ("300ms", 300), ("1m0s", 60_000), ("0s", 0)];
         for (text, milliseconds) in table {
             assert_eq!(go_duration(text), Some(Duration::from_millis(milliseconds)), "{text}");
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_time_is_found_between_lines_of_log() {
+    fn the_duration_is_found_between_log_lines() {
         let output = "time=\"x\" level=warning msg=\"{\"\n{\n \"maxVUs\": 2,\n \"totalDuration\": \"31s\"\n}\nbye\n";
         assert_eq!(total_duration(output), Some(Duration::from_secs(31)));
         assert_eq!(total_duration("{}"), None);

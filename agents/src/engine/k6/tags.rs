@@ -1,19 +1,19 @@
-//! Which tags k6 puts on its figures by itself.
+//! Chooses the system tags that k6 puts on its metrics.
 //!
-//! Each set of tags is a series of its own, in k6's memory and in each push. k6 tags by address, so a script that asks
-//! for ten thousand pages would have ten thousand sets. A tag is left away if it is needed neither for the summary nor
-//! for the series, and if the script can't mean it: thresholds name tags, and one that is not there would pass unheard.
+//! Each set of tags is a separate series, in k6's memory and in each push. k6 tags by URL, so a script that requests
+//! ten thousand pages would create ten thousand series. A tag is omitted if neither the summary nor the series needs
+//! it, and the script does not seem to use it: a threshold on a missing tag would silently pass.
 
-/// By these k6 builds its summary, and we the series and what is known of the work: `proto` and `status` have few values.
+/// Tags needed for the summary, the series and the counts of requests: `proto` and `status` have few values.
 const NEEDED: [&str; 6] = ["check", "expected_response", "group", "proto", "scenario", "status"];
 
-/// The others that k6 sets if it is not told otherwise.
+/// k6's other default tags.
 const OPTIONAL: [&str; 8] = ["error", "error_code", "method", "name", "service", "subproto", "tls_version", "url"];
 
-/// For k6's `--system-tags`: what is needed and whatever occurs as a word in the script, its files or its parameters.
-/// Nothing, if the script chooses its tags itself.
+/// Returns the value of `--system-tags`: needed tags, and those that occur as a word in the script, its files or its
+/// parameters. `None` if the script chooses its tags.
 pub fn system_tags(texts: &[&str]) -> Option<String> {
-    let occurs = |word: &str| texts.iter().any(|text| text.split(|c| !is_of_a_word(c)).any(|found| found == word));
+    let occurs = |word: &str| texts.iter().any(|text| text.split(|c| !is_word_char(c)).any(|found| found == word));
     if occurs("systemTags") {
         return None;
     }
@@ -21,7 +21,7 @@ pub fn system_tags(texts: &[&str]) -> Option<String> {
     Some(NEEDED.into_iter().chain(mentioned).collect::<Vec<_>>().join(","))
 }
 
-fn is_of_a_word(c: char) -> bool {
+fn is_word_char(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
@@ -30,22 +30,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_needed_is_set_where_nothing_else_is_mentioned() {
+    fn only_needed_tags_are_set_if_no_other_is_mentioned() {
         let script = "http.get(`${__ENV.BASE_URL}/names/${__ITER}`); // the_url";
         assert_eq!(system_tags(&[script]).as_deref(), Some("check,expected_response,group,proto,scenario,status"));
     }
 
     #[test]
-    fn a_tag_that_a_threshold_may_mean_is_kept() {
-        let kept =
+    fn a_tag_mentioned_by_a_threshold_is_set() {
+        let has =
             |text: &str, tag: &str| system_tags(&["", text]).is_some_and(|tags| tags.ends_with(&format!(",{tag}")));
-        assert!(kept("thresholds: { 'http_req_duration{name:front page}': ['p(95)<200'] }", "name"));
-        assert!(kept("thresholds[`http_req_failed{${tag}:${value}}`], for (const tag of ['url'])", "url"));
-        assert!(kept("error_code", "error_code"));
+        assert!(has("thresholds: { 'http_req_duration{name:front page}': ['p(95)<200'] }", "name"));
+        assert!(has("thresholds[`http_req_failed{${tag}:${value}}`], for (const tag of ['url'])", "url"));
+        assert!(has("error_code", "error_code"));
     }
 
     #[test]
-    fn a_script_that_chooses_its_tags_is_obeyed() {
+    fn a_script_can_choose_its_tags() {
         assert_eq!(system_tags(&["export const options = { systemTags: ['url'] };"]), None);
     }
 }

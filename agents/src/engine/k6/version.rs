@@ -14,15 +14,15 @@ pub struct Version {
 }
 
 impl Version {
-    /// Reads a version number. None if it does not begin with two numbers.
+    /// Parses a version number; `None` if it does not start with two numbers.
     pub fn parse(text: &str) -> Option<Self> {
         let (major, rest) = text.split_once('.')?;
         let minor = rest.split_once(|c: char| !c.is_ascii_digit()).map_or(rest, |(minor, _)| minor);
         Some(Self { text: text.to_owned(), major: major.parse().ok()?, minor: minor.parse().ok()? })
     }
 
-    /// Reads the output of `k6 version`: `k6 v1.8.1 (go1.26.8, linux/amd64)`. The first word is the program's own file name,
-    /// as in `k6-2.2.0 v2.2.0`.
+    /// Parses the output of `k6 version`: `k6 v1.8.1 (go1.26.8, linux/amd64)`. The first word is the name of the
+    /// program's file, as in `k6-2.2.0 v2.2.0`.
     pub fn from_output(text: &str) -> Option<Self> {
         let (name, version) = text.split_once(" v")?;
         if !name.contains("k6") {
@@ -36,8 +36,8 @@ impl Version {
         &self.text
     }
 
-    /// Whether native histograms are switched on by a feature flag. Later versions accept the older setting of the output
-    /// for now, and warn of it in every run's log.
+    /// Whether native histograms are enabled by a feature flag. Later versions still accept the older setting of the
+    /// output, but warn about it in every log.
     pub(super) fn has_feature_flags(&self) -> bool {
         (self.major, self.minor) >= (2, 1)
     }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_from_what_k6_prints() {
+    fn versions_are_parsed_from_k6s_output() {
         let table = [
             ("k6 v1.8.1 (go1.26.8, linux/amd64)\n", Some("1.8.1")),
             ("k6 v0.49.0 (commit/x)\nExtensions:\n", Some("0.49.0")),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_range_is_of_major_versions() {
+    fn the_supported_range_is_of_major_versions() {
         let covers = |range: Supported, text| range.covers(&Version::parse(text).expect("a version"));
         for text in ["1.0.0", "1.8.1", "2.0.0-rc1", "2.2.0", "2.99.1"] {
             assert!(covers(SUPPORTED, text), "{text}");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn feature_flags_came_with_2_1() {
+    fn feature_flags_exist_since_2_1() {
         let has = |text| Version::parse(text).expect("a version").has_feature_flags();
         assert!(!has("1.8.1") && !has("2.0.0") && has("2.1.0") && has("2.10.3") && has("3.0.0"));
     }

@@ -1,6 +1,6 @@
-//! Whether a script may let time pass between its requests: then its virtual users are not always in one.
+//! Detects whether a script may wait between its requests, so that its virtual users are not always busy.
 
-/// What lets time pass by itself, or speaks something else than HTTP while it does.
+/// Words for waiting, or for protocols other than HTTP.
 const WAITING: [&str; 10] = [
     "sleep",
     "setTimeout",
@@ -14,10 +14,10 @@ const WAITING: [&str; 10] = [
     "xk6",
 ];
 
-/// Modules from elsewhere, whose text is not at hand.
+/// Remote modules, whose text is not available.
 const REMOTE: [&str; 2] = ["https://", "http://"];
 
-/// Whether one of these texts has a word that lets time pass, or imports what cannot be looked at.
+/// Whether a text contains a word for waiting, or imports a remote module.
 pub fn may_wait(texts: &[&str]) -> bool {
     let is_word = |word: &str| WAITING.contains(&word);
     let imports = |line: &str| {
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_lets_time_pass_counts_as_waiting() {
+    fn only_words_for_waiting_count() {
         assert!(!may_wait(&["import http from 'k6/http'; export default () => http.get(`${__ENV.BASE_URL}/asleep`);"]));
         assert!(!may_wait(&["const page = 'https://example.com/'; // which is asked for"]));
         for waiting in [

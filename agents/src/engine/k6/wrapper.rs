@@ -1,6 +1,6 @@
-//! A load in k6's words: a script around the user's own that has all of it but says itself how hard and how long.
+//! Generates a wrapper around the user's script that keeps everything except the load, which it sets.
 //!
-//! A script's own options go before a configuration file, and flags know no arrival rates: so it takes a script.
+//! A script's options override a configuration file, and no flags exist for arrival rates: so it takes a script.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::wire::load::{Form, Load, SHORTEST, Shape, Stage};
 
-/// The wrapper around `script` for the measured load; none where the script decides.
+/// Returns the wrapper for the measured load; `None` if the script sets its load.
 pub fn measured(load: &Load, script: &str) -> Option<String> {
     let scenario = match load {
         Load::Script => return None,
@@ -27,8 +27,8 @@ pub fn measured(load: &Load, script: &str) -> Option<String> {
     Some(around(script, &scenario))
 }
 
-/// The wrapper for the warm-up: the highest level, all the time, so that caches, pools and threads have grown before
-/// the first figure counts.
+/// Returns the wrapper for the warm-up, with the highest level for the whole time, so that caches, pools and threads
+/// have grown before the measurement.
 pub fn warm_up(load: &Load, length: Duration, script: &str) -> Option<String> {
     let duration_ms = u64::try_from(length.max(SHORTEST).as_millis()).unwrap_or(u64::MAX);
     let peak = load.shape().map_or(0, Shape::peak);
@@ -65,7 +65,7 @@ fn milliseconds(milliseconds: u64) -> String {
     format!("{milliseconds}ms")
 }
 
-/// Keeps thresholds, tags and all other options of the script, and its setup, teardown and summary.
+/// Keeps the script's thresholds, tags and other options, and its setup, teardown and summary.
 fn around(script: &str, scenario: &Value) -> String {
     format!(
         "import * as own from './{script}';\n\
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::wire::load::{Closed, Open};
 
-    /// What the wrapper says of the load.
+    /// Returns the load set by a wrapper.
     fn scenario(wrapper: Option<String>) -> Value {
         let text = wrapper.expect("a wrapper");
         let (_, rest) = text.split_once("default: {").expect("a scenario");
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn each_load_is_one_of_k6_s_executors() {
+    fn each_load_has_its_executor() {
         let constant = Form::Constant { level: 10, duration_ms: 1_500 };
         let stages = Form::Stages(vec![Stage { duration_ms: 1_000, target: 50 }, Stage { duration_ms: 0, target: 5 }]);
         let closed = |form| Load::Closed(Closed::new(form).expect("a load"));
@@ -113,7 +113,7 @@ mod tests {
             assert_eq!(scenario(measured(&load, "script.js")), expected);
             let peak = load.shape().expect("a shape").peak();
             let warm = scenario(warm_up(&load, Duration::from_millis(200), "script.js"));
-            assert_eq!(warm["duration"], "1000ms", "k6 takes no shorter one");
+            assert_eq!(warm["duration"], "1000ms", "k6 accepts no shorter duration");
             assert!(warm["vus"] == peak || warm["rate"] == peak, "{warm}");
         }
         assert_eq!(measured(&Load::Script, "script.js"), None);

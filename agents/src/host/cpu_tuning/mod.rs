@@ -1,9 +1,9 @@
-//! Processors of a steady speed for the time of a run: governor `performance`, turbo off. The owner asks for it.
+//! Pins the CPU frequency for a run, if the agent's owner enables it: governor `performance`, turbo off.
 //!
-//! What was there is written to a file in the agent's state folder *before* it is changed, and put back after the run. An
-//! agent that was killed can't do that: its next start does, or `brewbench agent-restore`, which the systemd unit runs when
-//! the agent has ended. What is not as it was set is left alone, and after a restart of the machine nothing is put back at
-//! all, for then nothing of it is left.
+//! The previous settings are written to a file in the agent's state folder *before* they are changed, and restored
+//! after the run. If the agent is killed, its next start restores them, or `brewbench agent restore`, which the systemd
+//! unit runs when the agent has ended. Settings that were changed by others are left alone. After a reboot nothing is
+//! restored, because the kernel starts with its defaults.
 
 mod record;
 
@@ -13,60 +13,62 @@ use std::path::{Path, PathBuf};
 
 use record::{Change, Record};
 
-/// Where the kernel shows its devices.
+/// Mount point of sysfs.
 pub const SYSFS: &str = "/sys";
 
-/// Makes processors steady.
+/// Pins the CPU frequency.
 #[derive(Debug)]
-pub struct Steady {
+pub struct CpuTuning {
     sysfs: PathBuf,
     state: PathBuf,
 }
 
-/// Processors are steady until this is dropped.
+/// The CPU frequency is pinned until this is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct Pinned {
     state: PathBuf,
 }
 
-impl Steady {
-    /// Finds out whether it can be done, by writing what is there already. The error is a sentence for the owner. Needs
-    /// the folder that devices are shown in, and the agent's state folder.
+impl CpuTuning {
+    /// Checks that the settings can be changed, by writing their current values. The error is a sentence for the user.
+    /// Needs the mount point of sysfs and the agent's state folder.
     pub fn new(sysfs: impl Into<PathBuf>, state: impl Into<PathBuf>) -> Result<Self, String> {
-        let steady = Self { sysfs: sysfs.into(), state: state.into() };
-        let wishes = wishes(&steady.sysfs);
-        if wishes.is_empty() {
-            return Err("this machine lets nobody set its processors' frequency or turbo, as is usual for virtual \
-                        machines: start the agent without --steady-cpu"
-                .to_owned());
+        let tuning = Self { sysfs: sysfs.into(), state: state.into() };
+        let settings = settings(&tuning.sysfs);
+        if settings.is_empty() {
+            return Err(
+                "CPU frequency and turbo can't be set on this machine, as is usual for virtual machines: start \
+                        the agent without --cpu-tuning"
+                    .to_owned(),
+            );
         }
-        for (path, wanted) in &wishes {
-            let there = read(path).map_err(|error| format!("can't read {}: {error}", path.display()))?;
-            if there == *wanted {
+        for (path, wanted) in &settings {
+            let current = read(path).map_err(|error| format!("can't read {}: {error}", path.display()))?;
+            if current == *wanted {
                 continue;
             }
-            if let Some(offered) = offered(path)
-                && !offered.iter().any(|governor| governor == wanted)
+            if let Some(available) = available(path)
+                && !available.iter().any(|governor| governor == wanted)
             {
                 let path = path.display();
                 return Err(format!(
-                    "{path} takes {}, but not {wanted:?}: start the agent without --steady-cpu",
-                    offered.join(", ")
+                    "{path} supports {}, but not {wanted:?}: start the agent without --cpu-tuning",
+                    available.join(", ")
                 ));
             }
-            fs::write(path, &there).map_err(|error| {
+            fs::write(path, &current).map_err(|error| {
                 let path = path.display();
-                format!("--steady-cpu needs to write {path}, and the kernel refuses: {error}; start the agent as root, or without it")
+                format!("--cpu-tuning can't write {path}: {error}; start the agent as root, or without the flag")
             })?;
         }
-        Ok(steady)
+        Ok(tuning)
     }
 
-    /// Makes them steady. The error is a sentence; then everything is as it was.
-    pub fn hold(&self) -> Result<Held, String> {
+    /// Pins the frequency. The error is a sentence; the settings are unchanged then.
+    pub fn pin(&self) -> Result<Pinned, String> {
         let lock = lock(&self.state).map_err(|error| format!("can't lock {}: {error}", self.state.display()))?;
         let mut changes = Vec::new();
-        for (path, wanted) in wishes(&self.sysfs) {
+        for (path, wanted) in settings(&self.sysfs) {
             let before = read(&path).map_err(|error| format!("can't read {}: {error}", path.display()))?;
             if before != wanted {
                 changes.push(Change { path, before, set: wanted.to_owned() });
@@ -75,55 +77,55 @@ impl Steady {
         let record = Record::new(changes);
         record.save(&self.state).map_err(|error| format!("can't write to {}: {error}", self.state.display()))?;
         drop(lock);
-        let held = Held { state: self.state.clone() };
+        let pinned = Pinned { state: self.state.clone() };
         for Change { path, set, .. } in &record.changes {
-            // What was changed before a refusal is put back as `held` goes.
+            // On failure, dropping `pinned` restores what was changed before.
             fs::write(path, set).map_err(|error| format!("can't write {set:?} to {}: {error}", path.display()))?;
         }
-        Ok(held)
+        Ok(pinned)
     }
 }
 
-impl Drop for Held {
+impl Drop for Pinned {
     fn drop(&mut self) {
-        report(&restore(&self.state));
+        log_restored(&restore(&self.state));
     }
 }
 
-/// Tells the owner what became of an attempt to put things back.
-pub fn report(restored: &io::Result<Restored>) {
+/// Logs the result of restoring settings.
+pub fn log_restored(restored: &io::Result<Restored>) {
     match restored {
         Ok(Restored { back, left_alone }) if !left_alone.is_empty() => {
-            tracing::warn!(?left_alone, back = back.len(), "somebody else has changed what --steady-cpu had set");
+            tracing::warn!(?left_alone, back = back.len(), "CPU settings were changed by others during the run");
         }
         Ok(_) => {}
-        Err(error) => tracing::error!(%error, "what --steady-cpu had set is not put back whole"),
+        Err(error) => tracing::error!(%error, "failed to restore the CPU settings changed by --cpu-tuning"),
     }
 }
 
-/// What was put back.
+/// The result of restoring settings.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// As it was before.
+    /// Restored.
     pub back: Vec<PathBuf>,
-    /// Somebody else has changed these meanwhile.
+    /// Changed by others since, and left alone.
     pub left_alone: Vec<PathBuf>,
 }
 
-/// Puts back what an agent with this state folder has changed, if it has and has not done so itself. Does nothing the
-/// second time. Fails when the kernel refuses; then it can be tried again.
+/// Restores the settings changed by an agent with this state folder, unless it has done so itself. Does nothing when
+/// called again. Fails if the kernel refuses; it can be retried then.
 pub fn restore(state: &Path) -> io::Result<Restored> {
     let mut restored = Restored::default();
     let _lock = match lock(state) {
         Ok(lock) => lock,
-        // Where no state is, there is nothing to put back.
+        // Without a state folder there is nothing to restore.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(restored),
         Err(error) => return Err(error),
     };
     let Some(record) = Record::load(state)? else { return Ok(restored) };
-    if record.is_of_this_boot() {
+    if record.is_from_this_boot() {
         for Change { path, before, set } in record.changes.into_iter().rev() {
-            // A processor may have been switched off meanwhile.
+            // The CPU may have been switched off since.
             if read(&path).is_ok_and(|now| now == set) {
                 fs::write(&path, before)?;
                 restored.back.push(path);
@@ -136,8 +138,8 @@ pub fn restore(state: &Path) -> io::Result<Restored> {
     Ok(restored)
 }
 
-/// Files, and what shall be in them: turbo first, which has an influence on what governors do.
-fn wishes(sysfs: &Path) -> Vec<(PathBuf, &'static str)> {
+/// Returns the files to write and their values: turbo first, as it affects the governors.
+fn settings(sysfs: &Path) -> Vec<(PathBuf, &'static str)> {
     let cpu = sysfs.join("devices/system/cpu");
     let turbo = [(cpu.join("intel_pstate/no_turbo"), "1"), (cpu.join("cpufreq/boost"), "0")];
     let policies = fs::read_dir(cpu.join("cpufreq")).into_iter().flatten().flatten();
@@ -147,8 +149,8 @@ fn wishes(sysfs: &Path) -> Vec<(PathBuf, &'static str)> {
     all.filter(|(path, _)| path.exists()).collect()
 }
 
-/// The governors that a policy has to offer; nothing for other settings.
-fn offered(path: &Path) -> Option<Vec<String>> {
+/// Returns the governors that a policy supports; `None` for other settings.
+fn available(path: &Path) -> Option<Vec<String>> {
     if !path.ends_with("scaling_governor") {
         return None;
     }
@@ -160,7 +162,7 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(fs::read_to_string(path)?.trim().to_owned())
 }
 
-/// One at a time: an agent that was killed and its successor may both be about to put something back.
+/// Locks the settings: a killed agent and its successor may restore at the same time.
 fn lock(state: &Path) -> io::Result<File> {
     let file = File::create(state.join("steady.lock"))?;
     file.lock()?;
@@ -174,8 +176,8 @@ mod tests {
 
     const CPU: &str = "sys/devices/system/cpu";
 
-    /// A machine with two policies and a turbo, and a state folder.
-    fn made_up() -> tempfile::TempDir {
+    /// Creates a machine with two policies, turbo, and a state folder.
+    fn fixture() -> tempfile::TempDir {
         let policy = |number: u32, file: &str| format!("{CPU}/cpufreq/policy{number}/{file}");
         let files = [
             (policy(0, "scaling_governor"), "powersave\n"),
@@ -188,79 +190,79 @@ mod tests {
         machine(&files.each_ref().map(|(path, text)| (path.as_str(), *text)))
     }
 
-    fn steady(root: &tempfile::TempDir) -> Steady {
-        Steady::new(root.path().join("sys"), root.path().join("state")).expect("it can be done")
+    fn tuning(root: &tempfile::TempDir) -> CpuTuning {
+        CpuTuning::new(root.path().join("sys"), root.path().join("state")).expect("supported")
     }
 
-    fn settings(root: &tempfile::TempDir) -> Vec<String> {
+    fn current(root: &tempfile::TempDir) -> Vec<String> {
         let files = ["cpufreq/policy0/scaling_governor", "cpufreq/policy1/scaling_governor", "intel_pstate/no_turbo"];
         files.map(|file| read(&root.path().join(CPU).join(file)).expect("a setting")).to_vec()
     }
 
     const BEFORE: [&str; 3] = ["powersave", "schedutil", "0"];
-    const STEADY: [&str; 3] = ["performance", "performance", "1"];
+    const PINNED: [&str; 3] = ["performance", "performance", "1"];
 
     #[test]
-    fn processors_are_steady_for_a_while_and_then_as_before() {
-        let root = made_up();
-        let steady = steady(&root);
-        assert_eq!(settings(&root), BEFORE, "finding out changes nothing");
-        let held = steady.hold().expect("steady");
-        assert_eq!(settings(&root), STEADY);
-        drop(held);
-        assert_eq!(settings(&root), BEFORE);
+    fn settings_are_pinned_and_restored() {
+        let root = fixture();
+        let tuning = tuning(&root);
+        assert_eq!(current(&root), BEFORE, "the check changes nothing");
+        let pinned = tuning.pin().expect("pinned");
+        assert_eq!(current(&root), PINNED);
+        drop(pinned);
+        assert_eq!(current(&root), BEFORE);
         assert!(!root.path().join("state/steady.json").exists());
         assert_eq!(restore(&root.path().join("state")).expect("nothing"), Restored::default());
     }
 
     #[test]
-    fn what_an_agent_could_not_put_back_is_put_back_for_it_but_not_what_others_changed_meanwhile() {
-        let root = made_up();
-        std::mem::forget(steady(&root).hold().expect("steady"));
+    fn restore_completes_for_a_killed_agent_but_keeps_changes_of_others() {
+        let root = fixture();
+        std::mem::forget(tuning(&root).pin().expect("pinned"));
         fs::write(root.path().join(CPU).join("cpufreq/policy1/scaling_governor"), "ondemand").expect("written");
-        let restored = restore(&root.path().join("state")).expect("put back");
+        let restored = restore(&root.path().join("state")).expect("restored");
         assert_eq!((restored.back.len(), restored.left_alone.len()), (2, 1), "{restored:?}");
-        assert_eq!(settings(&root), ["powersave", "ondemand", "0"]);
+        assert_eq!(current(&root), ["powersave", "ondemand", "0"]);
         assert_eq!(restore(&root.path().join("state")).expect("nothing"), Restored::default());
     }
 
     #[test]
-    fn after_a_restart_of_the_machine_nothing_is_put_back() {
-        let root = made_up();
+    fn nothing_is_restored_after_a_reboot() {
+        let root = fixture();
         let state = root.path().join("state");
-        std::mem::forget(steady(&root).hold().expect("steady"));
+        std::mem::forget(tuning(&root).pin().expect("pinned"));
         let text = fs::read_to_string(state.join("steady.json")).expect("a record");
         let mut record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         record["boot"] = "another".into();
         fs::write(state.join("steady.json"), record.to_string()).expect("written");
         assert_eq!(restore(&state).expect("nothing"), Restored::default());
-        assert_eq!(settings(&root), STEADY);
+        assert_eq!(current(&root), PINNED);
         assert!(!state.join("steady.json").exists());
     }
 
     #[test]
-    fn what_can_not_be_done_is_said_before_anything_is_done() {
+    fn unsupported_settings_are_refused_before_anything_is_changed() {
         let refused = |root: &tempfile::TempDir| {
-            Steady::new(root.path().join("sys"), root.path().join("state")).expect_err("it can't be done")
+            CpuTuning::new(root.path().join("sys"), root.path().join("state")).expect_err("unsupported")
         };
         let bare = machine(&[("state/lock", "")]);
-        assert!(refused(&bare).contains("start the agent without --steady-cpu"));
-        let odd = made_up();
+        assert!(refused(&bare).contains("start the agent without --cpu-tuning"));
+        let odd = fixture();
         let available = odd.path().join(CPU).join("cpufreq/policy1/scaling_available_governors");
         fs::write(available, "schedutil\n").expect("written");
-        assert!(refused(&odd).contains("takes schedutil, but not \"performance\""), "{}", refused(&odd));
-        let closed = made_up();
+        assert!(refused(&odd).contains("supports schedutil, but not \"performance\""), "{}", refused(&odd));
+        let closed = fixture();
         let turbo = closed.path().join(CPU).join("intel_pstate/no_turbo");
         fs::remove_file(&turbo).expect("removed");
-        // Nobody may write this one, not even root.
+        // Not writable, not even by root.
         std::os::unix::fs::symlink("/proc/sys/kernel/ostype", turbo).expect("a link");
-        assert!(refused(&closed).contains("and the kernel refuses: "), "{}", refused(&closed));
-        assert_eq!(settings(&odd), BEFORE);
+        assert!(refused(&closed).contains("--cpu-tuning can't write "), "{}", refused(&closed));
+        assert_eq!(current(&odd), BEFORE);
     }
 
     #[test]
     fn a_damaged_record_is_an_error_and_stays() {
-        let root = made_up();
+        let root = fixture();
         let state = root.path().join("state");
         fs::write(state.join("steady.json"), "{").expect("written");
         assert!(restore(&state).expect_err("damaged").to_string().contains("steady.json"));

@@ -1,4 +1,4 @@
-//! What was changed, on the disk.
+//! The record of changed settings, on disk.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,37 +8,37 @@ use serde::{Deserialize, Serialize};
 
 const FILE: &str = "steady.json";
 
-/// All that was changed for a run.
+/// All changes made for a run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Record {
     boot: String,
-    /// In the order in which it was done.
+    /// In the order they were made.
     pub changes: Vec<Change>,
 }
 
-/// One file of the kernel's.
+/// A change of one kernel file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Change {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What was in it.
+    /// Previous value.
     pub before: String,
-    /// What was put into it.
+    /// New value.
     pub set: String,
 }
 
 impl Record {
-    /// Of now.
+    /// Creates a record for the current boot.
     pub fn new(changes: Vec<Change>) -> Self {
         Self { boot: boot(), changes }
     }
 
-    /// Whether the machine was not started anew since.
-    pub fn is_of_this_boot(&self) -> bool {
+    /// Whether the machine has not been rebooted since.
+    pub fn is_from_this_boot(&self) -> bool {
         self.boot == boot()
     }
 
-    /// On the disk when this returns, whole.
+    /// Writes the record to disk, atomically.
     pub fn save(&self, state: &Path) -> io::Result<()> {
         let (new, path) = (state.join("steady.new"), state.join(FILE));
         let mut file = File::create(&new)?;
@@ -47,7 +47,7 @@ impl Record {
         fs::rename(new, path)
     }
 
-    /// What is there. Fails when it can't be read or understood.
+    /// Loads the record; `None` if there is none. Fails if it can't be read or parsed.
     pub fn load(state: &Path) -> io::Result<Option<Self>> {
         let path = state.join(FILE);
         let text = match fs::read_to_string(&path) {
@@ -59,13 +59,13 @@ impl Record {
         serde_json::from_str(&text).map(Some).map_err(damaged)
     }
 
-    /// Forgets it.
+    /// Deletes the record.
     pub fn remove(state: &Path) -> io::Result<()> {
         fs::remove_file(state.join(FILE))
     }
 }
 
-/// Names the time since the machine's start.
+/// Returns the id of the current boot.
 fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }

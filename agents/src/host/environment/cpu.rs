@@ -1,4 +1,4 @@
-//! The processors, the caches, the memory's nodes, and whether it is a machine at all.
+//! CPUs, caches, NUMA nodes, and whether the machine is virtual.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Facts, line, numbered, put};
 
-/// Names of makers and products behind which there is no hardware, in small letters.
+/// Lower-case parts of vendor and product names of virtual machines.
 const VIRTUAL: [&str; 11] = [
     "qemu",
     "kvm",
@@ -21,7 +21,7 @@ const VIRTUAL: [&str; 11] = [
     "digitalocean",
 ];
 
-/// What the machine consists of.
+/// Returns the facts about the hardware.
 pub fn facts(root: &Path) -> Facts {
     let cpuinfo = fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
     let cpus = root.join("sys/devices/system/cpu");
@@ -44,7 +44,7 @@ pub fn facts(root: &Path) -> Facts {
     facts
 }
 
-/// The first name that the processor has; ARM kernels give none, only numbers of its parts.
+/// Returns the name of the first CPU; ARM kernels report only part numbers.
 pub fn model(cpuinfo: &str) -> String {
     let parts = || Some(format!("{} part {}", field(cpuinfo, "CPU implementer")?, field(cpuinfo, "CPU part")?));
     field(cpuinfo, "model name").or_else(parts).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
@@ -57,7 +57,7 @@ fn field(cpuinfo: &str, wanted: &str) -> Option<String> {
     })
 }
 
-/// Sockets, cores and threads that are switched on.
+/// Counts the sockets, cores and threads that are online.
 fn topology(cpus: &Path) -> Vec<(&'static str, usize)> {
     let place = |cpu: &Path| {
         let number = |name: &str| line(cpu.join("topology").join(name))?.parse::<i64>().ok();
@@ -72,7 +72,7 @@ fn topology(cpus: &Path) -> Vec<(&'static str, usize)> {
     vec![("cpu.sockets", sockets.len()), ("cpu.cores", cores.len()), ("cpu.threads", threads.len())]
 }
 
-/// Sizes of the first processor's caches, as the kernel writes them: `cpu.cache.l1d` is `32K`.
+/// Returns the cache sizes of the first CPU, as the kernel writes them: `cpu.cache.l1d` is `32K`.
 fn caches(cpus: &Path) -> Facts {
     let cache = |folder: &Path| {
         let level = line(folder.join("level"))?;
@@ -93,7 +93,7 @@ fn hardware(root: &Path) -> Option<String> {
     (!names.is_empty()).then(|| names.join(" "))
 }
 
-/// `yes` or `no`; nothing where neither the processor nor the firmware says.
+/// Returns `yes` or `no`; `None` if neither CPU nor firmware report it.
 fn is_virtual(root: &Path, cpuinfo: &str) -> Option<&'static str> {
     let flags = field(cpuinfo, "flags");
     let flagged = flags.as_deref().map(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
@@ -106,7 +106,7 @@ fn is_virtual(root: &Path, cpuinfo: &str) -> Option<&'static str> {
     }
 }
 
-/// Files that container engines put into their containers.
+/// Detects a container by files that container engines create.
 fn container(root: &Path) -> Option<&'static str> {
     let engines = [("run/.containerenv", "podman"), (".dockerenv", "docker")];
     engines.into_iter().find(|(file, _)| root.join(file).exists()).map(|(_, engine)| engine)
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_with_two_sockets_is_counted() {
+    fn sockets_cores_and_threads_are_counted() {
         let mut files = vec![
             ("proc/cpuinfo".to_owned(), "processor\t: 0\nmodel name\t: Z80\nflags\t\t: fpu vme\nmicrocode\t: 0x1\n"),
             ("sys/class/dmi/id/sys_vendor".to_owned(), "Zilog\n"),
@@ -143,9 +143,9 @@ mod tests {
         }
         let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
         let root = machine(&files);
-        let told: Vec<_> = facts(root.path()).into_iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        let lines: Vec<_> = facts(root.path()).into_iter().map(|(name, value)| format!("{name}: {value}")).collect();
         assert_eq!(
-            told,
+            lines,
             [
                 "cpu.cache.l1d: 32K",
                 "cpu.cache.l1i: 64K",
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_virtual_machine_is_known_by_its_processor_or_its_maker() {
+    fn a_virtual_machine_is_recognized_by_its_cpu_or_vendor() {
         let flagged = machine(&[("proc/cpuinfo", "flags : fpu hypervisor\n")]);
         let named = machine(&[("proc/cpuinfo", ""), ("sys/class/dmi/id/sys_vendor", "QEMU\n"), (".dockerenv", "")]);
         assert_eq!(facts(flagged.path())["machine.virtual"], "yes");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_without_a_name_is_told_by_its_parts() {
+    fn a_cpu_without_a_name_is_described_by_its_parts() {
         assert_eq!(model("CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"), "0x41 part 0xd0c");
         assert_eq!(model(""), std::env::consts::ARCH);
     }

@@ -1,12 +1,12 @@
-//! Everything about a machine, its settings and a target that may have an influence on a run, as facts with names.
+//! Everything about a machine, its settings and a target that may affect a run, as named facts.
 //!
-//! A fact's name is dotted: `cpu.model`, `memory.bytes`, `target.env.LANG`; settings of the kernel have the kernel's own
-//! names, `net.core.somaxconn`. Amounts of memory are bytes and say so in their name. What can't be read is left out.
+//! Names are dotted: `cpu.model`, `memory.bytes`, `target.env.LANG`; kernel settings keep the kernel's names,
+//! `net.core.somaxconn`. Amounts of memory are in bytes, as their names say. Unreadable facts are omitted.
 //!
-//! - [`cpu`]: the processors, which stay as they are while the agent lives, so they are looked at once.
-//! - [`settings`]: what somebody may change at any time, read for every run: some sixty small files, less than a
+//! - [`cpu`]: hardware, which does not change while the agent runs, so it is read once.
+//! - [`settings`]: may change at any time, so they are read for every run: some sixty small files, in less than a
 //!   millisecond.
-//! - [`target`]: the program under test; [`secret`]: what nobody is to read.
+//! - [`target`]: the program under test; [`secret`]: hides secrets.
 
 pub mod cpu;
 pub mod secret;
@@ -23,7 +23,7 @@ use crate::wire::PROTOCOL;
 /// Facts by name.
 pub type Facts = BTreeMap<String, String>;
 
-/// The machine below a root folder, `/` but in tests.
+/// The machine below a root folder: `/` except in tests.
 #[derive(Clone, Debug)]
 pub struct Environment {
     root: PathBuf,
@@ -31,7 +31,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Looks at what stays as it is.
+    /// Reads the facts that do not change.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
         let mut lasting = cpu::facts(&root);
@@ -41,7 +41,7 @@ impl Environment {
         Self { root, lasting }
     }
 
-    /// The facts of now.
+    /// Returns all current facts.
     pub fn facts(&self) -> Facts {
         let mut facts = self.lasting.clone();
         facts.extend(settings::facts(&self.root));
@@ -49,18 +49,18 @@ impl Environment {
     }
 }
 
-/// Adds facts that are known.
+/// Adds the facts that are known.
 fn put(facts: &mut Facts, known: impl IntoIterator<Item = (impl Into<String>, Option<String>)>) {
     facts.extend(known.into_iter().filter_map(|(name, value)| Some((name.into(), value?))));
 }
 
-/// A file that says one thing; nothing if it is empty or can't be read.
+/// Reads a file with a single value; `None` if it is empty or can't be read.
 fn line(path: impl AsRef<Path>) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" ")).filter(|text| !text.is_empty())
 }
 
-/// Folders of this name followed by a number, by that number.
+/// Returns the folders with this name followed by a number, sorted by that number.
 fn numbered(folder: &Path, name: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let number = |path: &PathBuf| path.file_name()?.to_str()?.strip_prefix(name)?.parse::<u32>().ok();
@@ -73,7 +73,7 @@ fn numbered(folder: &Path, name: &str) -> Vec<PathBuf> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A made-up machine: files by their paths.
+    /// Creates a fake machine from files by path.
     pub(crate) fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a folder");
         for (path, text) in files {
@@ -85,7 +85,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_linux_tells_enough_and_in_little_time() {
+    fn this_machine_has_the_main_facts() {
         let environment = Environment::new("/");
         let begun = std::time::Instant::now();
         let facts = environment.facts();
@@ -97,7 +97,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_machine_that_says_nothing_has_few_facts() {
+    fn an_empty_machine_has_few_facts() {
         let root = machine(&[]);
         let facts = Environment::new(root.path()).facts();
         let names: Vec<_> = facts.keys().map(String::as_str).collect();

@@ -1,9 +1,9 @@
-//! What must not leave the machine: values that look like secrets.
+//! Hides values that look like secrets, which must not leave the machine.
 
-/// What stands where a value was left out.
+/// Replaces a hidden value.
 pub const LEFT_OUT: &str = "(left out)";
 
-/// Parts of names behind which there is a secret.
+/// Parts of variable names that indicate a secret.
 const WORDS: [&str; 12] = [
     "KEY",
     "TOKEN",
@@ -19,24 +19,24 @@ const WORDS: [&str; 12] = [
     "DSN",
 ];
 
-/// How well-known kinds of tokens begin, whatever the variable is called.
+/// Prefixes of well-known kinds of tokens.
 const TOKENS: [&str; 10] = ["eyJ", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "sk-", "AKIA"];
 
-/// What stands before a secret within a longer value, as in `Server=db;Password=x` or `https://host/?token=x`.
+/// Precedes a secret within a longer value, as in `Server=db;Password=x` or `https://host/?token=x`.
 const BEFORE: [&str; 6] = ["password=", "passwd=", "pwd=", "token=", "secret=", "key="];
 
-/// The value of a variable, or that it is left out.
+/// Returns the value of a variable, or [`LEFT_OUT`] for a secret.
 pub fn value(name: &str, value: &str) -> String {
     if is_secret(name) || has_secret(value) { LEFT_OUT.to_owned() } else { value.to_owned() }
 }
 
-/// The words of a command, with those left out that are secrets: what follows `--token` or stands behind `TOKEN=`.
+/// Hides the secrets of a command: words after flags such as `--token`, and values of `TOKEN=`.
 pub fn command(words: &[String]) -> Vec<String> {
-    let mut told: Vec<String> = Vec::with_capacity(words.len());
+    let mut shown: Vec<String> = Vec::with_capacity(words.len());
     let mut flag: Option<&str> = None;
     for word in words {
         let named = word.split_once('=').filter(|(name, _)| is_secret(name));
-        told.push(match named {
+        shown.push(match named {
             Some((name, _)) => format!("{name}={LEFT_OUT}"),
             None if has_secret(word) => LEFT_OUT.to_owned(),
             None if flag.is_some_and(is_secret) && !word.starts_with('-') => LEFT_OUT.to_owned(),
@@ -44,7 +44,7 @@ pub fn command(words: &[String]) -> Vec<String> {
         });
         flag = Some(word.as_str()).filter(|word| word.starts_with('-') && !word.contains('='));
     }
-    told
+    shown
 }
 
 fn is_secret(name: &str) -> bool {
@@ -62,7 +62,7 @@ fn has_secret(text: &str) -> bool {
         || BEFORE.iter().any(|word| small.contains(word))
 }
 
-/// Whether a text has somebody's password in it, as in `postgres://ada:secret@host/db`.
+/// Whether a text contains a password in a URL, as in `postgres://ada:secret@host/db`.
 fn has_password(text: &str) -> bool {
     text.split("://").skip(1).any(|rest| {
         let place = rest.split(['/', '?', '#', ' ']).next().unwrap_or_default();
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_a_secret_is_left_out() {
+    fn secrets_are_hidden() {
         let names =
             ["API_KEY", "token", "Db_Password", "AWS_SECRET_ACCESS", "SSH_AUTH_SOCK", "MYSQL_PWD", "SENTRY_DSN"];
         for name in names {
@@ -85,24 +85,24 @@ mod tests {
         for hidden in ["eyJhbGciOi", "Server=db;Password=x", "https://host/?token=x", "-----BEGIN RSA", "ghp_0"] {
             assert_eq!(value("ANYTHING", hidden), LEFT_OUT, "{hidden}");
         }
-        for (name, kept) in [
+        for (name, visible) in [
             ("PWD", "/srv"),
             ("GOMAXPROCS", "2"),
             ("URL", "http://host:80/a@b:c"),
             ("WHO", "git@host:x"),
             ("SSL_CERT_FILE", "/etc/ca.pem"),
         ] {
-            assert_eq!(value(name, kept), kept);
+            assert_eq!(value(name, visible), visible);
         }
     }
 
     #[test]
-    fn a_command_keeps_everything_but_its_secrets() {
+    fn only_the_secrets_of_a_command_are_hidden() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let told =
+        let shown =
             command(&words("serve --port {port} --token abc --api-key=def TLS_KEY=ghi --verbose --auth --quick"));
         let expected =
             "serve --port {port} --token (left out) --api-key=(left out) TLS_KEY=(left out) --verbose --auth --quick";
-        assert_eq!(told.join(" "), expected);
+        assert_eq!(shown.join(" "), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! What somebody may change between two runs: frequencies, the kernel's settings, limits, memory, load.
+//! Settings that may change between two runs: frequencies, kernel settings, limits, memory, load.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Facts, line, numbered, put};
 
-/// Settings of the kernel that matter to a server, by their own names.
+/// Kernel settings that affect servers.
 const SYSCTLS: [&str; 22] = [
     "fs.file-max",
     "fs.nr_open",
@@ -32,7 +32,7 @@ const SYSCTLS: [&str; 22] = [
     "vm.swappiness",
 ];
 
-/// Limits of every process that the agent starts: the line in `/proc/self/limits` and the fact's name.
+/// Limits inherited by every process that the agent starts: the line in `/proc/self/limits` and the fact's name.
 const LIMITS: [(&str, &str); 4] = [
     ("Max open files", "limit.open_files"),
     ("Max processes", "limit.processes"),
@@ -40,7 +40,7 @@ const LIMITS: [(&str, &str); 4] = [
     ("Max stack size", "limit.stack"),
 ];
 
-/// All of it, as it is now.
+/// Returns the current settings.
 pub fn facts(root: &Path) -> Facts {
     let sys = root.join("sys");
     let memory = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
@@ -68,11 +68,11 @@ pub fn facts(root: &Path) -> Facts {
     facts
 }
 
-/// What the frequency policies of all processors say; several where they differ.
+/// Returns a setting of the frequency policies of all CPUs; several values if they differ.
 fn policies(sys: &Path, file: &str) -> Option<String> {
     let policies = numbered(&sys.join("devices/system/cpu/cpufreq"), "policy");
-    let said: BTreeSet<_> = policies.iter().filter_map(|policy| line(policy.join(file))).collect();
-    (!said.is_empty()).then(|| said.into_iter().collect::<Vec<_>>().join(", "))
+    let values: BTreeSet<_> = policies.iter().filter_map(|policy| line(policy.join(file))).collect();
+    (!values.is_empty()).then(|| values.into_iter().collect::<Vec<_>>().join(", "))
 }
 
 fn turbo(sys: &Path) -> Option<String> {
@@ -88,13 +88,13 @@ fn kib(meminfo: &str, name: &str) -> Option<String> {
     Some((kib.parse::<u64>().ok()? * 1024).to_string())
 }
 
-/// The word in brackets of `always [madvise] never`.
+/// Returns the word in brackets of `always [madvise] never`.
 fn chosen(path: &Path) -> Option<String> {
     let text = line(path)?;
     text.split(' ').find_map(|word| word.strip_prefix('[')?.strip_suffix(']').map(str::to_owned))
 }
 
-/// E.g. `Linux 6.12.1`.
+/// Returns name and version of the kernel, e.g. `Linux 6.12.1`.
 pub fn kernel(root: &Path) -> Option<String> {
     let part = |name: &str| line(root.join("proc/sys/kernel").join(name));
     Some(format!("{} {}", part("ostype")?, part("osrelease")?))
@@ -121,14 +121,15 @@ fn first_three(loadavg: &str) -> String {
     loadavg.split(' ').take(3).collect::<Vec<_>>().join(" ")
 }
 
-/// What the kernel does against the processor's faults, each of which costs something else.
+/// Returns the kernel's mitigations of CPU vulnerabilities, which cost performance.
 fn mitigations(folder: &Path) -> Facts {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let said = |entry: fs::DirEntry| Some((entry.file_name().to_str()?.to_owned(), line(entry.path())?));
-    entries.filter_map(said).map(|(name, text)| (format!("mitigation.{name}"), text)).collect()
+    let fact = |entry: fs::DirEntry| Some((entry.file_name().to_str()?.to_owned(), line(entry.path())?));
+    entries.filter_map(fact).map(|(name, text)| (format!("mitigation.{name}"), text)).collect()
 }
 
-/// Soft and hard limit of a line like `Max open files            1024                 1048576              files`.
+/// Parses soft and hard limit of lines like `Max open files            1024                 1048576
+/// files`.
 fn limits(text: &str) -> Facts {
     let values = |wanted: &str| {
         let rest = text.lines().find_map(|line| line.strip_prefix(wanted))?;
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_read_from_where_the_kernel_has_them() {
+    fn settings_are_read_from_the_kernels_files() {
         let cpu = "sys/devices/system/cpu";
         let policy = |number: u32, file: &str| format!("{cpu}/cpufreq/policy{number}/{file}");
         let owned = [
@@ -168,9 +169,9 @@ mod tests {
         ];
         let files: Vec<_> = owned.iter().map(|(path, text)| (path.as_str(), *text)).collect();
         let root = machine(&files);
-        let told: Vec<_> = facts(root.path()).into_iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        let lines: Vec<_> = facts(root.path()).into_iter().map(|(name, value)| format!("{name}: {value}")).collect();
         assert_eq!(
-            told,
+            lines,
             [
                 "cpu.driver: intel_pstate",
                 "cpu.governor: performance, powersave",
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_boost_of_other_processors_is_a_turbo_too() {
+    fn boost_of_other_cpus_is_turbo_too() {
         let root = machine(&[("sys/devices/system/cpu/cpufreq/boost", "1\n"), ("sys/fs/cgroup/memory/tasks", "")]);
         let facts = facts(root.path());
         assert_eq!((facts["cpu.turbo"].as_str(), facts["kernel.cgroups"].as_str()), ("on", "v1"));

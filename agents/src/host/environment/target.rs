@@ -1,4 +1,4 @@
-//! The program under test: what it is, and with what it was started.
+//! The program under test, its command and its environment.
 
 use std::fs;
 
@@ -6,11 +6,11 @@ use super::{Facts, put, secret};
 use crate::sandbox::cage::environment;
 use crate::target::Manifest;
 
-/// The most of a value that is kept, in characters: a list of paths may be long.
+/// Maximum length of a value in characters: a list of paths may be long.
 const VALUE: usize = 2_000;
 
-/// The facts about a target: its command with `{port}` where the port went, so that two runs of it are alike, and all
-/// variables that it saw but those by which the agent finds its processes.
+/// Returns the facts about a target: its command with the placeholder `{port}`, so that it is the same in every run,
+/// and its environment without the variables that mark its processes.
 pub fn facts(manifest: &Manifest) -> Facts {
     let program = manifest.program().ok();
     let bytes = program.as_ref().and_then(|program| fs::metadata(program).ok()).map(|metadata| metadata.len());
@@ -28,12 +28,12 @@ pub fn facts(manifest: &Manifest) -> Facts {
     );
     let inherited = environment::passed_on()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
-    let seen = inherited.chain(manifest.env.clone());
-    facts.extend(seen.map(|(name, value)| (format!("target.env.{name}"), cut(&secret::value(&name, &value)))));
+    let variables = inherited.chain(manifest.env.clone());
+    facts.extend(variables.map(|(name, value)| (format!("target.env.{name}"), cut(&secret::value(&name, &value)))));
     facts
 }
 
-/// As one would type it into a shell.
+/// Quotes words for a shell.
 fn quoted(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+{}()".contains(c);
     let quote = |word: &String| {
@@ -59,7 +59,7 @@ mod tests {
     use crate::target::manifest;
 
     #[test]
-    fn a_target_is_told_with_its_command_and_its_variables_but_no_secrets() {
+    fn a_target_is_described_by_command_and_variables_without_secrets() {
         let folder = tempfile::tempdir().expect("a folder");
         let text = "name = \"x\"\nversion = \"1\"\nrevision = \"abc123\"\n\
             command = [\"sh\", \"-c\", \"exec it's\", \"--token\", \"hush\", \"{port}\"]\n\

@@ -1,7 +1,7 @@
-//! k6's text report: as it was up to 0.57 and as it is since 1.0, with colours or without.
+//! k6's text report, up to 0.57 and since 1.0, with or without colours.
 //!
-//! Metrics that k6 itself emits must be whole; a script's own are left out where they can't be read, for their units can
-//! be anything. A threshold is told by a mark beside its metric in old reports, in words in new ones.
+//! Built-in metrics must be complete; custom ones are omitted if they can't be read, because their units can be
+//! anything. Old reports mark thresholds at their metric, new ones list them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,19 +12,19 @@ use crate::reports::metrics::not_too_many;
 use crate::reports::summary::{Contains, Group, Kind, Metric, Shape, Summary, Threshold};
 use crate::reports::validate::{Fault, Place, shown};
 
-/// What an old report says of a threshold is that there is one.
+/// The text of a threshold in an old report, which only marks it.
 const UNNAMED: &str = "not spelt out in the report";
 
-/// By how much a share in percent may differ from what was counted: two decimals, cut off.
+/// Tolerance of a percentage, which is truncated to two decimals.
 const PERCENT_ROUNDING: f64 = 0.0101;
 
 pub(super) fn recognises(lines: &[Line]) -> bool {
-    lines.iter().any(|line| entry(&line.text).is_some_and(|entry| builtin::of(entry.name).is_some()))
+    lines.iter().any(|line| entry(&line.text).is_some_and(|entry| builtin::lookup(entry.name).is_some()))
 }
 
-/// One line: `✓ name......: values`.
+/// A line: `✓ name......: values`.
 struct Entry<'a> {
-    /// Whether its thresholds hold, where it has any.
+    /// Whether its thresholds passed, if it has any.
     mark: Option<bool>,
     name: &'a str,
     values: &'a str,
@@ -38,16 +38,16 @@ fn entry(line: &str) -> Option<Entry<'_>> {
 }
 
 fn marked(line: &str) -> (Option<bool>, &str) {
-    let with = |sign, holds| Some((Some(holds), line.strip_prefix(sign)?.trim_start()));
+    let with = |sign, passed| Some((Some(passed), line.strip_prefix(sign)?.trim_start()));
     with('✓', true).or_else(|| with('✗', false)).unwrap_or((None, line))
 }
 
-/// Which part of a new report a line belongs to.
+/// The section of a new report.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
     Metrics,
     Thresholds,
-    /// The same figures again, by group or scenario.
+    /// The same metrics by group or scenario.
     Parts,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn read(lines: &[Line]) -> Result<Summary, Fault> {
                 let Some(full) = full_name(name, &mut parent) else { continue };
                 let Some(metric) = read_one(line, &full, values, mark)? else { continue };
                 if metrics.insert(full.clone(), metric).is_some() {
-                    return Err(line.fault(format_args!("{} comes a second time", shown(&full))));
+                    return Err(line.fault(format_args!("{} is duplicated", shown(&full))));
                 }
                 not_too_many(metrics.len(), &Place::root("metrics"))?;
             }
@@ -103,7 +103,7 @@ pub(super) fn read(lines: &[Line]) -> Result<Summary, Fault> {
     Ok(Summary { shape: Shape::TextReport, k6_version: None, duration_ms: None, metrics, root: Group::default() })
 }
 
-/// The name of a metric, or of a part of the one above; none if k6 has no such names.
+/// Returns the name of a metric, or of a sub-metric of the one above; `None` if it is not a valid name.
 fn full_name(name: &str, parent: &mut String) -> Option<String> {
     let full = match name.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
         Some(tags) if !parent.is_empty() => format!("{parent}{{{}}}", tags.trim()),
@@ -117,7 +117,7 @@ fn full_name(name: &str, parent: &mut String) -> Option<String> {
 }
 
 fn read_one(line: &Line, name: &str, values: &str, mark: Option<bool>) -> Result<Option<Metric>, Fault> {
-    let known = builtin::of(name);
+    let known = builtin::lookup(name);
     let words: Vec<&str> = values.split_whitespace().collect();
     let (kind, contains) = known.unwrap_or_else(|| (inferred(&words), Contains::Unknown));
     let read = match kind {
@@ -127,7 +127,7 @@ fn read_one(line: &Line, name: &str, values: &str, mark: Option<bool>) -> Result
         Kind::Trend => trend(&words, contains),
     };
     let Some(values) = read else {
-        let fault = || line.fault(format_args!("{} is not as k6 writes it, or was cut off", shown(name)));
+        let fault = || line.fault(format_args!("{} is not in k6's format, or was truncated", shown(name)));
         return if known.is_some() { Err(fault()) } else { Ok(None) };
     };
     let thresholds = mark.map(|passed| Threshold { expression: UNNAMED.to_owned(), passed }).into_iter().collect();
@@ -160,7 +160,7 @@ fn counter(words: &[&str], contains: Contains) -> Option<Values> {
     Some(named([("count", total), ("rate", rate)]))
 }
 
-/// The last value lies between the least and the greatest; if not, one of them was cut off.
+/// Reads a gauge. Its value is between minimum and maximum, unless one of them was truncated.
 fn gauge(words: &[&str]) -> Option<Values> {
     let [value, min, max] = words else { return None };
     let (value, min, max) = (number(value)?, number(min.strip_prefix("min=")?)?, number(max.strip_prefix("max=")?)?);
@@ -181,7 +181,7 @@ fn trend(words: &[&str], contains: Contains) -> Option<Values> {
     (values.len() == words.len() && !values.is_empty()).then_some(values)
 }
 
-/// How often it was true, and how often it was looked at: `50.00% ✓ 5 ✗ 5`, `50.00% 5 out of 10`.
+/// Reads passed and total counts: `50.00% ✓ 5 ✗ 5`, `50.00% 5 out of 10`.
 fn share(line: &Line, name: &str, values: &str) -> Result<[f64; 2], Fault> {
     let words: Vec<&str> = values.split_whitespace().collect();
     let read = || {
@@ -194,7 +194,7 @@ fn share(line: &Line, name: &str, values: &str) -> Result<[f64; 2], Fault> {
         let counted = if total > 0.0 { passes / total * 100.0 } else { 0.0 };
         (passes <= total && (percent - counted).abs() <= PERCENT_ROUNDING).then_some([passes, total])
     };
-    read().ok_or_else(|| line.fault(format_args!("{} is not as k6 writes it, or was cut off", shown(name))))
+    read().ok_or_else(|| line.fault(format_args!("{} is not in k6's format, or was truncated", shown(name))))
 }
 
 fn rate([passes, total]: [f64; 2]) -> Values {
@@ -202,7 +202,7 @@ fn rate([passes, total]: [f64; 2]) -> Values {
     named([("rate", share), ("passes", passes), ("fails", total - passes)])
 }
 
-/// A line of a new report's thresholds: a metric's name, or a mark and an expression in quotes.
+/// Reads a line of a new report's thresholds: a metric's name, or a mark and a quoted expression.
 fn threshold(line: &str, parent: &mut String, thresholds: &mut Vec<(String, Threshold)>) {
     let (mark, rest) = marked(line);
     match (mark, rest.strip_prefix('\'').and_then(|rest| rest.rsplit_once('\''))) {
@@ -218,16 +218,16 @@ fn threshold(line: &str, parent: &mut String, thresholds: &mut Vec<(String, Thre
     }
 }
 
-/// k6 prints the same statistics for every trend: one that has fewer was cut off.
+/// Checks that all trends have the same statistics: one with fewer was truncated.
 fn same_columns(metrics: &BTreeMap<String, Metric>) -> Result<(), Fault> {
     let columns = |metric: &Metric| metric.values.keys().cloned().collect::<BTreeSet<_>>();
-    let own = |(name, metric): &(&String, &Metric)| metric.kind == Kind::Trend && builtin::of(name).is_some();
+    let own = |(name, metric): &(&String, &Metric)| metric.kind == Kind::Trend && builtin::lookup(name).is_some();
     let Some(all) = metrics.iter().filter(own).map(|(_, metric)| columns(metric)).max_by_key(BTreeSet::len) else {
         return Ok(());
     };
     match metrics.iter().filter(own).find(|(_, metric)| columns(metric) != all) {
         Some((name, _)) => {
-            Err(Place::root("metrics").key(name).fault("has other statistics than the rest: the report was cut off"))
+            Err(Place::root("metrics").key(name).fault("lacks statistics of other trends: the report was truncated"))
         }
         None => Ok(()),
     }

@@ -1,8 +1,7 @@
-//! What tools print for people at the end of a test: k6's text report and wrk's output.
+//! Text output at the end of a test: k6's text report and wrk's output.
 //!
-//! Such a text has less than a summary and rounds what it has. What it doesn't have stays absent, what it says is taken
-//! as it says it: neither is made up from the rest. A text that was cut off somewhere is refused, or has fewer figures;
-//! it never has other ones.
+//! Text has fewer values than a summary, and rounds them. Missing values stay absent, and existing ones are not
+//! corrected: neither is derived from others. A truncated text is rejected or has fewer values, never wrong ones.
 
 mod k6;
 mod units;
@@ -13,7 +12,7 @@ use std::collections::BTreeMap;
 use crate::reports::summary::{Contains, Kind, Metric, Summary};
 use crate::reports::validate::{Fault, Place, shown};
 
-/// A line, counted from 1, without what colours it and without the space around it.
+/// A trimmed line without colours, numbered from 1.
 #[derive(Clone, Debug)]
 struct Line {
     number: usize,
@@ -26,7 +25,7 @@ impl Line {
     }
 }
 
-/// Reads a text. The caller has seen that it is no JSON.
+/// Reads a text. The caller has checked that it is not JSON.
 pub(super) fn read(bytes: &[u8]) -> Result<Summary, Fault> {
     let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(bytes, error.valid_up_to()))?;
     let lines: Vec<Line> = text
@@ -42,22 +41,22 @@ pub(super) fn read(bytes: &[u8]) -> Result<Summary, Fault> {
     } else {
         let start = lines.first().map_or("nothing", |line| line.text.as_str());
         Err(Place::root("line 1")
-            .fault(format_args!("\"{}\" begins neither JSON nor k6's text report nor wrk's output", shown(start))))
+            .fault(format_args!("\"{}\" is neither JSON nor k6's text report nor wrk's output", shown(start))))
     }
 }
 
 fn not_utf8(bytes: &[u8], valid: usize) -> Fault {
     let line = bytes.iter().take(valid).filter(|byte| **byte == b'\n').count() + 1;
-    Place::root(&format!("line {line}")).fault("is no text in UTF-8")
+    Place::root(&format!("line {line}")).fault("is not valid UTF-8")
 }
 
-/// Without the escape sequences by which a terminal colours it.
+/// Removes the escape sequences of terminal colours.
 fn uncoloured(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     let mut rest = line;
     while let Some((before, after)) = rest.split_once("\u{1b}[") {
         text.push_str(before);
-        // A sequence ends with its first letter; one that has none goes on to the end.
+        // A sequence ends with its first letter, or else at the end of the line.
         rest = after.find(|letter: char| letter.is_ascii_alphabetic()).map_or("", |end| &after[end + 1..]);
     }
     text + rest
@@ -73,15 +72,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_of_a_terminal_go() {
+    fn terminal_colours_are_removed() {
         assert_eq!(uncoloured("\u{1b}[32m✓\u{1b}[0m status\u{1b}[1;2"), "✓ status");
         assert_eq!(uncoloured("plain [x]"), "plain [x]");
     }
 
     #[test]
-    fn what_is_nothing_that_is_known_says_what_it_begins_with() {
-        let fault = read(b"\n  ab - ApacheBench\n").expect_err("nobody's");
-        assert!(fault.to_string().starts_with("line 1: \"ab - ApacheBench\" begins neither"), "{fault}");
-        assert_eq!(read(b"ok\n\xff").expect_err("no text").to_string(), "line 2: is no text in UTF-8");
+    fn an_unknown_format_is_reported_with_its_start() {
+        let fault = read(b"\n  ab - ApacheBench\n").expect_err("unknown");
+        assert!(fault.to_string().starts_with("line 1: \"ab - ApacheBench\" is neither"), "{fault}");
+        assert_eq!(read(b"ok\n\xff").expect_err("not UTF-8").to_string(), "line 2: is not valid UTF-8");
     }
 }

@@ -1,23 +1,23 @@
-//! Numbers with their units, as k6 and wrk print them. A unit that is missing or that the tool does not use is none:
-//! that is how a text that was cut off within a figure is told from a whole one.
+//! Parses numbers with units, as printed by k6 and wrk. A missing or unknown unit is an error: it may be a sign of
+//! truncated text.
 
-/// A plain number: digits, and a fraction if there is one. No sign, no exponent, no name.
+/// Parses a plain number: digits with an optional fraction; no sign, exponent or name.
 pub(super) fn number(text: &str) -> Option<f64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let digits = text.starts_with(|letter: char| letter.is_ascii_digit()) && !text.ends_with('.');
     (plain && digits).then(|| text.parse().ok()).flatten().filter(|number: &f64| number.is_finite())
 }
 
-/// A number of things.
+/// Parses an integer.
 pub(super) fn count(text: &str) -> Option<f64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| number(text)).flatten()
 }
 
-/// Milliseconds from a time as k6 prints it: `390ns`, `2.41µs`, `45.41ms`, `1.3s`, `1m2s`, `1h0m5s`, `0s`.
+/// Parses a time printed by k6 into milliseconds: `390ns`, `2.41µs`, `45.41ms`, `1.3s`, `1m2s`, `1h0m5s`, `0s`.
 ///
-/// Source: `humanizeGenericDuration` of k6's summary. Minutes are whole and seconds always follow.
+/// Source: `humanizeGenericDuration` of k6's summary. Minutes are integers and always followed by seconds.
 pub(super) fn k6_time(text: &str) -> Option<f64> {
-    // Divided, not multiplied by a fraction: what was printed in decimals stays that.
+    // Dividing instead of multiplying by a fraction keeps the printed decimals exact.
     for (unit, of_ms) in [("ns", 1e6), ("µs", 1e3), ("μs", 1e3), ("us", 1e3), ("ms", 1.0)] {
         if let Some(value) = text.strip_suffix(unit) {
             return number(value).map(|value| value / of_ms);
@@ -29,7 +29,7 @@ pub(super) fn k6_time(text: &str) -> Option<f64> {
     Some(((count(hours)? * 60.0 + count(minutes)?) * 60.0 + number(seconds)?) * 1e3)
 }
 
-/// Bytes from an amount as k6 prints it, in decimal steps: the number and its unit are two words.
+/// Parses an amount printed by k6 into bytes, with decimal prefixes: number and unit are separate words.
 ///
 /// Source: `humanizeBytes` of k6's summary.
 pub(super) fn k6_bytes(value: &str, unit: &str) -> Option<f64> {
@@ -38,7 +38,7 @@ pub(super) fn k6_bytes(value: &str, unit: &str) -> Option<f64> {
     number(value).map(|value| (value * 1000_f64.powi(power)).round())
 }
 
-/// Milliseconds from a time as wrk prints it, `850.00us` to `1.50h`, and the most by which it was rounded.
+/// Parses a time printed by wrk, `850.00us` to `1.50h`, into milliseconds and the maximum rounding error.
 ///
 /// Source: `units_time_us` and `units_time_s` in wrk's `units.c`.
 pub(super) fn wrk_time(text: &str) -> Option<(f64, f64)> {
@@ -49,15 +49,15 @@ pub(super) fn wrk_time(text: &str) -> Option<(f64, f64)> {
     Some((value * ms, ms * 10_f64.powi(-decimals.ok()?) / 2.0))
 }
 
-/// Bytes from an amount as wrk prints it, in binary steps that it writes without an `i`: `237.03MB` is 237.03 MiB.
+/// Parses an amount printed by wrk into bytes, with binary prefixes written without `i`: `237.03MB` is 237.03 MiB.
 ///
-/// Source: `units_binary` in wrk's `units.c`, and the `B` that `wrk.c` puts behind it.
+/// Source: `units_binary` in wrk's `units.c`, and the `B` that `wrk.c` appends.
 pub(super) fn wrk_bytes(text: &str) -> Option<f64> {
     let amount = text.strip_suffix('B')?;
     scaled(amount, [("K", 1), ("M", 2), ("G", 3), ("T", 4), ("P", 5)], 1024.0).map(f64::round)
 }
 
-/// A number as wrk prints it in decimal steps: `93.00`, `1.03k`, `1.20M`.
+/// Parses a number printed by wrk with decimal prefixes: `93.00`, `1.03k`, `1.20M`.
 pub(super) fn wrk_number(text: &str) -> Option<f64> {
     scaled(text, [("k", 1), ("M", 2), ("G", 3), ("T", 4), ("P", 5)], 1000.0)
 }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_k6_go_from_nanoseconds_to_hours() {
+    fn times_of_k6_range_from_nanoseconds_to_hours() {
         let cases = [
             ("390ns", 0.000_39),
             ("2.41µs", 0.002_41),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_times_of_wrk_have_units_of_their_own() {
+    fn numbers_and_times_of_wrk_are_parsed() {
         assert_eq!(
             (wrk_number("93.00"), wrk_number("1.03k"), wrk_number("1.20M")),
             (Some(93.0), Some(1_030.0), Some(1.2e6))

@@ -1,9 +1,9 @@
-//! wrk's output, that of wrk2 and of `wrk --latency` too.
+//! The output of wrk, wrk2 and `wrk --latency`.
 //!
-//! What wrk counts, by its source (`wrk.c`): `requests in` and `Requests/sec` count answers. A connect, read or write
-//! error is a request that never got one, so it is added to the requests here, and failed. A timeout is an answer that
-//! took longer than `--timeout`, a status from 400 on one that was not meant: both are among the answers, and failed.
-//! Latencies leave out what timed out.
+//! How wrk counts, according to `wrk.c`: `requests in` and `Requests/sec` count responses. A connect, read or write
+//! error is a request without a response, so it is added to the requests here and counts as failed. A timeout is a
+//! response that took longer than `--timeout`; an error status is 400 or above. Both are among the responses, and count
+//! as failed. Latencies exclude timeouts.
 
 use std::collections::BTreeMap;
 
@@ -13,24 +13,24 @@ use super::{Line, metric};
 use crate::reports::summary::{Contains, Group, Kind, Metric, Shape, Summary};
 use crate::reports::validate::Fault;
 
-/// The least by which two figures that were rounded to two decimals may differ.
+/// Tolerance between two values rounded to two decimals.
 const ROUNDED: f64 = 0.0051;
 
 pub(super) fn recognises(lines: &[Line]) -> bool {
-    let begins = |line: &Line| line.text.starts_with("Running ") && line.text.contains(" test @ ");
+    let starts = |line: &Line| line.text.starts_with("Running ") && line.text.contains(" test @ ");
     lines
         .iter()
-        .any(|line| begins(line) || line.text.starts_with("Thread Stats") || line.text.starts_with("Requests/sec:"))
+        .any(|line| starts(line) || line.text.starts_with("Thread Stats") || line.text.starts_with("Requests/sec:"))
 }
 
-/// What stands in the text, each where it was found.
+/// The values found in the text.
 #[derive(Default)]
 struct Found {
     threads: Option<f64>,
     connections: Option<f64>,
     latency: BTreeMap<String, f64>,
     thread_rate: Option<[f64; 2]>,
-    /// Answers, the time in ms, by how much that was rounded, and bytes.
+    /// Responses, duration in ms, its rounding error, and bytes.
     total: Option<[f64; 4]>,
     errors: Option<[f64; 4]>,
     statuses: Option<f64>,
@@ -42,21 +42,21 @@ struct Found {
 pub(super) fn read(lines: &[Line]) -> Result<Summary, Fault> {
     let mut found = Found::default();
     for line in lines {
-        found.take(line)?;
+        found.read(line)?;
     }
     let last = lines.last().map_or(1, |line| line.number);
     found.summary().map_err(|what| Line { number: last, text: String::new() }.fault(what))
 }
 
 impl Found {
-    fn take(&mut self, line: &Line) -> Result<(), Fault> {
+    fn read(&mut self, line: &Line) -> Result<(), Fault> {
         let text = line.text.as_str();
         let words: Vec<&str> = text.split_whitespace().collect();
         if std::mem::take(&mut self.in_distribution) && self.percentile(line, &words)? {
             self.in_distribution = true;
             return Ok(());
         }
-        let garbled = || line.fault("is not as wrk writes it");
+        let garbled = || line.fault("is not in wrk's format");
         match words.as_slice() {
             [threads, "threads", "and", connections, "connections"] => {
                 let both = count(threads).zip(count(connections)).ok_or_else(garbled)?;
@@ -66,7 +66,7 @@ impl Found {
             ["Latency", "Distribution", ..] => self.in_distribution = true,
             ["Latency", avg, _, max, ..] => {
                 for (name, text) in [("avg", avg), ("max", max)] {
-                    // Where nothing was answered it writes `-nan`.
+                    // Without responses wrk writes `-nan`.
                     if let Some((ms, _)) = wrk_time(text) {
                         self.latency.insert(name.to_owned(), ms);
                     } else if !text.contains("nan") {
@@ -102,11 +102,11 @@ impl Found {
         Ok(())
     }
 
-    /// A line of the distribution, if it is one; wrk2 goes on with a table of its own.
+    /// Reads a line of the distribution, if it is one; wrk2 continues with another table.
     fn percentile(&mut self, line: &Line, words: &[&str]) -> Result<bool, Fault> {
         let [percent, time] = words else { return Ok(false) };
         let Some(percent) = percent.strip_suffix('%').and_then(number) else { return Ok(false) };
-        let garbled = || line.fault(format_args!("{percent} % has no time as wrk writes it"));
+        let garbled = || line.fault(format_args!("the time of {percent} % is not in wrk's format"));
         let (ms, _) = wrk_time(time).ok_or_else(garbled)?;
         let name = if (percent - 50.0).abs() < 1e-9 { "med".to_owned() } else { format!("p({percent})") };
         if percentile(&name).is_some() {
@@ -122,7 +122,7 @@ impl Found {
         let connections = self.connections.ok_or("wrk's \"… threads and … connections\" is missing")?;
         let seconds = ms / 1e3;
         if (answers - rate * seconds).abs() > ROUNDED * seconds + rate * rounding_ms * 1.02e-3 {
-            return Err(format!("{rate} requests/s for {seconds} s are not {answers} requests: the text was changed"));
+            return Err(format!("{rate} requests/s for {seconds} s are not {answers} requests: the text was modified"));
         }
         let [connect, read, write, timeout] = self.errors.unwrap_or_default();
         let statuses = self.statuses.unwrap_or_default();
@@ -163,6 +163,6 @@ impl Found {
 fn once<T: Copy>(before: Option<T>, value: T, line: &Line) -> Result<Option<T>, Fault> {
     match before {
         None => Ok(Some(value)),
-        Some(_) => Err(line.fault("comes a second time: these are two outputs, or one was edited")),
+        Some(_) => Err(line.fault("is duplicated: these are two outputs, or one was edited")),
     }
 }

@@ -1,7 +1,7 @@
-//! System calls that a caged program can't make: a seccomp filter.
+//! A seccomp filter for system calls that a sandboxed program must not make.
 //!
-//! They lead where Landlock does not look: into another control group, to keys, namespaces, limits and memory of other
-//! processes. The kernel answers as if it did not have them, which every runtime is prepared for.
+//! They reach what Landlock does not protect: other control groups, keys, namespaces, and limits and memory of other
+//! processes. They fail with `ENOSYS`, as on a kernel without them, which every runtime handles.
 
 use std::io;
 
@@ -10,8 +10,8 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
-/// `clone3` can start a process in another control group (`CLONE_INTO_CGROUP`), and a filter can't see its arguments:
-/// they are in memory. Libraries fall back on `clone`.
+/// `clone3` can start a process in another control group (`CLONE_INTO_CGROUP`), and its arguments are in memory, where
+/// a filter can't see them. Libraries fall back to `clone`.
 const REFUSED: &[i64] = &[
     libc::SYS_clone3,
     libc::SYS_setns,
@@ -27,10 +27,10 @@ const REFUSED: &[i64] = &[
     libc::SYS_bpf,
 ];
 
-/// Without these there is no network; `io_uring` could open sockets behind the filter's back.
+/// Network access; `io_uring` could open sockets unseen by the filter.
 const NETWORK: &[i64] = &[libc::SYS_socket, libc::SYS_io_uring_setup];
 
-/// A filter that is ready to be installed.
+/// A filter ready to be installed.
 pub(super) struct Filter(BpfProgram);
 
 impl std::fmt::Debug for Filter {
@@ -39,13 +39,13 @@ impl std::fmt::Debug for Filter {
     }
 }
 
-/// The filter for a caged program, which may have a network or not.
+/// Builds the filter, with or without network access.
 pub(super) fn filter(is_offline: bool) -> io::Result<Filter> {
     let network = if is_offline { NETWORK } else { &[] };
     let mut rules: std::collections::BTreeMap<i64, Vec<SeccompRule>> =
         REFUSED.iter().chain(network).map(|&call| (call, Vec::new())).collect();
     let build = || {
-        // Limits of other processes; one's own are process 0.
+        // Limits of other processes; pid 0 is the caller.
         let others = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
         rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![others])?]);
         let refusal = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
@@ -55,16 +55,16 @@ pub(super) fn filter(is_offline: bool) -> io::Result<Filter> {
 }
 
 impl Filter {
-    /// Installs it for the calling thread, for good. It must have given up new privileges. Makes one system call.
+    /// Installs the filter for the calling thread, permanently. Requires no-new-privs. Makes one system call.
     ///
-    /// Older kernels would also switch off speculation for a filtered program, which costs some of its speed: what is
-    /// measured must not depend on that.
+    /// Allows speculative execution, which older kernels would disable for a filtered program: it would slow down the
+    /// measured program.
     #[expect(unsafe_code, reason = "libraries install filters without SECCOMP_FILTER_FLAG_SPEC_ALLOW")]
     pub(super) fn install(&self) -> io::Result<()> {
         let length = u16::try_from(self.0.len()).map_err(|_| io::Error::from_raw_os_error(libc::E2BIG))?;
         let program = libc::sock_fprog { len: length, filter: self.0.as_ptr().cast_mut().cast() };
-        // SAFETY: `program` points to as many instructions as it says, of the kernel's layout (`#[repr(C)]`), which the
-        // kernel copies and does not change.
+        // SAFETY: `program` points to as many instructions as it states, in the kernel's layout (`#[repr(C)]`); the
+        // kernel copies them and does not change them.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_seccomp,

@@ -1,13 +1,13 @@
-//! What a caged program sees of the agent's environment. The rest may hold secrets, or change what is measured.
+//! Which of the agent's environment variables a sandboxed program gets. Others may hold secrets or affect results.
 
 use std::ffi::OsString;
 
-/// Where programs are, in which language and time zone people here live, and whom they trust.
+/// Search path, language, time zone and CA certificates.
 const PASSED_ON: [&str; 6] = ["PATH", "LANG", "LANGUAGE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"];
-/// All of these belong to the language.
+/// Prefix of locale variables.
 const LOCALE: &str = "LC_";
 
-/// The variables that a program gets from the agent's environment.
+/// Returns the variables that a program gets from the agent's environment.
 pub fn passed_on() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_passed_on))
 }
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_listed_is_passed_on() {
+    fn only_listed_variables_are_passed_on() {
         for name in ["PATH", "LC_ALL", "TZ"] {
             assert!(is_passed_on(name), "{name}");
         }

@@ -1,4 +1,4 @@
-//! Which files a caged program may use: rules for the kernel's Landlock.
+//! Which files a sandboxed program may access: Landlock rules.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,10 +12,10 @@ use nix::libc;
 
 use super::{Cage, Kind};
 
-/// The rules are written for this version; an older kernel enforces what it knows of them.
+/// The Landlock version of these rules; an older kernel enforces the part it supports.
 const WRITTEN_FOR: ABI = ABI::V6;
 
-/// What programs are made of, and where they find names, services, time zones and the certificates that they trust.
+/// Programs, libraries, and files for names, services, time zones and CA certificates.
 const EVERY_PROGRAM: &[&str] = &[
     "/bin",
     "/lib",
@@ -49,7 +49,7 @@ const EVERY_PROGRAM: &[&str] = &[
     "/run/systemd/resolve",
 ];
 
-/// What servers read besides, some of it to know how large their machine is.
+/// Additional files read by servers, some to detect the size of the machine.
 const TARGETS: &[&str] = &[
     "/proc",
     "/sys",
@@ -63,10 +63,10 @@ const TARGETS: &[&str] = &[
 
 const DEVICES: &[&str] = &["/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"];
 
-/// Name other places of certificates, for OpenSSL and for Go.
+/// Variables with other locations of CA certificates, for OpenSSL and Go.
 const CERTIFICATES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
-/// The rules of a cage; none where the kernel has no Landlock. A file that does not exist needs no rule.
+/// Builds the rules of a cage; `None` if the kernel has no Landlock. Missing files need no rule.
 pub(super) fn ruleset(cage: &Cage) -> io::Result<Option<OwnedFd>> {
     let build = || {
         let reading = AccessFs::from_read(WRITTEN_FOR);
@@ -86,7 +86,7 @@ fn device_access() -> BitFlags<AccessFs> {
     AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev
 }
 
-/// What a cage lets be read, whether it exists or not.
+/// Returns the paths that a cage allows to read, whether they exist or not.
 pub(super) fn readable(cage: &Cage) -> impl Iterator<Item = PathBuf> {
     let targets = if cage.kind == Kind::Target { TARGETS } else { &[] };
     let named = CERTIFICATES.into_iter().filter_map(std::env::var_os).flat_map(|paths| {
@@ -96,10 +96,10 @@ pub(super) fn readable(cage: &Cage) -> impl Iterator<Item = PathBuf> {
     EVERY_PROGRAM.iter().chain(targets).map(PathBuf::from).chain(named).chain(cage.read.iter().cloned())
 }
 
-/// Applies rules to the calling thread, for good. It must have given up new privileges. Makes one system call.
-#[expect(unsafe_code, reason = "a system call that no library offers for a ruleset that was prepared before a fork")]
+/// Applies rules to the calling thread, permanently. Requires no-new-privs. Makes one system call.
+#[expect(unsafe_code, reason = "no library applies a ruleset that was prepared before the fork")]
 pub(super) fn enter(ruleset: &OwnedFd) -> io::Result<()> {
-    // SAFETY: the kernel checks both arguments, a descriptor that is open and flags; no memory is passed.
+    // SAFETY: the kernel checks both arguments, an open descriptor and flags; no memory is passed.
     let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

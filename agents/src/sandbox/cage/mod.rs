@@ -1,10 +1,9 @@
-//! What k6 and targets may do on this machine. The kernel enforces it, and a program that was started in a cage can't
-//! leave it; neither can the programs that it starts.
+//! The sandbox of k6 and targets. The kernel enforces it, and neither a program nor its children can leave it.
 //!
-//! - `files`: Landlock limits which files it reads, runs and writes, and which processes it may signal.
-//! - `calls`: a seccomp filter refuses the system calls that lead out of a control group or to other processes.
-//! - `privileges`: it has no capabilities, gains none, and leaves no core dump.
-//! - [`environment`]: of the agent's environment it sees only what is on a list.
+//! - `files`: Landlock limits which files a program reads, executes and writes, and which processes it may signal.
+//! - `calls`: a seccomp filter blocks system calls that leave the control group or affect other processes.
+//! - `privileges`: a program has no capabilities, gains none, and leaves no core dump.
+//! - [`environment`]: a program gets only listed variables of the agent's environment.
 //!
 //! Everything is prepared before the fork: between fork and exec only system calls are allowed.
 
@@ -18,49 +17,49 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// What a program may do beyond what every program needs.
+/// What a program may access beyond what every program needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cage {
     kind: Kind,
-    /// Where it keeps temporary files; it may write there.
+    /// Folder for temporary files, writable.
     home: PathBuf,
-    /// Files and folders that it may read and run, with all below.
+    /// Files and folders it may read and execute, recursively.
     read: Vec<PathBuf>,
-    /// Files and folders that it may also write.
+    /// Files and folders it may also write.
     write: Vec<PathBuf>,
 }
 
-/// For whom a cage is.
+/// The kind of program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A server.
     Target,
-    /// A load generator: it knows nothing of the machine.
+    /// A load generator, which needs no information about the machine.
     Generator,
-    /// A load generator that only reads a script: it has no network either.
+    /// A load generator that only inspects a script, without network.
     Reader,
 }
 
 impl Cage {
-    /// For a target that is started from `folder` and may write only below `home`.
+    /// Creates the cage of a target that starts in `folder` and may write only below `home`.
     pub fn target(program: &Path, folder: &Path, home: &Path) -> Self {
         let read = vec![program.to_owned(), folder.to_owned()];
         Self { kind: Kind::Target, home: home.to_owned(), read, write: Vec::new() }
     }
 
-    /// For a load generator that reads its scenario and writes its results.
+    /// Creates the cage of a load generator that reads its scenario and writes its results.
     pub fn generator(program: &Path, scenario: &Path, home: &Path, results: &Path) -> Self {
         let read = vec![program.to_owned(), scenario.to_owned()];
         Self { kind: Kind::Generator, home: home.to_owned(), read, write: vec![results.to_owned()] }
     }
 
-    /// The same for one that has no business on the network.
+    /// Denies network access.
     #[must_use]
     pub fn without_network(self) -> Self {
         Self { kind: Kind::Reader, ..self }
     }
 
-    /// Also lets it read `read` and write `write`.
+    /// Additionally allows reading and writing these paths.
     #[must_use]
     pub fn widened(mut self, read: &[PathBuf], write: &[PathBuf]) -> Self {
         self.read.extend_from_slice(read);
@@ -68,17 +67,17 @@ impl Cage {
         self
     }
 
-    /// Whether it may read a file, or what is in a folder. Both must be absolute, without links.
+    /// Whether it may read a file or list a folder. The path must be absolute, without symbolic links.
     pub fn may_read(&self, path: &Path) -> bool {
         files::readable(self).chain(self.write.iter().chain([&self.home]).cloned()).any(|open| path.starts_with(open))
     }
 
-    /// Where it keeps temporary files.
+    /// Returns the folder for temporary files.
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// Everything that [`Lock::close`] needs. Fails when the kernel refuses a rule.
+    /// Prepares everything for [`Lock::close`]. Fails if the kernel refuses a rule.
     pub fn lock(&self) -> io::Result<Lock> {
         let ruleset = files::ruleset(self)?;
         let is_confined = ruleset.is_some();
@@ -86,17 +85,17 @@ impl Cage {
     }
 }
 
-/// A cage that is ready to be closed around a forked process.
+/// A cage prepared for a forked process.
 #[derive(Debug)]
 pub struct Lock {
-    /// None where the kernel has no Landlock.
+    /// `None` if the kernel has no Landlock.
     ruleset: Option<OwnedFd>,
     filter: calls::Filter,
     is_confined: bool,
 }
 
 impl Lock {
-    /// Closes the cage around the calling process, for good. Makes system calls only.
+    /// Confines the calling process, permanently. Makes system calls only.
     pub fn close(&self) -> io::Result<()> {
         privileges::drop_all(self.is_confined)?;
         if let Some(ruleset) = &self.ruleset {

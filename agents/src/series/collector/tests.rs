@@ -1,4 +1,4 @@
-//! What becomes of pushes that are not as they should be.
+//! Irregular pushes.
 
 use proptest::prelude::*;
 use prost::Message;
@@ -18,7 +18,7 @@ fn number(name: &str, tag: &str, value: f64) -> TimeSeries {
     TimeSeries { labels: labels(name, tag), samples, ..TimeSeries::default() }
 }
 
-/// So many requests, all of the same latency.
+/// Returns a series of `count` requests with the same latency.
 fn requests(tag: &str, count: u64) -> TimeSeries {
     let histogram = NativeHistogram {
         count,
@@ -52,7 +52,7 @@ fn counts(stretch: &Stretch) -> Vec<u64> {
 }
 
 #[test]
-fn each_second_has_what_came_in_it_from_all_sets_of_tags() {
+fn a_second_sums_all_sets_of_tags() {
     let first = [requests("a", 10), requests("b", 5), number("k6_vus", "", 4.0)];
     let second = [requests("a", 12), requests("b", 9), number("k6_iterations_total", "", 7.0)];
     let stretch = collect([(1000, &first[..]), (2000, &second[..]), (3000, &[requests("b", 10)])]);
@@ -64,7 +64,7 @@ fn each_second_has_what_came_in_it_from_all_sets_of_tags() {
 }
 
 #[test]
-fn a_k6_that_begins_anew_is_told_once_and_nothing_is_lost() {
+fn a_restart_of_k6_is_counted_and_loses_nothing() {
     let before = [requests("a", 10), number("k6_iterations_total", "", 7.0)];
     let after = [requests("a", 3), number("k6_iterations_total", "", 2.0)];
     let stretch = collect([(1000, &before[..]), (2000, &after[..]), (3000, &[requests("a", 4)])]);
@@ -74,7 +74,7 @@ fn a_k6_that_begins_anew_is_told_once_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_second_that_is_missing_is_told_and_its_requests_are_in_the_next() {
+fn a_missing_second_is_counted_and_its_requests_are_in_the_next() {
     let stretch = collect([(1000, &[requests("a", 10)][..]), (4000, &[requests("a", 40)])]);
     assert_eq!(counts(&stretch), [10, 30]);
     assert_eq!(stretch.seconds[1].until_ms, 4000);
@@ -82,15 +82,15 @@ fn a_second_that_is_missing_is_told_and_its_requests_are_in_the_next() {
 }
 
 #[test]
-fn an_early_push_is_told_and_added_to_the_second_before() {
+fn an_early_push_is_counted_and_added_to_the_previous_second() {
     let [a, b, c] = [10, 11, 20].map(|count| [requests("a", count)]);
     let stretch = collect([(1000, &a[..]), (1010, &b), (2000, &c), (2000, &c)]);
     assert_eq!(counts(&stretch), [11, 9]);
-    assert_eq!(stretch.lacks.doubled_seconds, 1, "the last one is how every run ends");
+    assert_eq!(stretch.lacks.doubled_seconds, 1, "every run ends with an early push");
 }
 
 #[test]
-fn the_past_of_a_long_run_is_told_in_less_detail_and_nothing_is_lost() {
+fn long_runs_are_downsampled_without_loss() {
     let mut collector = Collector::new(BEGUN);
     let seconds = MAX_SECONDS as u64 + 10;
     for second in 1..=seconds {
@@ -105,14 +105,14 @@ fn the_past_of_a_long_run_is_told_in_less_detail_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_slow_start_of_k6_is_no_missing_second() {
+fn a_slow_start_of_k6_is_not_a_missing_second() {
     let stretch = collect([(5000, &[requests("a", 10)][..])]);
     assert_eq!((stretch.start_ms, stretch.seconds[0].until_ms), (BEGUN + 4000, 1000));
     assert_eq!(stretch.lacks.missing_seconds, 0);
 }
 
 #[test]
-fn a_script_that_tags_by_address_is_cut_to_what_fits_in_memory() {
+fn a_script_that_tags_by_address_is_limited_in_memory() {
     let tags: Vec<String> = (0..MAX_KNOWN + 50).map(|number| format!("/page/{number}")).collect();
     let series = |count| tags.iter().map(|tag| requests(tag, count)).collect::<Vec<_>>();
     let stretch = collect([(1000, &series(1)[..]), (2000, &series(3))]);
@@ -121,7 +121,7 @@ fn a_script_that_tags_by_address_is_cut_to_what_fits_in_memory() {
 }
 
 #[test]
-fn the_goodbye_has_the_last_requests_and_is_no_count() {
+fn the_final_push_adds_the_last_requests_but_no_counts() {
     let mut last = requests("a", 11);
     let stale = Sample { value: f64::from_bits(STALE), timestamp: 0 };
     last.samples.push(stale);
@@ -135,7 +135,7 @@ fn the_goodbye_has_the_last_requests_and_is_no_count() {
 }
 
 #[test]
-fn what_can_t_be_understood_is_told() {
+fn unreadable_pushes_are_counted() {
     let mut collector = Collector::new(BEGUN);
     collector.take(b"neither snappy nor protobuf", BEGUN);
     collector.take(&push(&[number("k6_iterations_total", "", f64::NAN)]), BEGUN + 1000);
@@ -157,7 +157,7 @@ fn tagged(mut series: TimeSeries, tags: &[(&str, &str)]) -> TimeSeries {
     series
 }
 
-/// How long requests took to connect, of which so many found a connection.
+/// Returns the connect times of `count` requests, of which `reused` used an open connection.
 fn connecting(count: u64, reused: u64, tags: &[(&str, &str)]) -> TimeSeries {
     let mut series = requests("a", count);
     series.labels = labels("k6_http_req_connecting_seconds", "a");
@@ -183,25 +183,25 @@ fn the_work_is_counted_by_status_protocol_and_connection() {
     collector.take(&push(&first), BEGUN + 1000);
     collector.take(&push(&second), BEGUN + 2000);
     let work = collector.finish().1;
-    let told = |counts: Option<std::collections::BTreeMap<String, u64>>| {
+    let lines = |counts: Option<std::collections::BTreeMap<String, u64>>| {
         counts.expect("counts").into_iter().map(|(value, count)| format!("{value}: {count}")).collect::<Vec<_>>()
     };
-    assert_eq!(told(work.statuses), ["0: 1", "200: 8", "302: 9"]);
-    assert_eq!(told(work.protocols), ["HTTP/1.1: 17"]);
+    assert_eq!(lines(work.statuses), ["0: 1", "200: 8", "302: 9"]);
+    assert_eq!(lines(work.protocols), ["HTTP/1.1: 17"]);
     assert_eq!(work.new_connections, Some(5));
 }
 
 #[test]
-fn work_that_the_tags_do_not_tell_is_not_known() {
+fn work_without_tags_is_unknown() {
     let mut collector = Collector::new(BEGUN);
-    let of_200 = tagged(requests("a", 5), &[("status", "200"), ("proto", "HTTP/1.1")]);
-    collector.take(&push(&[requests("b", 1), of_200]), BEGUN + 1000);
+    let ok = tagged(requests("a", 5), &[("status", "200"), ("proto", "HTTP/1.1")]);
+    collector.take(&push(&[requests("b", 1), ok]), BEGUN + 1000);
     assert_eq!(collector.finish().1, WorkDone::default());
 }
 
 proptest! {
     #[test]
-    fn any_times_and_counts_are_borne(
+    fn any_times_and_counts_are_accepted(
         pushes in proptest::collection::vec((any::<i64>(), any::<u64>().prop_map(|count| count >> 1), any::<f64>()), 0..20),
     ) {
         let mut collector = Collector::new(BEGUN);

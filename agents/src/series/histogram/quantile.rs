@@ -1,22 +1,22 @@
-//! Percentiles of a histogram, with what is known about their error.
+//! Percentiles of a histogram, with their error bounds.
 
 use super::Histogram;
 
 /// A percentile, milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantile {
-    /// The exact one is not below this,
+    /// Lower bound of the exact percentile.
     pub low: f64,
-    /// most likely near this,
+    /// Most likely value.
     pub estimate: f64,
-    /// and not above this.
+    /// Upper bound.
     pub high: f64,
 }
 
 impl Quantile {
     const ZERO: Self = Self { low: 0.0, estimate: 0.0, high: 0.0 };
 
-    /// On the line from one to another, both of which are of the same order or ascend.
+    /// Interpolates linearly between two quantiles.
     fn between(self, other: Self, share: f64) -> Self {
         let mix = |from: f64, to: f64| from + (to - from) * share;
         Self {
@@ -28,10 +28,10 @@ impl Quantile {
 }
 
 impl Histogram {
-    /// The latency below which the share `q` (0 to 1) of the observations lies; nothing without observations.
+    /// Returns the latency below which the share `q` (0 to 1) of the observations lies; `None` without observations.
     ///
-    /// It is k6's percentile, the linear interpolation between the two observations next to rank q·(n-1), so k6's own
-    /// figure lies between `low` and `high`. Within a bucket observations are taken to be spread evenly on a
+    /// Uses k6's definition, the linear interpolation between the two observations next to rank q·(n-1), so k6's own
+    /// value lies between `low` and `high`. Within a bucket, observations are assumed to be evenly spread on a
     /// logarithmic scale.
     pub fn quantile(&self, q: f64) -> Option<Quantile> {
         let last = self.total().checked_sub(1)?;
@@ -43,12 +43,12 @@ impl Histogram {
         Some(if share > 0.0 { low.between(self.observation((below + 1).min(last)), share) } else { low })
     }
 
-    /// The highest latency: known but for its bucket's width.
+    /// Returns the highest latency, within the width of its bucket.
     pub fn max(&self) -> Option<Quantile> {
         self.quantile(1.0)
     }
 
-    /// What is known about an observation, counted from 0 in ascending order; there must be so many.
+    /// Returns the bounds of an observation, counted from 0 in ascending order. It must exist.
     fn observation(&self, number: u64) -> Quantile {
         let mut before = self.zero();
         if number < before {
@@ -74,7 +74,7 @@ mod tests {
 
     const SCHEMA: i8 = 3;
 
-    /// A histogram of latencies in milliseconds, by the definition of the buckets.
+    /// Builds a histogram of latencies in milliseconds, by the definition of the buckets.
     #[expect(clippy::cast_possible_truncation, reason = "logarithms are small")]
     fn histogram(latencies: &[f64]) -> Histogram {
         let index = |ms: f64| ((ms / 1e3).log2() * f64::from(SCHEMA).exp2()).ceil() as i32;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_took_no_time_took_none() {
+    fn requests_of_zero_duration_have_a_zero_percentile() {
         assert_eq!(histogram(&[0.0, 0.0]).quantile(0.99), Some(Quantile::ZERO));
     }
 
@@ -108,7 +108,7 @@ mod tests {
             latencies in proptest::collection::vec(prop_oneof![1 => Just(0.0), 20 => 0.001..60_000_f64], 1..300),
             q in 0.0..=1.0_f64,
         ) {
-            let found = histogram(&latencies).quantile(q).expect("there are some");
+            let found = histogram(&latencies).quantile(q).expect("observations");
             let mut sorted = latencies;
             sorted.sort_by(f64::total_cmp);
             let exact = exact(&sorted, q);
@@ -116,13 +116,13 @@ mod tests {
             prop_assert!(found.low - hair <= exact && exact <= found.high + hair, "{exact} in {found:?}");
             prop_assert!(found.low <= found.estimate && found.estimate <= found.high, "{found:?}");
             let width = (-f64::from(SCHEMA)).exp2().exp2();
-            prop_assert!(found.high <= found.low * width * (1.0 + 1e-9), "a bucket's width apart: {found:?}");
+            prop_assert!(found.high <= found.low * width * (1.0 + 1e-9), "within one bucket: {found:?}");
         }
 
         #[test]
         fn percentiles_ascend(latencies in proptest::collection::vec(0.01..1e4_f64, 1..100), a in 0.0..1.0_f64, b in 0.0..1.0_f64) {
             let histogram = histogram(&latencies);
-            let at = |q: f64| histogram.quantile(q).expect("there are some").estimate;
+            let at = |q: f64| histogram.quantile(q).expect("observations").estimate;
             prop_assert!(at(a.min(b)) <= at(a.max(b)) * (1.0 + 1e-12));
         }
     }

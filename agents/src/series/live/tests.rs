@@ -1,4 +1,4 @@
-//! Whoever listens is told everything once, and again only what has changed.
+//! A connection sends every point once, and again only if it has changed.
 
 use super::*;
 
@@ -15,47 +15,47 @@ fn stretch(start_ms: i64, seconds: u32) -> Stretch {
     Stretch { start_ms, seconds: (1..=seconds).map(second).collect(), usage, ..Stretch::default() }
 }
 
-/// All that a listener has not been told, as it knows it then.
-fn hear(live: &Live, told: &mut Told, known: &mut Series) -> usize {
-    let mut portions = 0;
-    while let Some(portion) = live.portion(told) {
-        portions += 1;
-        let points = portion.points.unpack().expect("our own");
+/// Sends everything that is pending into `known`; returns the number of deltas.
+fn send_all(live: &Live, sent: &mut Sent, known: &mut Series) -> usize {
+    let mut deltas = 0;
+    while let Some(delta) = live.delta(sent) {
+        deltas += 1;
+        let points = delta.points.unpack().expect("unpacked");
         for (part, new) in points.parts() {
             let place = known.part_mut(part).get_or_insert_default();
             place.start_ms = new.start_ms;
-            place.seconds.retain(|second| second.until_ms <= portion.seconds_after_ms);
-            place.usage.retain(|sample| sample.at_ms <= portion.usage_after_ms);
+            place.seconds.retain(|second| second.until_ms <= delta.seconds_after_ms);
+            place.usage.retain(|sample| sample.at_ms <= delta.usage_after_ms);
             place.seconds.extend_from_slice(&new.seconds);
             place.usage.extend_from_slice(&new.usage);
         }
     }
-    portions
+    deltas
 }
 
 #[test]
-fn a_listener_is_told_the_past_bit_by_bit_and_then_nothing() {
-    let (live, mut told, mut known) = (Live::default(), Told::default(), Series::default());
+fn the_past_is_sent_in_pieces_and_only_once() {
+    let (live, mut sent, mut known) = (Live::default(), Sent::default(), Series::default());
     live.begin(RunId::now());
-    assert_eq!(live.portion(&mut told), None, "nothing has happened");
+    assert_eq!(live.delta(&mut sent), None, "nothing has happened");
     let (warm_up, measured) = (stretch(1, 2), stretch(9, 3_600));
-    live.keep(Part::WarmUp, warm_up.clone());
-    live.keep(Part::Measured, measured.clone());
-    assert_eq!(hear(&live, &mut told, &mut known), 1 + 37, "a hundred at a time");
+    live.store(Part::WarmUp, warm_up.clone());
+    live.store(Part::Measured, measured.clone());
+    assert_eq!(send_all(&live, &mut sent, &mut known), 1 + 37, "a hundred at a time");
     assert_eq!(known, Series { warm_up: Some(warm_up), measured: Some(measured) });
-    assert_eq!(hear(&live, &mut told, &mut known), 0);
+    assert_eq!(send_all(&live, &mut sent, &mut known), 0);
 }
 
 #[test]
-fn another_run_is_told_from_its_beginning() {
-    let (live, mut told, mut known) = (Live::default(), Told::default(), Series::default());
+fn another_run_is_sent_from_its_start() {
+    let (live, mut sent, mut known) = (Live::default(), Sent::default(), Series::default());
     for start_ms in [1, 2] {
         live.begin(RunId::now());
-        live.keep(Part::Measured, stretch(start_ms, 3));
-        assert_eq!(hear(&live, &mut told, &mut known), 1);
+        live.store(Part::Measured, stretch(start_ms, 3));
+        assert_eq!(send_all(&live, &mut sent, &mut known), 1);
         assert_eq!(known.measured, Some(stretch(start_ms, 3)));
         live.end();
-        assert_eq!(live.portion(&mut told), None);
+        assert_eq!(live.delta(&mut sent), None);
     }
 }
 
@@ -66,7 +66,7 @@ fn next(column: &mut Column<Second, u32>, halvings: u32, all: &[Second]) -> Opti
 }
 
 #[test]
-fn a_second_that_has_grown_is_told_again_and_takes_its_own_place() {
+fn a_second_that_has_grown_is_sent_again_and_replaced() {
     let mut column = Column::new(0);
     let mut all = vec![second(1), second(2)];
     assert_eq!(next(&mut column, 0, &all), Some((0, vec![1_000, 2_000])));
@@ -81,7 +81,7 @@ fn a_second_that_has_grown_is_told_again_and_takes_its_own_place() {
 }
 
 #[test]
-fn a_past_that_is_told_in_less_detail_is_told_anew() {
+fn a_downsampled_past_is_sent_again() {
     let mut column = Column::new(0);
     assert!(next(&mut column, 0, &[second(1), second(2), second(3)]).is_some());
     let halved = [second(2), second(4)];
@@ -90,11 +90,11 @@ fn a_past_that_is_told_in_less_detail_is_told_anew() {
 }
 
 #[tokio::test]
-async fn what_happened_before_somebody_listens_is_news_to_them() {
+async fn a_new_subscriber_is_notified_of_earlier_points() {
     let live = Live::default();
     let mut news = live.listen();
-    news.changed().await.expect("the bell is there");
-    assert!(!news.has_changed().expect("the bell is there"));
-    live.bell().send_replace(());
-    news.changed().await.expect("the bell is there");
+    news.changed().await.expect("notified");
+    assert!(!news.has_changed().expect("open"));
+    live.notifier().send_replace(());
+    news.changed().await.expect("notified");
 }

@@ -1,4 +1,4 @@
-//! Whole numbers in as few bytes as they need: variable length, as differences from the row before.
+//! Compact encoding of integers: variable length, as differences to the previous row.
 
 use super::Damaged;
 
@@ -9,15 +9,15 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// What was written.
+    /// Returns the written bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// Seven bits a byte, the lowest first; the highest bit says that there is more.
+    /// Writes seven bits per byte, lowest first; the highest bit marks that more follow.
     pub fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
-            #[expect(clippy::cast_possible_truncation, reason = "the lowest bits are meant")]
+            #[expect(clippy::cast_possible_truncation, reason = "only the lowest bits are needed")]
             self.bytes.push(number as u8 | 0x80);
             number >>= 7;
         }
@@ -25,12 +25,12 @@ impl Writer {
         self.bytes.push(number as u8);
     }
 
-    /// The sign becomes the lowest bit, so that small negative numbers are short too.
+    /// Writes a signed number with the sign as lowest bit, so that small negative numbers are short, too.
     pub fn signed(&mut self, number: i64) {
         self.number((number.cast_unsigned() << 1) ^ (number >> 63).cast_unsigned());
     }
 
-    /// One value of each row.
+    /// Writes a column with one value per row.
     pub fn column(&mut self, values: impl Iterator<Item = u64>) {
         let mut before = 0_u64;
         for value in values {
@@ -39,31 +39,31 @@ impl Writer {
         }
     }
 
-    /// One value of each row that may be missing: which are there, and then their values.
+    /// Writes a column of optional values: first which are present, then their values.
     pub fn optional(&mut self, values: impl Iterator<Item = Option<u64>> + Clone) {
         self.column(values.clone().map(|value| u64::from(value.is_some())));
         self.column(values.flatten());
     }
 }
 
-/// Reads what a [`Writer`] wrote.
+/// Reads the output of a [`Writer`].
 #[derive(Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// From the start.
+    /// Reads from the start.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// Everything was read.
+    /// Whether everything was read.
     pub fn is_done(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// A number.
+    /// Reads a number.
     pub fn number(&mut self) -> Result<u64, Damaged> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
@@ -77,19 +77,19 @@ impl<'a> Reader<'a> {
         Err(Damaged)
     }
 
-    /// A number with a sign.
+    /// Reads a signed number.
     pub fn signed(&mut self) -> Result<i64, Damaged> {
         let number = self.number()?;
         Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 
-    /// How many of something follow, each of which takes a byte at least.
+    /// Reads the number of following items, each of which takes at least one byte.
     pub fn length(&mut self) -> Result<usize, Damaged> {
         let length = usize::try_from(self.number()?).map_err(|_| Damaged)?;
         if length > self.rest.len() { Err(Damaged) } else { Ok(length) }
     }
 
-    /// A column of so many rows.
+    /// Reads a column.
     pub fn column(&mut self, rows: usize) -> Result<Vec<u64>, Damaged> {
         let mut before = 0_u64;
         let mut next = || {
@@ -99,10 +99,10 @@ impl<'a> Reader<'a> {
         (0..rows).map(|_| next()).collect()
     }
 
-    /// A column of so many rows, some of which are missing.
+    /// Reads a column of optional values.
     pub fn optional(&mut self, rows: usize) -> Result<Vec<Option<u64>>, Damaged> {
-        let there = self.column(rows)?;
-        let mut values = self.column(there.iter().filter(|&&there| there != 0).count())?.into_iter();
-        Ok(there.into_iter().map(|there| if there == 0 { None } else { values.next() }).collect())
+        let present = self.column(rows)?;
+        let mut values = self.column(present.iter().filter(|&&present| present != 0).count())?.into_iter();
+        Ok(present.into_iter().map(|present| if present == 0 { None } else { values.next() }).collect())
     }
 }

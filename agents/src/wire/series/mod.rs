@@ -1,8 +1,8 @@
-//! What happened during a run, second by second, as it crosses the wire and is stored.
+//! Per-second data of a run, as sent and stored.
 //!
-//! Warm-up and measurement are two [`Stretch`]es that nothing mixes. Both have the figures of the load, from k6, and of
-//! the machine, from the kernel, by the same clock. Everything is a count in whole numbers: rates and shares come of
-//! counts and the time between two points, so points can be added up and nothing is ever averaged.
+//! Warm-up and measurement are two separate [`Stretch`]es. Both contain load metrics from k6 and usage from the kernel,
+//! on the same clock. All values are integer counts: rates and shares are derived from counts and the time between two
+//! points, so points can be added up and nothing is ever averaged.
 
 mod columns;
 mod pack;
@@ -24,48 +24,48 @@ pub struct Series {
     pub measured: Option<Stretch>,
 }
 
-/// One phase of a run in which k6 ran.
+/// The series of one phase in which k6 ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
-    /// When the first second began, by the agent's clock; unix milliseconds.
+    /// Start of the first second, on the agent's clock; unix milliseconds.
     pub start_ms: i64,
-    /// What k6 told, in ascending order.
+    /// Load metrics from k6, ascending.
     pub seconds: Vec<Second>,
-    /// What the kernel told, in ascending order.
+    /// Usage from the kernel, ascending.
     pub usage: Vec<Usage>,
-    /// What is known to be missing.
+    /// Known gaps.
     pub lacks: Lacks,
 }
 
-/// What the load did between the second before (or the start) and `until_ms`: about a second, but more in the past of
-/// very long runs and where something is missing.
+/// The load between the previous second (or the start) and `until_ms`: about a second, but more after downsampling and
+/// after gaps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Second {
-    /// Its end, milliseconds after the start of the stretch.
+    /// Its end, milliseconds since the start.
     pub until_ms: u32,
-    /// Virtual users at its end; nothing where k6 did not say, as in the first second.
+    /// Virtual users at its end; `None` if k6 did not report them, as in the first second.
     pub vus: Option<u64>,
     /// Iterations of the script that ended.
     pub iterations: u64,
-    /// Iterations that could not begin when they should, for want of virtual users.
+    /// Iterations dropped because no virtual user was free.
     pub dropped_iterations: u64,
-    /// Received by k6.
+    /// Bytes received by k6.
     pub received_bytes: u64,
-    /// Sent by k6.
+    /// Bytes sent by k6.
     pub sent_bytes: u64,
-    /// Latencies of the requests that succeeded.
+    /// Latencies of successful requests.
     pub succeeded: Histogram,
-    /// Latencies of the requests that failed.
+    /// Latencies of failed requests.
     pub failed: Histogram,
 }
 
 impl Second {
-    /// How many requests ended.
+    /// Returns the number of requests that ended.
     pub fn requests(&self) -> u64 {
         self.succeeded.total().saturating_add(self.failed.total())
     }
 
-    /// Adds what happened right after it.
+    /// Adds the following second.
     pub fn add(&mut self, next: Self) {
         let Self { until_ms, vus, iterations, dropped_iterations, received_bytes, sent_bytes, succeeded, failed } =
             next;
@@ -80,22 +80,22 @@ impl Second {
     }
 }
 
-/// What was used between the sample before and `at_ms`. The first sample of a stretch has no such time: it tells levels
-/// only, and its counts are 0.
+/// Usage between the previous sample and `at_ms`. The first sample has no predecessor: its gauges are valid, and its
+/// counters are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// When it was sampled, milliseconds after the start of the stretch; negative before it.
+    /// Time of the sample, milliseconds since the start; negative before it.
     pub at_ms: i32,
-    /// By the target's processes.
+    /// Used by the target's processes.
     pub target: Consumption,
-    /// By k6.
+    /// Used by k6.
     pub generator: Consumption,
-    /// By everything on the machine.
+    /// Used by everything on the machine.
     pub host: Host,
 }
 
 impl Usage {
-    /// Adds the sample that was taken next.
+    /// Adds the following sample.
     pub fn add(&mut self, next: Self) {
         let Self { at_ms, target, generator, host } = next;
         let Host { user_us, system_us, steal_us, iowait_us, load_milli, received_bytes, sent_bytes } = host;
@@ -114,20 +114,20 @@ impl Usage {
     }
 }
 
-/// What one side of a run used; nothing where the machine does not tell.
+/// Usage of one side of a run; `None` if the machine does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Consumption {
-    /// CPU time since the sample before, microseconds.
+    /// CPU time since the previous sample, microseconds.
     pub cpu_us: Option<u64>,
-    /// Time since the sample before in which its quota forbade it to run, microseconds.
+    /// Time throttled by the CPU quota since the previous sample, microseconds.
     pub throttled_us: Option<u64>,
-    /// Memory in use, without what the kernel can take back at once.
+    /// Memory in use, without reclaimable file cache.
     pub memory_bytes: Option<u64>,
-    /// The highest memory use so far.
+    /// Highest memory use so far.
     pub peak_memory_bytes: Option<u64>,
-    /// Threads.
+    /// Number of threads.
     pub threads: Option<u64>,
-    /// Open files, sockets among them.
+    /// Number of open files, including sockets.
     pub open_files: Option<u64>,
 }
 
@@ -145,38 +145,38 @@ impl Consumption {
     }
 }
 
-/// What the whole machine did.
+/// Usage of the whole machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Host {
-    /// CPU time in programs since the sample before, all cores together, microseconds.
+    /// CPU time of programs since the previous sample, sum over all cores, microseconds.
     pub user_us: u64,
-    /// In the kernel, interrupts included.
+    /// CPU time of the kernel, including interrupts.
     pub system_us: u64,
-    /// Taken by the hypervisor for somebody else.
+    /// Time stolen by the hypervisor.
     pub steal_us: u64,
-    /// Idle while something waited for a disk.
+    /// Idle time while waiting for a disk.
     pub iowait_us: u64,
-    /// Load average over a minute, in thousandths.
+    /// One-minute load average, in thousandths.
     pub load_milli: u64,
-    /// Received since the sample before by all network interfaces but loopback.
+    /// Bytes received since the previous sample on all network interfaces except loopback.
     pub received_bytes: u64,
-    /// Sent since the sample before.
+    /// Bytes sent since the previous sample.
     pub sent_bytes: u64,
 }
 
-/// What a stretch is known to lack, or to have that it should not. All are 0 in an ordinary run.
+/// Known gaps and irregularities of a series. All are 0 in a normal run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lacks {
-    /// Seconds for which nothing came; what happened in them is in the second that follows.
+    /// Seconds without a push; their values are in the following second.
     pub missing_seconds: u64,
-    /// Pushes that came too early; what they told is in the second before.
+    /// Pushes that came too early; their values are in the previous second.
     pub doubled_seconds: u64,
-    /// Times that counters went backwards: k6 began anew.
+    /// Restarts of k6, detected by counters that went backwards.
     pub restarts: u64,
-    /// Pushes, or series in them, that could not be understood.
+    /// Unreadable pushes or series.
     pub damaged: u64,
-    /// Figures that were left out because the script has too many different tags.
+    /// Values dropped because the script has too many sets of tags.
     pub left_out: u64,
-    /// 1 when k6 did not say that it has told everything, as it does when it ends by itself.
+    /// 1 if k6 did not send its final push, which it does when it exits normally.
     pub unfinished: u64,
 }

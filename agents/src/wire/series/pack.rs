@@ -1,7 +1,7 @@
-//! The series of a run as a few kilobytes.
+//! Packs the series of a run into a few kilobytes.
 //!
-//! A byte that tells the version, then a deflate stream of numbers: for warm-up and measurement each whether it is
-//! there, its start, what it lacks, the number of seconds and of samples, then column by column.
+//! A version byte, then a deflate stream of numbers: for warm-up and measurement whether it is present, its start, its
+//! gaps, the number of seconds and of samples, then column by column.
 
 use std::io::{Read, Write};
 
@@ -18,7 +18,7 @@ use crate::series::histogram::Histogram;
 
 const VERSION: u8 = 1;
 
-/// A second takes a few hundred bytes unpacked, and an agent makes a few thousand points at most.
+/// A second takes a few hundred bytes unpacked, and an agent sends a few thousand points at most.
 const MAX_UNPACKED: u64 = 16 << 20;
 
 /// A packed series: bytes for the disk, base64 in JSON.
@@ -26,14 +26,14 @@ const MAX_UNPACKED: u64 = 16 << 20;
 #[serde(try_from = "String", into = "String")]
 pub struct Packed(Vec<u8>);
 
-/// It is no series, or one of a version that is not known here.
+/// Invalid bytes, or an unknown version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the series is damaged or of an unknown version")]
+#[error("the series is damaged or has an unknown version")]
 pub struct Damaged;
 
 impl Packed {
     /// Packs a series.
-    #[expect(clippy::missing_panics_doc, reason = "it never does: writing into memory does not fail")]
+    #[expect(clippy::missing_panics_doc, reason = "writing into memory does not fail")]
     pub fn pack(series: &Series) -> Self {
         let mut writer = Writer::default();
         for stretch in [&series.warm_up, &series.measured] {
@@ -47,12 +47,12 @@ impl Packed {
         Self(packed.expect("writing into memory does not fail"))
     }
 
-    /// Unpacks it. Whatever the bytes are, it needs limited memory and does not panic.
+    /// Unpacks the series. Uses limited memory and does not panic, whatever the bytes are.
     pub fn unpack(&self) -> Result<Series, Damaged> {
         self.unpack_within(MAX_UNPACKED)
     }
 
-    /// The same, but for nothing that is larger than this when it is unpacked, bytes.
+    /// Unpacks the series if its unpacked size is at most `most` bytes.
     pub fn unpack_within(&self, most: u64) -> Result<Series, Damaged> {
         let (&VERSION, deflated) = self.0.split_first().ok_or(Damaged)? else { return Err(Damaged) };
         let mut bytes = Vec::new();
@@ -62,12 +62,12 @@ impl Packed {
         if reader.is_done() { Ok(series) } else { Err(Damaged) }
     }
 
-    /// As it was stored.
+    /// Wraps stored bytes.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    /// As it is to be stored.
+    /// Returns the bytes to store.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

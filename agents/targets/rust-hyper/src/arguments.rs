@@ -2,29 +2,29 @@
 
 use std::time::Duration;
 
-/// How to call the program.
+/// Usage of the program.
 pub const USAGE: &str = "usage: rust-hyper --listen HOST:PORT [--name NAME] [--extra-rounds N] [--slow-start S] \
     [--other-work redirect|empty|not-modified|error-page|close]";
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arguments {
-    /// Address to listen on, `HOST:PORT`; port 0 takes a free one.
+    /// Address to listen on, `HOST:PORT`; port 0 chooses a free one.
     pub listen: String,
-    /// The target's name, as `/hash` tells it.
+    /// Name of the target in `/hash`.
     pub name: String,
-    /// SHA-256 rounds that each request costs in addition, for showing what a regression looks like.
+    /// Additional SHA-256 rounds per request, to simulate a regression.
     pub extra_rounds: u32,
-    /// For how long the extra rounds become fewer, until there are none: what a just-in-time compiler looks like.
+    /// Time over which the extra rounds decrease to none, to simulate a just-in-time compiler.
     pub slow_start: Option<Duration>,
-    /// What `/hash` does instead, for showing what is no equal work.
+    /// Different work for `/hash`, to simulate unequal work.
     pub other_work: Option<OtherWork>,
 }
 
-/// Less or other work than to answer `/hash`.
+/// Work that differs from the normal response of `/hash`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OtherWork {
-    /// A redirect first.
+    /// Redirects first.
     Redirect,
     /// Status 200 and an empty body.
     Empty,
@@ -32,7 +32,7 @@ pub enum OtherWork {
     NotModified,
     /// An error page with status 200.
     ErrorPage,
-    /// Each response closes its connection.
+    /// Closes the connection after each response.
     Close,
 }
 
@@ -50,7 +50,7 @@ impl OtherWork {
 }
 
 impl Arguments {
-    /// Reads the arguments that follow the program's name. The error is a sentence for the user.
+    /// Parses the arguments after the program's name. The error is a sentence for the user.
     pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let (mut listen, mut name, mut extra_rounds) = (None, "rust-hyper".to_owned(), 0);
         let (mut slow_start, mut other_work) = (None, None);
@@ -72,7 +72,7 @@ impl Arguments {
                 "--other-work" => {
                     let text = value()?;
                     let kind = OtherWork::parse(&text);
-                    other_work = Some(kind.ok_or_else(|| format!("--other-work {text}: there is no such work"))?);
+                    other_work = Some(kind.ok_or_else(|| format!("--other-work {text}: unknown kind of work"))?);
                 }
                 _ => return Err(format!("{flag} is not an option")),
             }
@@ -108,13 +108,13 @@ mod tests {
     }
 
     #[test]
-    fn name_and_extra_rounds_are_taken() {
+    fn name_and_extra_rounds_are_parsed() {
         let expected = Arguments { name: "slow".to_owned(), extra_rounds: 40, ..plain("[::1]:0") };
         assert_eq!(parse("--extra-rounds 40 --name slow --listen [::1]:0"), Ok(expected));
     }
 
     #[test]
-    fn a_slow_start_and_other_work_are_taken() {
+    fn slow_start_and_other_work_are_parsed() {
         let expected = Arguments {
             slow_start: Some(Duration::from_millis(1_500)),
             other_work: Some(OtherWork::NotModified),
@@ -124,14 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_command_line_names_its_fault() {
+    fn an_invalid_command_line_is_reported() {
         for (line, fault) in [
             ("", "--listen is missing"),
             ("--listen", "--listen needs a value"),
             ("--listen :1 --fast", "--fast is not an option"),
             ("--listen :1 --extra-rounds -3", "--extra-rounds -3: not a number of rounds"),
             ("--listen :1 --slow-start -3", "--slow-start -3: not a number of seconds"),
-            ("--listen :1 --other-work none", "--other-work none: there is no such work"),
+            ("--listen :1 --other-work none", "--other-work none: unknown kind of work"),
         ] {
             assert_eq!(parse(line), Err(fault.to_owned()));
         }

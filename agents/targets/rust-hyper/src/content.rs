@@ -1,4 +1,4 @@
-//! What is served from memory: files, made once at start, and the table of redirects. The same in every bundled target.
+//! Content served from memory: files, generated at start, and redirects. The same in every bundled target.
 
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
@@ -7,24 +7,24 @@ use sha2::{Digest, Sha256};
 /// Names and lengths in bytes, the longest last.
 const FILES: [(&str, usize); 4] = [("1k", 1 << 10), ("10k", 10 << 10), ("100k", 100 << 10), ("1m", 1 << 20)];
 
-/// Where `/r/{name}` leads.
+/// Targets of `/r/{name}`.
 const REDIRECTS: [(&str, &str); 5] =
     [("blog", "/file/10k"), ("docs", "/file/100k"), ("github", "/file/1k"), ("latest", "/hash"), ("status", "/health")];
 
-/// One file with everything that its answers need.
+/// One file with everything that its responses need.
 pub struct File {
     name: &'static str,
-    /// Shared by all answers: a clone counts references and copies nothing.
+    /// Shared by all responses without copying.
     pub bytes: Bytes,
     /// Strong, quoted: the first 16 bytes of the content's SHA-256 in hex.
     pub etag: HeaderValue,
 }
 
-/// All files. The shorter ones are the beginning of the longest.
+/// All files. The shorter ones are prefixes of the longest.
 pub struct Files([File; FILES.len()]);
 
 impl Files {
-    /// Makes the bytes and their entity tags.
+    /// Generates the files.
     pub fn generate() -> Self {
         let longest = noise(FILES[FILES.len() - 1].1);
         Self(FILES.map(|(name, length)| {
@@ -35,18 +35,19 @@ impl Files {
         }))
     }
 
-    /// The file called `name`.
+    /// Returns the file with this name.
     pub fn get(&self, name: &str) -> Option<&File> {
         self.0.iter().find(|file| file.name == name)
     }
 }
 
-/// The path that `/r/{name}` leads to.
+/// Returns the target of `/r/{name}`.
 pub fn redirect(name: &str) -> Option<&'static str> {
     REDIRECTS.iter().find(|(from, _)| *from == name).map(|(_, to)| *to)
 }
 
-/// Bytes that don't compress and are the same at every start: the top bytes of Knuth's MMIX generator, seeded with 0.
+/// Returns incompressible bytes that are the same at every start: the top bytes of Knuth's MMIX generator, seeded with
+/// 0.
 fn noise(length: usize) -> Bytes {
     let mut state = 0_u64;
     let next = || {

@@ -1,9 +1,9 @@
-//! A bundled target: hyper 1 on tokio, multi-threaded. It answers exactly as `go-nethttp` does.
+//! A bundled target: hyper 1 on tokio, multi-threaded. Its responses equal those of `go-nethttp`.
 //!
 //! - [`arguments`]: the command line.
-//! - [`content`]: what is served from memory.
-//! - [`site`]: which answer a request gets.
-//! - [`server`]: connections, from the first to a graceful end.
+//! - [`content`]: content served from memory.
+//! - [`site`]: routing and responses.
+//! - [`server`]: connections, from accept to graceful shutdown.
 
 mod arguments;
 mod content;

@@ -1,4 +1,4 @@
-//! Connections: accepting them, keeping them alive, ending them gracefully.
+//! Accepts connections and shuts them down gracefully.
 
 use std::convert::Infallible;
 use std::future::{Future, ready};
@@ -16,19 +16,19 @@ use tokio::time::{sleep, timeout};
 
 use crate::site::Site;
 
-/// How long requests in flight may take once the end was asked for.
+/// How long a shutdown waits for requests in flight.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long to wait when no connection can be accepted, for instance because all file descriptors are in use.
+/// Pause when no connection can be accepted, for example because all file descriptors are in use.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// Serves until SIGTERM or SIGINT, then answers what is in flight and returns. It says its address on stdout.
+/// Serves until SIGTERM or SIGINT, completes requests in flight and returns. It prints its address to stdout.
 /// The error is a sentence for the user.
 pub async fn run(listen: &str, site: Site) -> Result<(), String> {
     let stop = stop_signal().map_err(|error| format!("cannot listen for signals: {error}"))?;
     let listener = TcpListener::bind(listen).await.map_err(|error| format!("cannot listen on {listen}: {error}"))?;
-    let address = listener.local_addr().map_err(|error| format!("cannot tell the address: {error}"))?;
-    // Nobody needs to read it: a closed stdout is no reason to end.
+    let address = listener.local_addr().map_err(|error| format!("cannot read the local address: {error}"))?;
+    // Optional to read: a closed stdout is not an error.
     let _ = writeln!(io::stdout(), "listening on {address}");
 
     let connections = GracefulShutdown::new();
@@ -37,7 +37,7 @@ pub async fn run(listen: &str, site: Site) -> Result<(), String> {
         () = accept(listener, Arc::new(site), &connections) => {}
     }
     let ended = timeout(GRACE, connections.shutdown()).await;
-    ended.map_err(|_| format!("connections were cut off that did not end within {} s", GRACE.as_secs()))
+    ended.map_err(|_| format!("connections still open after {} s were closed", GRACE.as_secs()))
 }
 
 fn stop_signal() -> io::Result<impl Future<Output = ()>> {
@@ -50,7 +50,7 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Accepts connections for ever.
+/// Accepts connections forever.
 async fn accept(listener: TcpListener, site: Arc<Site>, connections: &GracefulShutdown) {
     loop {
         match listener.accept().await {
@@ -64,12 +64,12 @@ async fn accept(listener: TcpListener, site: Arc<Site>, connections: &GracefulSh
 }
 
 fn serve(stream: TcpStream, site: Arc<Site>, connections: &GracefulShutdown) {
-    // It fails only on a connection that is gone already; reading from it will tell.
+    // This fails only on a closed connection, which is detected when reading from it.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| ready(Ok::<_, Infallible>(site.answer(&request))));
     let connection = connections.watch(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     tokio::spawn(async move {
-        // What a client breaks off is its own matter.
+        // A connection closed by the client is not an error.
         let _ = connection.await;
     });
 }

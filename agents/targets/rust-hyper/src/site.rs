@@ -1,4 +1,4 @@
-//! Which answer a request gets.
+//! Routing and responses.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
@@ -17,23 +17,23 @@ use sha2::{Digest, Sha256};
 use crate::arguments::{Arguments, OtherWork};
 use crate::content::{File, Files, redirect};
 
-/// Rounds of SHA-256 that `/hash` does.
+/// Number of SHA-256 rounds in `/hash`.
 const HASH_ROUNDS: u32 = 100;
 
-/// How often the extra rounds become half as many in a slow start.
+/// How often the extra rounds are halved in a slow start.
 const HALVINGS: f64 = 7.0;
 
 type Answer = Response<Full<Bytes>>;
 
-/// Everything that answers are made of.
+/// The content of all responses.
 pub struct Site {
     arguments: Arguments,
-    /// When the first request came that costs extra rounds.
+    /// Time of the first request with extra rounds.
     first: OnceLock<Instant>,
     files: Files,
 }
 
-/// What a path names.
+/// The resource of a path.
 enum Resource<'a> {
     Health,
     Hash,
@@ -50,12 +50,12 @@ struct Hashed<'a> {
 }
 
 impl Site {
-    /// A site that answers as the arguments say.
+    /// Creates a site as configured by the arguments.
     pub fn new(arguments: Arguments) -> Self {
         Self { arguments, first: OnceLock::new(), files: Files::generate() }
     }
 
-    /// Answers one request. HEAD gets what GET gets; leaving out the body is hyper's part.
+    /// Handles one request. HEAD is handled like GET; hyper omits the body.
     pub fn answer<B>(&self, request: &Request<B>) -> Answer {
         let path = request.uri().path();
         let extra_rounds = self.extra_rounds();
@@ -71,11 +71,11 @@ impl Site {
         }
         match resource {
             Resource::Health => text(StatusCode::OK, "ok"),
-            Resource::Hash => self.worked(request.uri().query()),
+            Resource::Hash => self.hash_or_other_work(request.uri().query()),
             Resource::File(file) => send_file(file, request.headers()),
             Resource::Redirect(path) => {
                 let answer = status(StatusCode::MOVED_PERMANENTLY, Bytes::new());
-                // By hand, since hyper tells no length of an empty body to a HEAD.
+                // Set here, because hyper sends no length of an empty body for HEAD.
                 let answer = with(answer, CONTENT_LENGTH, HeaderValue::from_static("0"));
                 with(answer, LOCATION, HeaderValue::from_static(path))
             }
@@ -96,7 +96,7 @@ impl Site {
         }
     }
 
-    /// How many rounds this request costs in addition; in a slow start ever fewer.
+    /// Returns the extra rounds of this request; decreasing in a slow start.
     fn extra_rounds(&self) -> u32 {
         let Arguments { extra_rounds, slow_start, .. } = self.arguments;
         let Some(length) = slow_start else { return extra_rounds };
@@ -110,8 +110,8 @@ impl Site {
         rounds
     }
 
-    /// The answer of `/hash`, or the other work that was asked for.
-    fn worked(&self, query: Option<&str>) -> Answer {
+    /// Returns the response of `/hash`, or the configured other work.
+    fn hash_or_other_work(&self, query: Option<&str>) -> Answer {
         const MOVED: &str = "/hash?moved";
         const PAGE: &str = "<html><body><h1>503 Service Unavailable</h1></body></html>\n";
         match self.arguments.other_work {
@@ -131,12 +131,12 @@ impl Site {
         let timestamp = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
         let digest = sha256_rounds(timestamp.to_string().as_bytes(), HASH_ROUNDS);
         let body = Hashed { hash: format!("{digest:x}"), timestamp, source: &self.arguments.name };
-        let body = serde_json::to_vec(&body).expect("text and a number are JSON");
+        let body = serde_json::to_vec(&body).expect("strings and a number are valid JSON");
         with(status(StatusCode::OK, body.into()), CONTENT_TYPE, HeaderValue::from_static("application/json"))
     }
 }
 
-/// SHA-256 of `seed`, then of the digest before, `rounds` times in all; at least once.
+/// Applies SHA-256 repeatedly, `rounds` times in total but at least once.
 fn sha256_rounds(seed: &[u8], rounds: u32) -> Output<Sha256> {
     (1..rounds).fold(Sha256::digest(seed), |digest, _| Sha256::digest(digest))
 }
@@ -150,9 +150,9 @@ fn send_file(file: &File, headers: &HeaderMap) -> Answer {
     with(answer, ETAG, file.etag.clone())
 }
 
-/// Whether the client says that it has the content: `If-None-Match` by weak comparison (RFC 9110, 13.1.2).
+/// Whether the client has the content: `If-None-Match` by weak comparison (RFC 9110, 13.1.2).
 ///
-/// A comma inside somebody else's tag cuts that tag in two; neither half can equal ours, which is hex in quotes.
+/// A comma inside a foreign tag splits that tag; neither half can equal ours, which is quoted hex.
 fn is_known(etag: &HeaderValue, headers: &HeaderMap) -> bool {
     let lines = headers.get_all(IF_NONE_MATCH).iter();
     lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii).any(|tag| {

@@ -1,4 +1,4 @@
-//! Packing loses nothing, is small, and bears any bytes.
+//! Packing is lossless and compact, and unpacking accepts arbitrary bytes.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -47,7 +47,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn what_was_packed_comes_out_again(warm_up in option::of(any_stretch()), measured in option::of(any_stretch())) {
+    fn packing_is_lossless(warm_up in option::of(any_stretch()), measured in option::of(any_stretch())) {
         let series = Series { warm_up, measured };
         let packed = Packed::pack(&series);
         prop_assert_eq!(packed.unpack(), Ok(series));
@@ -56,7 +56,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_do_not_panic(bytes in vec(any::<u8>(), 0..300)) {
         let mut encoder = DeflateEncoder::new(vec![VERSION], Compression::fast());
         encoder.write_all(&bytes).expect("written");
         let _ = Packed(encoder.finish().expect("written")).unpack();
@@ -87,14 +87,14 @@ fn other_versions_are_refused() {
     assert_eq!(Packed(Vec::new()).unpack(), Err(Damaged));
 }
 
-/// Numbers without a pattern, as little as a compressor likes it.
+/// Returns pseudorandom numbers, which compress badly.
 fn noise(seed: &mut u64, below: u64) -> u64 {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*seed >> 33) % below
 }
 
 #[test]
-fn a_run_of_half_a_minute_with_everything_takes_less_than_64_kilobytes() {
+fn half_a_minute_takes_less_than_64_kilobytes() {
     let mut seed = 1;
     let mut histogram = || {
         let buckets: Vec<_> = (-90..10).map(|index| (index, 1 + noise(&mut seed, 2000))).collect();

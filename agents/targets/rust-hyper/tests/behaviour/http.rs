@@ -1,12 +1,12 @@
-//! A client that shows answers as they are: it follows, decodes and hides nothing.
+//! A raw client: it does not follow redirects, decode bodies or hide errors.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// One connection that is kept alive.
+/// A keep-alive connection.
 pub struct Client(BufReader<TcpStream>);
 
-/// An answer as it came.
+/// A response as received.
 pub struct Answer {
     pub status: u16,
     pub body: Vec<u8>,
@@ -15,7 +15,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The value of the header called `name`, `""` if there is none.
+    /// Returns the value of a header, `""` if it is missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value)
     }
@@ -26,7 +26,7 @@ impl Client {
         Self(BufReader::new(TcpStream::connect(address).expect("a connection")))
     }
 
-    /// Sends one request without a body and reads its answer.
+    /// Sends a request without a body and reads the response.
     pub fn send(&mut self, (method, path): (&str, &str), headers: &[(&str, &str)]) -> Answer {
         let mut request = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n");
         for (name, value) in headers {
@@ -43,21 +43,21 @@ impl Client {
             answer.headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
         if method != "HEAD" && status != 304 {
-            let length = answer.header("content-length").parse().expect("every body says its length");
+            let length = answer.header("content-length").parse().expect("a content length");
             answer.body = vec![0; length];
             self.0.read_exact(&mut answer.body).expect("the body");
         }
         answer
     }
 
-    /// Whether the other side ends the connection without sending anything more; waits until it does either.
+    /// Waits until the server sends something or closes the connection; whether it was closed.
     pub fn is_closed(&mut self) -> bool {
         matches!(self.0.read(&mut [0]), Ok(0))
     }
 
     fn line(&mut self) -> String {
         let mut line = String::new();
-        self.0.read_line(&mut line).expect("a line of the answer's head");
+        self.0.read_line(&mut line).expect("a line of the head");
         line.trim_end().to_owned()
     }
 }

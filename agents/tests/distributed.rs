@@ -1,4 +1,5 @@
-//! One run that several agents do, each with a real k6: they begin together, their parts are the whole, nothing is left.
+//! Distributed runs, each participant with a real k6: they start simultaneously, their parts add up, and nothing is
+//! left.
 
 mod support;
 
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use brewbench_agent::run::barrier::{Gates, Opening};
 use brewbench_agent::run::execute;
-use brewbench_agent::run::execute::Workbench;
+use brewbench_agent::run::execute::RunContext;
 use brewbench_agent::wire::job::{Job, Role, Segment};
 use brewbench_agent::wire::messages::Gate;
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
@@ -16,55 +17,55 @@ use support::{Bench, job, vus};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Where the target listens: loopback, and not where it listens for a run of one agent.
+/// Address of the target: loopback, but not the address used in a run of one agent.
 const ADDRESS: [u8; 4] = [127, 0, 0, 2];
 
-/// What each of the crew says at its gates.
-type Said = (usize, Gate, Option<String>);
+/// A participant's report that it is at a gate.
+type Report = (usize, Gate, Option<String>);
 
-/// Does what the server does: opens a gate when all are there, as long as `opens` says so.
-async fn keep_gates(
-    mut said: mpsc::UnboundedReceiver<Said>,
-    crew: Vec<watch::Sender<Option<Opening>>>,
+/// Acts as the server: opens a gate once all participants are there, if `opens` allows it.
+async fn open_gates(
+    mut reports: mpsc::UnboundedReceiver<Report>,
+    participants: Vec<watch::Sender<Option<Opening>>>,
     opens: impl Fn(Gate) -> bool,
 ) {
-    let mut at: Vec<Option<Gate>> = vec![None; crew.len()];
+    let mut at: Vec<Option<Gate>> = vec![None; participants.len()];
     let mut serves = None;
-    while let Some((who, gate, base_url)) = said.recv().await {
-        at[who] = Some(gate);
+    while let Some((participant, gate, base_url)) = reports.recv().await {
+        at[participant] = Some(gate);
         serves = base_url.or(serves);
         if at.iter().all(|place| *place == Some(gate)) && opens(gate) {
-            let base_url = serves.clone().expect("the target serves before anybody loads it");
+            let base_url = serves.clone().expect("the target serves before it is loaded");
             let opening = Opening { gate, at_ms: now_ms() + 100, base_url };
-            for member in &crew {
-                member.send_replace(Some(opening.clone()));
+            for participant in &participants {
+                participant.send_replace(Some(opening.clone()));
             }
         }
     }
 }
 
-/// One bench for each part of a run of a job: the target's and the generators'.
+/// Creates a bench for each participant: the host and the generators.
 async fn benches(name: &str, generators: usize) -> Option<Vec<Bench>> {
     let mut all = Vec::new();
     for number in 0..=generators {
         let mut bench = Bench::new(&format!("{name} {number}")).await?;
-        bench.work = Workbench { load_address: Some(ADDRESS.into()), ..bench.work };
+        bench.work = RunContext { load_address: Some(ADDRESS.into()), ..bench.work };
         all.push(bench);
     }
     all[0].offer_at("good", "{host}:{port}", "");
     Some(all)
 }
 
-/// Does a run with all of them; the phases are those that the target's agent tells.
-async fn together(
+/// Executes a run with all participants; returns their outcomes and the phases reported by the host.
+async fn run_distributed(
     benches: &[Bench],
     job: &Job,
     opens: impl Fn(Gate) -> bool,
     cancel: &CancellationToken,
 ) -> (Vec<Outcome>, Vec<Phase>) {
-    let (say, said) = mpsc::unbounded_channel::<Said>();
+    let (report, reports) = mpsc::unbounded_channel::<Report>();
     let phases = Arc::new(Mutex::new(Vec::new()));
-    let (mut parts, mut crew) = (Vec::new(), Vec::new());
+    let (mut parts, mut participants) = (Vec::new(), Vec::new());
     for (place, bench) in benches.iter().enumerate() {
         let of = u32::try_from(benches.len() - 1).expect("few");
         let role = match u32::try_from(place).expect("few").checked_sub(1) {
@@ -72,26 +73,26 @@ async fn together(
             Some(index) => Role::Generator(Segment { index, of }),
         };
         let (open, opened) = watch::channel(None);
-        crew.push(open);
-        let (say, phases) = (say.clone(), Arc::clone(&phases));
-        let gates = Gates::new(move |gate, base_url| drop(say.send((place, gate, base_url))), opened);
+        participants.push(open);
+        let (report, phases) = (report.clone(), Arc::clone(&phases));
+        let gates = Gates::new(move |gate, base_url| drop(report.send((place, gate, base_url))), opened);
         let job = Job { role, ..job.clone() };
         parts.push(async move {
-            let on_phase = |phase| phases.lock().expect("whole").push(phase);
+            let on_phase = |phase| phases.lock().expect("not poisoned").push(phase);
             let outcome = execute::run_part(&job, &bench.work, gates, cancel, on_phase).await;
             if outcome.ended != Ended::Finished {
-                // As the server does: nobody waits for one who has fallen out.
+                // As the server does: if one participant fails, the others are cancelled.
                 cancel.cancel();
             }
             outcome
         });
     }
-    drop(say);
-    let (outcomes, ()) = tokio::join!(futures_util::future::join_all(parts), keep_gates(said, crew, opens));
+    drop(report);
+    let (outcomes, ()) = tokio::join!(futures_util::future::join_all(parts), open_gates(reports, participants, opens));
     for bench in benches {
         bench.assert_clean(job.run);
     }
-    let phases = phases.lock().expect("whole").clone();
+    let phases = phases.lock().expect("not poisoned").clone();
     (outcomes, phases)
 }
 
@@ -101,15 +102,15 @@ fn metric(outcome: &Outcome, metric: &str, value: &str) -> f64 {
     summary["metrics"][metric][value].as_f64().unwrap_or_else(|| panic!("{metric} {value}: {summary}"))
 }
 
-fn began(outcome: &Outcome) -> i64 {
+fn measuring_since(outcome: &Outcome) -> i64 {
     outcome.times.iter().find(|time| time.phase == Phase::Measuring).expect("measured").at_ms
 }
 
 #[tokio::test]
-async fn two_generators_load_one_target_together_and_each_makes_its_segment() {
+async fn two_generators_load_one_target_simultaneously_with_their_segments() {
     let Some(benches) = benches("together", 2).await else { return };
     let job = Job { load: vus(3, 2_000), ..job("good") };
-    let (outcomes, phases) = together(&benches, &job, |_| true, &CancellationToken::new()).await;
+    let (outcomes, phases) = run_distributed(&benches, &job, |_| true, &CancellationToken::new()).await;
     assert_eq!(phases, [Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting]);
     for outcome in &outcomes {
         assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
@@ -117,35 +118,35 @@ async fn two_generators_load_one_target_together_and_each_makes_its_segment() {
     let [host, generators @ ..] = &outcomes[..] else { panic!("parts") };
     assert!(host.summary.is_none() && host.generator_log.is_empty() && host.target_log.starts_with("unruly is good"));
     assert_eq!(host.environment["target.command"].matches("{host}").count(), 1);
-    let usage = host.series.as_ref().expect("a series").unpack().expect("ours").measured.expect("a stretch").usage;
+    let usage = host.series.as_ref().expect("a series").unpack().expect("unpacked").measured.expect("measured").usage;
     assert!(usage.iter().any(|sample| sample.target.memory_bytes > Some(0)), "{usage:?}");
-    // Three virtual users: one here, two there, and never more in all.
+    // Three virtual users: one on one generator, two on the other, and never more in total.
     let mut users: Vec<f64> = generators.iter().map(|part| metric(part, "vus_max", "max")).collect();
     users.sort_by(f64::total_cmp);
     assert_eq!(users, [1.0, 2.0]);
     for part in generators {
         let (count, rate) = (metric(part, "http_reqs", "count"), metric(part, "http_reqs", "rate"));
-        // What it waited for the others is no part of its time.
+        // The time it waited for the others is not part of its duration.
         let seconds = count / rate;
         assert!((1.9..2.9).contains(&seconds), "{seconds} s");
-        let stretch = part.series.as_ref().expect("a series").unpack().expect("ours").measured.expect("a stretch");
-        let told: u64 = stretch.seconds.iter().map(brewbench_agent::wire::series::Second::requests).sum();
-        assert!((told as f64 - count).abs() < 0.5, "{told} of {count}");
-        assert!(stretch.start_ms >= began(part) - 50, "the series begins when the load does");
+        let stretch = part.series.as_ref().expect("a series").unpack().expect("unpacked").measured.expect("measured");
+        let counted: u64 = stretch.seconds.iter().map(brewbench_agent::wire::series::Second::requests).sum();
+        assert!((counted as f64 - count).abs() < 0.5, "{counted} of {count}");
+        assert!(stretch.start_ms >= measuring_since(part) - 50, "the series starts with the load");
         assert!(part.target_sha256.is_none() && part.cores.target.is_empty() && !part.cores.generator.is_empty());
     }
-    let apart = (began(&generators[0]) - began(&generators[1])).abs();
-    println!("the generators began {apart} ms apart");
+    let apart = (measuring_since(&generators[0]) - measuring_since(&generators[1])).abs();
+    println!("the generators started {apart} ms apart");
 }
 
 #[tokio::test]
-async fn a_run_that_is_cancelled_at_a_gate_or_under_load_leaves_nothing_anywhere() {
+async fn a_run_cancelled_at_a_gate_or_under_load_leaves_nothing_behind() {
     let Some(benches) = benches("cancelled", 2).await else { return };
     for last in [None, Some(Gate::Load), Some(Gate::Measure)] {
         let cancel = CancellationToken::new();
         let job = Job { load: vus(2, 600_000), ..job("good") };
         let stop = cancel.clone();
-        // The gate after the last one that opens is where all wait, or k6 is at work.
+        // At the gate after the last one that opens all participants wait, or k6 is running.
         let opens = move |gate| {
             let open = last.is_some_and(|last| gate <= last);
             let is_end = gate == Gate::Measure || !open;
@@ -158,17 +159,17 @@ async fn a_run_that_is_cancelled_at_a_gate_or_under_load_leaves_nothing_anywhere
             }
             open
         };
-        let (outcomes, _) = together(&benches, &job, opens, &cancel).await;
+        let (outcomes, _) = run_distributed(&benches, &job, opens, &cancel).await;
         assert!(outcomes.iter().all(|outcome| outcome.ended == Ended::Cancelled), "{last:?}: {outcomes:?}");
         if last == Some(Gate::Measure) {
-            // Whoever asks why the others stopped may look at what the target said last.
+            // The target's log is kept to explain why the others stopped.
             assert!(outcomes[0].target_log.starts_with("unruly is good"), "{:?}", outcomes[0]);
         }
     }
 }
 
 #[tokio::test]
-async fn load_from_elsewhere_is_taken_only_where_the_owner_says_so() {
+async fn load_from_other_machines_must_be_allowed() {
     let Some(mut benches) = benches("owner", 1).await else { return };
     benches[0].work.load_address = None;
     let cancel = CancellationToken::new();
@@ -178,11 +179,11 @@ async fn load_from_elsewhere_is_taken_only_where_the_owner_says_so() {
     let Ended::Failed { reason, .. } = outcome.ended else { panic!("{outcome:?}") };
     assert!(reason.contains("--load-address"), "{reason}");
 
-    // A server that wants somebody's machine loaded is not obeyed.
+    // A server can't make the agent load public addresses.
     let opening = Opening { gate: Gate::Load, at_ms: 0, base_url: "http://8.8.8.8:80".to_owned() };
     let gates = Gates::new(|_, _| (), watch::channel(Some(opening)).1);
     let generator = Job { role: Role::Generator(Segment { index: 0, of: 1 }), ..job("good") };
     let outcome = execute::run_part(&generator, &benches[1].work, gates, &cancel, |_| {}).await;
     let Ended::Failed { reason, cause: Cause::Generator } = outcome.ended else { panic!("{outcome:?}") };
-    assert!(reason.contains("8.8.8.8 is no private address"), "{reason}");
+    assert!(reason.contains("8.8.8.8 is not a private address"), "{reason}");
 }
