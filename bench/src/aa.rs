@@ -1,7 +1,9 @@
-//! The statistics on real runs: a target against itself, where every difference is a false alarm, and against a slower
-//! one, where every silence is a miss. One experiment makes all runs; its repetitions are then compared in groups, as so
-//! many experiments with fewer repetitions. Then the same target is measured in one experiment after another, every second
-//! one beside a background load that stands for another day, and the gate is asked about each and the one before it.
+//! Statistics on real runs: a target compared with itself, where each reported difference is a false alarm, and with a
+//! slower one, where each missing difference is a miss.
+//!
+//! One experiment makes all runs. Its repetitions are compared in groups, like separate experiments with fewer
+//! repetitions. Then one target is measured in several experiments, every second one under a background load that
+//! simulates another day, and the gate compares each experiment with the previous one.
 
 use std::{
     fmt::Write,
@@ -33,53 +35,53 @@ use crate::{
     site::{ROOMY, Site},
 };
 
-/// Runs of each target.
+/// Repetitions of each target.
 const REPETITIONS: u32 = 30;
 
-/// Experiments one after the other.
+/// Simulated days, with one experiment each.
 const DAYS: usize = 7;
 
-/// Runs of each of those.
-const OF_A_DAY: u32 = 5;
+/// Repetitions per day.
+const REPETITIONS_PER_DAY: u32 = 5;
 
 const TARGET: &str = "rust-hyper";
 const AGAIN: &str = "rust-hyper-again";
 const SLOW: &str = "rust-hyper-slow";
 
-/// Sizes of the groups that are compared.
+/// Sizes of the compared groups.
 const GROUPS: [usize; 3] = [3, 5, 10];
 
-/// Measures, and prints the tables.
+/// Measures and prints the tables.
 pub async fn measure(manifests: &Path) -> anyhow::Result<()> {
     eprintln!("A/A and A/B: {REPETITIONS} runs each of {TARGET}, the same again, and {SLOW}");
     let folder = tempfile::tempdir()?;
     let site = Site::start(&folder.path().join("site")).await?;
-    let twice = with_a_twin(manifests, &folder.path().join("targets"))?;
-    let agent = agent::start(&site, &folder.path().join("agent"), &twice).await?;
-    let runs = made(&site.client).await?;
+    let targets = with_a_twin(manifests, &folder.path().join("targets"))?;
+    let agent = agent::start(&site, &folder.path().join("agent"), &targets).await?;
+    let runs = measure_runs(&site.client, &[TARGET, AGAIN, SLOW], REPETITIONS).await?.runs;
     let days = days(&site.client).await?;
-    let asked = gates(&site.client, &days).await?;
+    let gate_table = gates(&site.client, &days).await?;
     agent.stop().await?;
     site.process.stop().await?;
-    tell_noise(&runs);
-    println!("| what | repetitions | comparisons | told throughput | told anything |");
+    print_noise(&runs);
+    println!("| what | repetitions | comparisons | difference in throughput | any difference |");
     println!("|---|---|---|---|---|");
-    for (what, other) in [("A/A: differences told", AGAIN), ("A/B: differences told", SLOW)] {
+    for (what, other) in [("A/A: differences", AGAIN), ("A/B: differences", SLOW)] {
         for size in GROUPS {
-            tell_group(what, other, size, &runs);
+            print_groups(what, other, size, &runs);
         }
     }
-    let whole: Vec<Run> = runs.iter().filter(|run| run.target != AGAIN).cloned().collect();
-    let comparison = compare(whole);
+    let all: Vec<Run> = runs.iter().filter(|run| run.target != AGAIN).cloned().collect();
+    let comparison = compare(all);
     for cell in comparison.rows.iter().flat_map(|row| &row.cells).filter(|cell| cell.runs[0].target == SLOW) {
         let stat = cell.stat(Metric::Rps);
         println!("\n{SLOW} against {TARGET}, all runs: throughput {} ({})", stat.change().text(), stat.interval());
     }
-    println!("\n{asked}");
+    println!("\n{gate_table}");
     Ok(())
 }
 
-/// The manifests, and one that starts the same program under another name.
+/// Copies the manifests and adds one that starts the same program under another name.
 fn with_a_twin(manifests: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
     std::fs::create_dir(folder)?;
     std::os::unix::fs::symlink(manifests.canonicalize()?.join("bin"), folder.join("bin"))?;
@@ -93,41 +95,37 @@ fn with_a_twin(manifests: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder.to_owned())
 }
 
-async fn made(client: &Client) -> anyhow::Result<Vec<Run>> {
-    Ok(measured(client, &[TARGET, AGAIN, SLOW], REPETITIONS).await?.runs)
-}
-
-async fn measured(client: &Client, targets: &[&str], repetitions: u32) -> anyhow::Result<ExperimentWithRuns> {
+async fn measure_runs(client: &Client, targets: &[&str], repetitions: u32) -> anyhow::Result<ExperimentWithRuns> {
     let plan = serde_json::json!({
         "targets": targets, "sizes": [ROOMY], "scenario": "hash",
         "loads": [{"kind": "vus", "vus": 10, "duration_s": 3.0}],
         "warm_up_s": 1.0, "repetitions": repetitions, "retries": 0,
     });
-    let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
-    let path = format!("api/v1/experiments/{}", made.experiment.id);
-    // The stream of its events ends with the experiment.
+    let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
+    let path = format!("api/v1/experiments/{}", created.experiment.id);
+    // The event stream ends with the experiment.
     let request = client.request(reqwest::Method::GET, &format!("{path}/events"));
     client.send(request).await?.text().await?;
-    let done: ExperimentWithRuns = client.get(&path).await?;
-    ensure!(done.progress.ended == done.progress.total, "the experiment has not ended");
-    Ok(done)
+    let finished: ExperimentWithRuns = client.get(&path).await?;
+    ensure!(finished.progress.ended == finished.progress.total, "the experiment has not finished");
+    Ok(finished)
 }
 
-/// Experiments one after the other, every second one beside a background load.
+/// Measures one experiment per day, every second one under a background load.
 async fn days(client: &Client) -> anyhow::Result<Vec<ExperimentWithRuns>> {
     let mut days = Vec::new();
     for day in 0..DAYS {
         let background = (day % 2 == 1).then(Background::start);
-        days.push(measured(client, &[TARGET], OF_A_DAY).await?);
+        days.push(measure_runs(client, &[TARGET], REPETITIONS_PER_DAY).await?);
         drop(background);
     }
     Ok(days)
 }
 
-/// What the gate says of each day against the day before, beside what the runs alone would say.
+/// Returns a table of the gate's results for each day compared with the previous day, beside a plain rank test.
 async fn gates(client: &Client, days: &[ExperimentWithRuns]) -> anyhow::Result<String> {
     let mut text =
-        "| one target on two days, every second day beside a background load | throughput | rank test of the \
+        "| one target on two days, every second day under a background load | throughput | rank test of the \
         runs alone | gate, rps<-1% |\n|---|---|---|---|\n"
             .to_owned();
     for (day, pair) in days.windows(2).enumerate() {
@@ -139,7 +137,7 @@ async fn gates(client: &Client, days: &[ExperimentWithRuns]) -> anyhow::Result<S
             ("accept_suspect", "true"),
         ];
         let gate: Gate = client.json(client.request(reqwest::Method::GET, "api/v1/compare/gate").query(&query)).await?;
-        let values = |of: &ExperimentWithRuns| of.runs.iter().filter_map(|run| run.figures.rps).collect();
+        let values = |day: &ExperimentWithRuns| day.runs.iter().filter_map(|run| run.figures.rps).collect();
         let alone = rank_test(&[Stratum { base: values(before), other: values(after) }]);
         let change = gate.checks.first().map_or("–".to_owned(), Check::difference);
         let p = alone.map_or("–".to_owned(), |test| format!("p = {:.3}", test.p));
@@ -148,9 +146,9 @@ async fn gates(client: &Client, days: &[ExperimentWithRuns]) -> anyhow::Result<S
     Ok(text)
 }
 
-/// A load beside the runs: every processor is busy for a part of the time.
+/// A background load that keeps every processor busy for a part of the time.
 struct Background {
-    is_over: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
@@ -158,12 +156,12 @@ impl Background {
     fn start() -> Self {
         const IDLE: Duration = Duration::from_millis(46);
         const BUSY: Duration = Duration::from_millis(4);
-        let is_over = Arc::new(AtomicBool::new(false));
-        let work = |is_over: Arc<AtomicBool>| {
+        let stop = Arc::new(AtomicBool::new(false));
+        let work = |stop: Arc<AtomicBool>| {
             move || {
-                while !is_over.load(Ordering::Relaxed) {
-                    let begun = Instant::now();
-                    while begun.elapsed() < BUSY {
+                while !stop.load(Ordering::Relaxed) {
+                    let started = Instant::now();
+                    while started.elapsed() < BUSY {
                         std::hint::spin_loop();
                     }
                     thread::sleep(IDLE);
@@ -171,23 +169,25 @@ impl Background {
             }
         };
         let count = thread::available_parallelism().map_or(1, usize::from);
-        let threads = (0..count).map(|_| thread::spawn(work(is_over.clone()))).collect();
-        Self { is_over, threads }
+        let threads = (0..count).map(|_| thread::spawn(work(stop.clone()))).collect();
+        Self { stop, threads }
     }
 }
 
 impl Drop for Background {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
 }
 
-/// How far the repetitions of each target scatter.
-fn tell_noise(runs: &[Run]) {
-    println!("| target | valid, suspect, invalid | noise of throughput, % | of p50 | of p99 | of CPU time a request |");
+/// Prints the noise between the repetitions of each target.
+fn print_noise(runs: &[Run]) {
+    println!(
+        "| target | valid, suspect, invalid | noise of throughput, % | of p50 | of p99 | of CPU time per request |"
+    );
     println!("|---|---|---|---|---|---|");
     let comparison = compare(runs.to_vec());
     for cell in comparison.rows.iter().flat_map(|row| &row.cells) {
@@ -205,20 +205,20 @@ fn tell_noise(runs: &[Run]) {
     println!();
 }
 
-/// Compares the first so many repetitions, the next so many, and so on.
-fn tell_group(what: &str, other: &str, size: usize, runs: &[Run]) {
-    let of = |target: &str| -> Vec<Run> { runs.iter().filter(|run| run.target == target).cloned().collect() };
-    let (base, challenger) = (of(TARGET), of(other));
+/// Compares consecutive groups of repetitions and prints how many comparisons report a difference.
+fn print_groups(what: &str, other: &str, size: usize, runs: &[Run]) {
+    let runs_of = |target: &str| -> Vec<Run> { runs.iter().filter(|run| run.target == target).cloned().collect() };
+    let (base, challenger) = (runs_of(TARGET), runs_of(other));
     let (mut all, mut throughput, mut anything) = (0, 0, 0);
     for (one, two) in base.chunks_exact(size).zip(challenger.chunks_exact(size)) {
         let comparison = compare([one, two].concat());
-        let told = |metric: Metric| {
+        let differs = |metric: Metric| {
             let stats = comparison.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.stat(metric));
             stats.filter_map(|stat| stat.decision).any(Decision::is_difference)
         };
         all += 1;
-        throughput += usize::from(told(Metric::Rps));
-        anything += usize::from(brewbench::metrics::judged().any(told));
+        throughput += usize::from(differs(Metric::Rps));
+        anything += usize::from(brewbench::metrics::judged().any(differs));
     }
     println!("| {what} | {size} | {all} | {throughput} | {anything} |");
 }

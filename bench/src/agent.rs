@@ -1,4 +1,4 @@
-//! An agent in a process of its own.
+//! An agent in a separate process.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use brewbench::{
-    auth::people::MadeSecret,
+    auth::users::MadeSecret,
     fleet::model::{AgentList, NewAgentKey},
 };
 use brewbench_agent::{
@@ -17,8 +17,8 @@ use brewbench_agent::{
         daemon::{CGROUPS, Options},
         session::Accepts,
     },
-    host::idle_wait::Quiet,
-    run::address_policy::Reach,
+    host::idle_wait::IdleWait,
+    run::address_policy::AddressPolicy,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -27,27 +27,27 @@ use crate::{
     site::Site,
 };
 
-/// How long it may take to look at its machine and to dial.
-const DIALLING_S: u32 = 30;
+/// How long it may take to inspect its machine and connect, s.
+const CONNECT_TIMEOUT_S: u32 = 30;
 
-/// Starts one that works for a server; it has dialled in.
+/// Starts an agent and waits until it is connected to the server.
 pub async fn start(site: &Site, state: &Path, manifests: &Path) -> anyhow::Result<Apart> {
-    let asked = NewAgentKey { name: "bench".to_owned() };
-    let key: MadeSecret = site.client.post("api/v1/agent-keys", &asked).await?;
+    let request = NewAgentKey { name: "bench".to_owned() };
+    let key: MadeSecret = site.client.post("api/v1/agent-keys", &request).await?;
     let (url, key) = (site.url.as_str(), key.secret.as_str());
     let agent = Apart::start(What::Agent, &[url.as_ref(), key.as_ref(), state.as_os_str(), manifests.as_os_str()])?;
-    for _ in 0..DIALLING_S * 10 {
+    for _ in 0..CONNECT_TIMEOUT_S * 10 {
         let list: AgentList = site.client.get("api/v1/agents").await?;
         if list.agents.iter().any(|agent| agent.connected) {
             return Ok(agent);
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    bail!("the agent did not dial in within {DIALLING_S} s")
+    bail!("the agent did not connect within {CONNECT_TIMEOUT_S} s")
 }
 
-/// Is one until its standard input ends: server, key, state folder and the folder of the manifests are its arguments.
-pub async fn work_apart(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> anyhow::Result<()> {
+/// Runs an agent until standard input ends. Arguments: server, key, state folder and folder of the manifests.
+pub async fn run_child(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> anyhow::Result<()> {
     let mut next = |what: &'static str| arguments.next().context(what);
     let text = |word: std::ffi::OsString| word.into_string().ok().context("text");
     let options = Options {
@@ -59,13 +59,13 @@ pub async fn work_apart(mut arguments: impl Iterator<Item = std::ffi::OsString>)
         engine: None,
         accepts: Accepts::BundledScenarios,
         cgroups: CGROUPS.into(),
-        quiet: Quiet::default(),
+        quiet: IdleWait::default(),
         steady: None,
         load_address: None,
-        reach: Reach::default(),
+        reach: AddressPolicy::default(),
     };
     let end = CancellationToken::new();
-    let asked = end.clone();
-    apart::at_the_end(move || asked.cancel());
+    let cancelled = end.clone();
+    apart::on_stdin_end(move || cancelled.cancel());
     daemon::run(options, end).await
 }

@@ -1,4 +1,4 @@
-//! Another process of this program, so that the CPU time and memory of one part can be read.
+//! Runs a part of the benchmark in a child process, so that its CPU time and memory can be read.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -16,10 +16,10 @@ use tokio::{
 
 use crate::{agent, chaos, instructions, site};
 
-/// The command that starts a part.
+/// The hidden command that starts a part.
 pub const WORD: &str = "apart";
 
-/// The parts that run in a process of their own.
+/// The parts that run in a child process.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum What {
     /// A server.
@@ -28,30 +28,30 @@ pub enum What {
     Agent,
     /// A server whose instructions are counted.
     Counted,
-    /// Failures of the network, in a network namespace.
+    /// Network failures, in a network namespace.
     Cuts,
 }
 
 impl What {
-    /// The arguments that make this program the part.
+    /// Returns the arguments that start this part.
     pub fn words(self) -> [OsString; 2] {
         let part = self.to_possible_value().map(|value| value.get_name().to_owned());
         [WORD.into(), part.unwrap_or_default().into()]
     }
 
-    /// Is the part until it ends.
+    /// Runs the part until it ends.
     pub async fn run(self, arguments: Vec<OsString>) -> anyhow::Result<()> {
         let arguments = arguments.into_iter();
         match self {
-            Self::Site => site::serve_apart(arguments).await,
-            Self::Agent => agent::work_apart(arguments).await,
-            Self::Counted => instructions::counted(arguments).await,
-            Self::Cuts => chaos::cuts_apart(arguments).await,
+            Self::Site => site::run_child(arguments).await,
+            Self::Agent => agent::run_child(arguments).await,
+            Self::Counted => instructions::run_child(arguments).await,
+            Self::Cuts => chaos::run_child(arguments).await,
         }
     }
 }
 
-/// A part of brewbench in a process that ends when its standard input does.
+/// A child process that ends when its standard input does.
 pub struct Apart {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -71,25 +71,25 @@ impl Apart {
         Ok(Self { process, lines })
     }
 
-    /// The next line that it says.
+    /// Reads its next line of output.
     pub async fn line(&mut self) -> anyhow::Result<String> {
-        self.lines.next_line().await?.context("it said nothing")
+        self.lines.next_line().await?.context("it printed nothing")
     }
 
-    /// CPU time that it has used, s.
+    /// Returns the CPU time that it has used, s.
     pub fn cpu_s(&self) -> anyhow::Result<f64> {
-        // Fields 14 and 15 in ticks, of which every Linux has 100 a second; the name before them may hold spaces.
+        // Fields 14 and 15 are in ticks of 1/100 s; the program name before them may contain spaces.
         let stat = std::fs::read_to_string(self.proc("stat")?)?;
         let fields = stat.rsplit_once(')').context("a stat line")?.1.split_whitespace().skip(11).take(2);
         Ok(fields.map(|ticks| ticks.parse::<f64>().unwrap_or_default()).sum::<f64>() / 100.0)
     }
 
-    /// The most memory that it has held, MiB.
+    /// Returns its peak memory, MiB.
     pub fn peak_mib(&self) -> anyhow::Result<f64> {
         self.status_mib("VmHWM:")
     }
 
-    /// The memory that it holds for itself, MiB: without the pages of files, which the system takes back when it likes.
+    /// Returns its anonymous memory, MiB: without file pages, which the system can reclaim.
     pub fn anonymous_mib(&self) -> anyhow::Result<f64> {
         self.status_mib("RssAnon:")
     }
@@ -101,24 +101,24 @@ impl Apart {
     }
 
     fn proc(&self, file: &str) -> anyhow::Result<PathBuf> {
-        Ok(format!("/proc/{}/{file}", self.process.id().context("it runs")?).into())
+        Ok(format!("/proc/{}/{file}", self.process.id().context("it has ended")?).into())
     }
 
-    /// Ends it as a failing machine would.
+    /// Kills it, like a failing machine.
     pub async fn kill(&mut self) -> anyhow::Result<()> {
         Ok(self.process.kill().await?)
     }
 
-    /// Ends it as its owner would.
+    /// Stops it gracefully.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         drop(self.process.stdin.take());
-        anyhow::ensure!(self.process.wait().await?.success(), "it did not end well");
+        anyhow::ensure!(self.process.wait().await?.success(), "it failed");
         Ok(())
     }
 }
 
-/// Waits for the end of the standard input on a thread of its own, then does this.
-pub fn at_the_end(act: impl FnOnce() + Send + 'static) {
+/// Calls a function once standard input ends.
+pub fn on_stdin_end(act: impl FnOnce() + Send + 'static) {
     tokio::task::spawn_blocking(move || {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         act();

@@ -1,4 +1,4 @@
-//! How fast a server answers while one address holds thousands of connections that send nothing, or almost nothing.
+//! Response times of a server while one address holds thousands of connections that send almost nothing.
 
 use std::{
     net::SocketAddr,
@@ -17,7 +17,7 @@ use tokio::{
 
 use crate::{figures::Figure, site::Site};
 
-/// The title of the table.
+/// Returns the title of the table.
 pub fn title() -> String {
     format!("while one address has {COUNT} connections open")
 }
@@ -25,7 +25,7 @@ pub fn title() -> String {
 /// Connections of each kind.
 const COUNT: usize = 2_000;
 
-/// Between two measured requests, and between two bytes of a slow connection.
+/// Pauses between two measured requests, and between two bytes of a slow connection.
 const PAUSE: Duration = Duration::from_millis(20);
 const DRIP: Duration = Duration::from_secs(1);
 
@@ -34,11 +34,11 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 const BODY: &[u8] = b"POST /api/v1/auth/register/start HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999\r\n\r\n";
 
-/// What each kind sends at once, and then once a second.
+/// Kinds of connections: what they send at once, and then once a second.
 const KINDS: [(&str, &[u8], &[u8]); 3] =
     [("silent", b"", b""), ("slow header", b"GET / HTTP/1.1\r\n", b"a"), ("slow body", BODY, b" ")];
 
-/// Measures each kind after the other.
+/// Measures one kind after another.
 pub async fn measure() -> anyhow::Result<Vec<Figure>> {
     eprintln!("connections: {COUNT} that send almost nothing, of each kind");
     // Each connection takes a file descriptor here and one in the server.
@@ -48,7 +48,7 @@ pub async fn measure() -> anyhow::Result<Vec<Figure>> {
     let port = site.url.port().context("a port")?;
     let mut figures = Vec::new();
     for (kind, beginning, then) in KINDS {
-        answer_ms(&site.client, "runs").await?;
+        response_ms(&site.client, "runs").await?;
         figures.extend(timeout(PATIENCE, crowd(&site.client, port, kind, beginning, then)).await.context(kind)??);
     }
     site.process.stop().await?;
@@ -62,31 +62,31 @@ async fn crowd(
     beginning: &'static [u8],
     then: &'static [u8],
 ) -> anyhow::Result<[Figure; 3]> {
-    let began = Instant::now();
+    let started = Instant::now();
     let mut slow = JoinSet::new();
     for _ in 0..COUNT {
         slow.spawn(dawdle(connect(port).await?, beginning, then));
     }
     let (mut health_ms, mut page_ms) = (Vec::new(), Vec::new());
     while !slow.is_empty() {
-        health_ms.push(answer_ms(client, "healthz").await?);
-        page_ms.push(answer_ms(client, "runs").await?);
+        health_ms.push(response_ms(client, "healthz").await?);
+        page_ms.push(response_ms(client, "runs").await?);
         while slow.try_join_next().is_some() {}
         sleep(PAUSE).await;
     }
     Ok([
-        Figure::of(format!("{kind}: `/healthz`"), "ms", &health_ms).at_most(100.0),
-        Figure::of(format!("{kind}: `/runs`"), "ms", &page_ms).at_most(100.0),
-        Figure::new(format!("{kind}: all closed after"), "s", began.elapsed().as_secs_f64()),
+        Figure::from_values(format!("{kind}: `/healthz`"), "ms", &health_ms).at_most(100.0),
+        Figure::from_values(format!("{kind}: `/runs`"), "ms", &page_ms).at_most(100.0),
+        Figure::new(format!("{kind}: all closed after"), "s", started.elapsed().as_secs_f64()),
     ])
 }
 
-async fn answer_ms(client: &Client, path: &str) -> anyhow::Result<f64> {
-    let began = Instant::now();
+async fn response_ms(client: &Client, path: &str) -> anyhow::Result<f64> {
+    let started = Instant::now();
     let answer = client.request(Method::GET, path).send().await?;
     ensure!(answer.status().is_success(), "{path}: {}", answer.status());
     answer.bytes().await?;
-    Ok(began.elapsed().as_secs_f64() * 1e3)
+    Ok(started.elapsed().as_secs_f64() * 1e3)
 }
 
 /// Connects from another address, so that it does not share limits with the measured client.

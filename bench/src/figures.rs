@@ -1,11 +1,11 @@
-//! What was measured, as rows of one table: each with its unit and, where it has one, its goal.
+//! Measured figures as rows of a table, each with a unit and an optional goal.
 
 use std::{fmt, io::Write, path::Path};
 
 use serde::Serialize;
 use serde_json::json;
 
-/// One row: a figure that was measured once, or several times.
+/// A figure that was measured once or several times.
 #[derive(Debug, Serialize)]
 pub struct Figure {
     what: String,
@@ -16,7 +16,7 @@ pub struct Figure {
     greatest: f64,
 }
 
-/// What a figure should be.
+/// The goal of a figure.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Goal {
@@ -25,13 +25,13 @@ enum Goal {
 }
 
 impl Figure {
-    /// A figure that was measured once.
+    /// Creates a figure that was measured once.
     pub fn new(what: impl Into<String>, unit: &'static str, value: f64) -> Self {
         Self { what: what.into(), unit, goal: None, median: value, least: value, greatest: value }
     }
 
-    /// A figure that was measured several times; none at all makes it not a number.
-    pub fn of(what: impl Into<String>, unit: &'static str, values: &[f64]) -> Self {
+    /// Creates a figure that was measured several times; NaN without values.
+    pub fn from_values(what: impl Into<String>, unit: &'static str, values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let at = |place: usize| sorted.get(place).copied().unwrap_or(f64::NAN);
@@ -40,12 +40,12 @@ impl Figure {
         Self { what: what.into(), unit, goal: None, median, least: at(0), greatest: at(last) }
     }
 
-    /// It should be no more than this.
+    /// Sets an upper goal.
     pub fn at_most(self, goal: f64) -> Self {
         Self { goal: Some(Goal::AtMost(goal)), ..self }
     }
 
-    /// It should be no less than this.
+    /// Sets a lower goal.
     pub fn at_least(self, goal: f64) -> Self {
         Self { goal: Some(Goal::AtLeast(goal)), ..self }
     }
@@ -60,7 +60,7 @@ impl fmt::Display for Goal {
     }
 }
 
-/// As a row of a Markdown table.
+/// Formats a row of a Markdown table.
 impl fmt::Display for Figure {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         let Self { what, unit, goal, median, least, greatest } = self;
@@ -74,7 +74,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// With three significant digits, or all digits before the decimal point.
+/// Formats with three significant digits, or all digits before the decimal point.
 fn short(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,
@@ -85,7 +85,7 @@ fn short(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// Prints a table of its own.
+/// Prints a table.
 pub fn print(title: &str, figures: &[Figure]) {
     println!("\n| {title} | unit | goal | median | least … greatest |\n|---|---|---|---|---|");
     for figure in figures {
@@ -93,14 +93,14 @@ pub fn print(title: &str, figures: &[Figure]) {
     }
 }
 
-/// The two quantiles of response times that are reported, after the words that say of what.
+/// Returns the reported quantiles of response times.
 pub fn p50_p99(what: &str, times_ms: &[f64], p99_goal: Option<f64>) -> [Figure; 2] {
     let [p50, p99] = quantiles(times_ms);
     let p99 = Figure::new(format!("{what}: p99"), "ms", p99);
     [Figure::new(format!("{what}: p50"), "ms", p50), p99_goal.into_iter().fold(p99, Figure::at_most)]
 }
 
-/// Half and 99 of 100 were at most this; not a number without any.
+/// Returns the 50th and 99th percentile; NaN without values.
 pub fn quantiles(times: &[f64]) -> [f64; 2] {
     let mut times = times.to_vec();
     times.sort_by(f64::total_cmp);
@@ -112,7 +112,7 @@ pub fn write(file: &Path, figures: &[Figure]) -> anyhow::Result<()> {
     Ok(std::fs::write(file, serde_json::to_string_pretty(figures)? + "\n")?)
 }
 
-/// Appends the medians as one line, so that releases can be compared.
+/// Appends the medians as one line, to compare releases.
 pub fn record(file: &Path, figures: &[Figure]) -> anyhow::Result<()> {
     let medians: serde_json::Map<String, serde_json::Value> =
         figures.iter().map(|Figure { what, unit, median, .. }| (format!("{what} [{unit}]"), json!(median))).collect();

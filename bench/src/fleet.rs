@@ -1,6 +1,6 @@
-//! A thousand agents on one server: its cost while idle, the delay from a submission to an agent's answer, and the time until
-//! all have reconnected after the server was killed. The work of the agents is simulated; their connections are real, each with
-//! its own key, heartbeat and reconnection.
+//! A thousand agents on one server: cost while idle, delay from a submission to an agent's response, and time until all
+//! have reconnected after the server was killed. Runs are simulated; the connections are real, each with its own key,
+//! heartbeat and reconnection.
 
 use std::{
     collections::HashMap,
@@ -18,9 +18,9 @@ use brewbench::{
 use brewbench_agent::{
     connection::{
         client::Client,
-        link::{Heard, Link, Standing},
+        link::{Link, LinkEvent, State},
         spool::Spool,
-        uploader::Courier,
+        uploader::Uploader,
     },
     engine,
     series::live::Live,
@@ -48,7 +48,7 @@ use crate::{
     site::Site,
 };
 
-/// The title of the table.
+/// Returns the title of the table.
 pub fn title() -> String {
     format!("{AGENTS} agents on one server")
 }
@@ -67,15 +67,15 @@ const AWAY: Duration = Duration::from_secs(6);
 const PATIENCE: Duration = Duration::from_mins(2);
 const TARGET: &str = "simulated";
 
-/// What all agents have received.
-struct Ears {
+/// Messages that the agents have received.
+struct Received {
     /// When each agent last received a message.
     heard: Mutex<Vec<Option<Instant>>>,
     /// When an agent first received each run.
     begun: Mutex<HashMap<RunId, Instant>>,
 }
 
-impl Ears {
+impl Received {
     fn note(&self, agent: usize) {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)[agent] = Some(Instant::now());
     }
@@ -99,30 +99,30 @@ impl Ears {
     }
 }
 
-/// Measures it.
+/// Measures all figures.
 pub async fn measure() -> anyhow::Result<Vec<Figure>> {
     eprintln!("fleet: {AGENTS} agents, {IDLE:?} idle, {SUBMISSIONS} submissions at {RATE} a second, a killed server");
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("site");
     let mut site = Site::start(&data).await?;
     let keys = enrol(&data).await?;
-    let ears = Arc::new(Ears { heard: Mutex::new(vec![None; AGENTS]), begun: Mutex::default() });
+    let received = Arc::new(Received { heard: Mutex::new(vec![None; AGENTS]), begun: Mutex::default() });
     let (end, mut agents) = (CancellationToken::new(), JoinSet::new());
     let started = Instant::now();
     for (number, key) in keys.into_iter().enumerate() {
         let client = Client::new(&site.url, Some(key))?;
         let link = link(number, client, &folder.path().join("spool"))?;
-        agents.spawn(live(number, link, Arc::clone(&ears), end.clone()));
+        agents.spawn(simulate_agent(number, link, Arc::clone(&received), end.clone()));
     }
-    let first_s = ears.all(started).await?;
+    let first_s = received.all(started).await?;
     sleep(Duration::from_secs(3)).await;
     let (before, begun) = (site.process.cpu_s()?, Instant::now());
     sleep(IDLE).await;
     let idle_cores = (site.process.cpu_s()? - before) / begun.elapsed().as_secs_f64();
     let idle_mib = site.process.anonymous_mib()?;
     let (before, begun) = (site.process.cpu_s()?, Instant::now());
-    let dispatch_ms = dispatch(&site.client, &ears).await?;
-    // Heartbeats cost the same whether or not anybody submits.
+    let dispatch_ms = dispatch(&site.client, &received).await?;
+    // Heartbeats cost the same with and without submissions.
     let heartbeats_s = idle_cores * begun.elapsed().as_secs_f64();
     let dispatch_cpu_ms = (site.process.cpu_s()? - before - heartbeats_s) * 1e3 / f64::from(SUBMISSIONS);
 
@@ -130,8 +130,8 @@ pub async fn measure() -> anyhow::Result<Vec<Figure>> {
     site.process.kill().await?;
     sleep(AWAY).await;
     let away = Instant::now();
-    site.process = Site::again(&data, port).await?;
-    let back_s = ears.all(away).await?;
+    site.process = Site::restart(&data, port).await?;
+    let back_s = received.all(away).await?;
     end.cancel();
     while agents.join_next().await.is_some() {}
     site.process.stop().await?;
@@ -154,7 +154,7 @@ async fn enrol(data: &Path) -> anyhow::Result<Vec<String>> {
     let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(data.join("brewbench.db"))).await?;
     let (mut transaction, mut keys) = (pool.begin().await?, Vec::new());
     for number in 0..AGENTS {
-        let key = secret::make(Kind::AgentKey);
+        let key = secret::generate(Kind::AgentKey);
         sqlx::query("insert into agent (name, key_hash, created_at, key_at) values (?, ?, ?3, ?3)")
             .bind(format!("agent-{number:04}"))
             .bind(secret::hash(&key))
@@ -198,44 +198,44 @@ fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
         load_address: None,
         engines: vec![engine::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
     };
-    let courier = Courier::new(client.clone(), Spool::open(spool)?);
-    Ok(Link { client, hello, courier, running: watch::channel(None).1, live: Live::default() })
+    let uploader = Uploader::new(client.clone(), Spool::open(spool)?);
+    Ok(Link { client, hello, uploader, running: watch::channel(None).1, live: Live::default() })
 }
 
-/// One agent until the end. All of them share the threads of this program, where a real one has some for itself.
-async fn live(number: usize, link: Link, ears: Arc<Ears>, end: CancellationToken) {
-    let home = link.client.clone();
+/// Simulates one agent. All agents share the threads of this program.
+async fn simulate_agent(number: usize, link: Link, received: Arc<Received>, end: CancellationToken) {
+    let client = link.client.clone();
     let (mut outbox, _) = mpsc::unbounded_channel();
     let (hear, mut heard) = mpsc::unbounded_channel();
-    let keeping = tokio::spawn({
+    let connection = tokio::spawn({
         let end = end.clone();
         async move { link.keep(&hear, &end).await }
     });
     while let Some(heard) = heard.recv().await {
         match heard {
-            Heard::Dialled(asks) => {
+            LinkEvent::Connected(reply) => {
                 let (say, to_say) = mpsc::unbounded_channel();
                 outbox = say;
-                let _ = asks.send(Standing { running: None, holds: Vec::new(), outbox: to_say });
+                let _ = reply.send(State { running: None, holds: Vec::new(), outbox: to_say });
             }
-            Heard::Said(ServerMessage::Start(job)) => {
-                ears.begin(job.run);
+            LinkEvent::Message(ServerMessage::Start(job)) => {
+                received.begin(job.run);
                 let _ = outbox.send(AgentMessage::Phase { run: job.run, phase: Phase::Preparing });
                 let path = format!("api/v1/agent/runs/{}/result", job.run);
-                let sent = home.send(home.request(Method::PUT, &path).json(&outcome(&job))).await;
+                let sent = client.send(client.request(Method::PUT, &path).json(&outcome(&job))).await;
                 if let Err(fault) = sent {
                     eprintln!("  agent {number}: {fault}");
                 }
                 let _ = outbox.send(AgentMessage::Done { run: job.run });
             }
-            Heard::Said(_) => ears.note(number),
-            Heard::Unwanted(reason) => eprintln!("  agent {number}: {reason}"),
+            LinkEvent::Message(_) => received.note(number),
+            LinkEvent::Rejected(reason) => eprintln!("  agent {number}: {reason}"),
         }
     }
-    let _ = keeping.await;
+    let _ = connection.await;
 }
 
-/// A run that ends at once: what comes of it is not what is measured here.
+/// Returns the outcome of a run that fails at once, because results do not matter here.
 fn outcome(job: &Job) -> Outcome {
     let none = Mechanism::None;
     Outcome {
@@ -260,35 +260,35 @@ fn outcome(job: &Job) -> Outcome {
     }
 }
 
-/// Submits at a constant rate (open loop) and returns the time from each request to the agent's answer, ms.
-async fn dispatch(client: &Client, ears: &Ears) -> anyhow::Result<Vec<f64>> {
+/// Submits at a constant rate (open loop) and returns the time from each request to the agent's response, ms.
+async fn dispatch(client: &Client, received: &Received) -> anyhow::Result<Vec<f64>> {
     let mut clock = interval_at(Instant::now(), Duration::from_secs(1) / RATE);
     let mut submissions = JoinSet::new();
     for _ in 0..SUBMISSIONS {
         clock.tick().await;
         submissions.spawn(submit(client.clone()));
     }
-    let mut asked = Vec::new();
+    let mut submitted = Vec::new();
     while let Some(done) = submissions.join_next().await {
-        asked.push(done??);
+        submitted.push(done??);
     }
     let mut took = Vec::new();
-    for (run, at) in asked {
+    for (run, at) in submitted {
         let begun = async {
             loop {
-                if let Some(begun) = ears.begun.lock().unwrap_or_else(PoisonError::into_inner).get(&run) {
+                if let Some(begun) = received.begun.lock().unwrap_or_else(PoisonError::into_inner).get(&run) {
                     return *begun;
                 }
                 sleep(Duration::from_millis(20)).await;
             }
         };
-        let begun = timeout(PATIENCE, begun).await.context("nobody does a run")?;
+        let begun = timeout(PATIENCE, begun).await.context("no agent received a run")?;
         took.push((begun - at).as_secs_f64() * 1e3);
     }
     Ok(took)
 }
 
-/// One run; gives its id and when it was asked for.
+/// Submits one run and returns its id and the time of the request.
 async fn submit(client: Client) -> anyhow::Result<(RunId, Instant)> {
     let plan = Plan {
         name: None,
@@ -311,7 +311,7 @@ async fn submit(client: Client) -> anyhow::Result<(RunId, Instant)> {
         generators: Vec::new(),
     };
     let at = Instant::now();
-    let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
-    let run = made.runs.first().context("one run")?;
+    let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
+    let run = created.runs.first().context("one run")?;
     Ok((run.id.to_wire()?, at))
 }

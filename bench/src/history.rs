@@ -1,5 +1,5 @@
-//! What a page of a long history costs: 100,000 runs of 50 targets, and beside them a page that asks the database nothing.
-//! Pages are asked for in turn, so that all of them see the same machine; then many of them at once.
+//! Cost of pages with a long history: 100,000 runs of 50 targets, beside a page without queries. Pages are requested in
+//! turn, so that all of them see the same machine, and then concurrently.
 
 use std::{
     sync::{Arc, Mutex},
@@ -18,20 +18,20 @@ use crate::{
     site::Site,
 };
 
-/// Runs that are stored unless another number is asked for.
+/// Default number of stored runs.
 pub const RUNS: u32 = 100_000;
 /// How often each page is requested.
 const TIMES: usize = 200;
-/// How many pages a second the two mixes request, and for how long.
+/// Pages per second of the two mixes, and their duration.
 const RATES: [u32; 2] = [200, 500];
 const BUSY: Duration = Duration::from_mins(1);
 
-/// Stands in an address for a number that is another one each time, so that nobody has seen the page before.
+/// Placeholder in a path for a number that changes with each request, so that the page is not cached.
 pub const ROUND: &str = "ROUND";
-/// More than there are rounds: comparisons of the mix are others than those before it.
+/// First number of the mix, above those of the rounds before it.
 const BEFORE_MIX: usize = 1_000;
 
-/// The title of the table.
+/// Returns the title of the table.
 pub fn title(runs: u32) -> String {
     format!("pages, with {runs} stored runs")
 }
@@ -50,15 +50,15 @@ pub async fn measure(runs: u32) -> anyhow::Result<Vec<Figure>> {
     pool.close().await;
     let mut times: Vec<Vec<f64>> = vec![Vec::with_capacity(TIMES); pages.len()];
     for round in 0..TIMES + 10 {
-        for (Asked { path, .. }, times) in pages.iter().zip(&mut times) {
-            let took = ask(&server.client, &path.replace(ROUND, &round.to_string())).await?;
+        for (PageRequest { path, .. }, times) in pages.iter().zip(&mut times) {
+            let took = request_ms(&server.client, &path.replace(ROUND, &round.to_string())).await?;
             if round >= 10 {
                 times.push(took);
             }
         }
     }
     let mut figures = Vec::new();
-    for (Asked { what, goal_ms, .. }, times) in pages.iter().zip(times) {
+    for (PageRequest { what, goal_ms, .. }, times) in pages.iter().zip(times) {
         figures.extend(p50_p99(what, &times, *goal_ms));
     }
     let mut mix = Mix { server: &server, pages, rounds: BEFORE_MIX };
@@ -72,8 +72,8 @@ pub async fn measure(runs: u32) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// How long an answer took, ms.
-pub async fn ask(client: &Client, path: &str) -> anyhow::Result<f64> {
+/// Requests a page and returns how long that took, ms.
+pub async fn request_ms(client: &Client, path: &str) -> anyhow::Result<f64> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let pairs: Vec<_> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
     let started = Instant::now();
@@ -83,45 +83,45 @@ pub async fn ask(client: &Client, path: &str) -> anyhow::Result<f64> {
     Ok(started.elapsed().as_secs_f64() * 1_000.0)
 }
 
-/// Everybody at once.
+/// Concurrent requests of all pages.
 struct Mix<'a> {
     server: &'a Site,
-    pages: Vec<Asked>,
-    /// Numbers that stood for [`ROUND`] already.
+    pages: Vec<PageRequest>,
+    /// Numbers that were already used for [`ROUND`].
     rounds: usize,
 }
 
 impl Mix<'_> {
-    /// Pages at a constant rate (open loop): a slow server does not slow its visitors down.
-    /// Comparisons are new ones each time, or the same.
+    /// Requests pages at a constant rate (open loop), so that a slow server does not slow down its visitors.
+    /// Comparisons are new each time, or always the same.
     async fn figures(&mut self, rate: u32, new: bool) -> anyhow::Result<Vec<Figure>> {
-        let asked = rate as usize * usize::try_from(BUSY.as_secs())?;
-        let times = Arc::new(Mutex::new(Vec::with_capacity(asked)));
+        let count = rate as usize * usize::try_from(BUSY.as_secs())?;
+        let times = Arc::new(Mutex::new(Vec::with_capacity(count)));
         let mut clock = tokio::time::interval(Duration::from_secs(1) / rate);
         clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
         let process = &self.server.process;
         let before = process.cpu_s()?;
         let (mut visitors, mut peak_mib) = (JoinSet::new(), 0.0_f64);
-        for (number, Asked { path, .. }) in self.pages.iter().cycle().take(asked).enumerate() {
+        for (number, PageRequest { path, .. }) in self.pages.iter().cycle().take(count).enumerate() {
             let due = clock.tick().await;
             let round = if new { self.rounds + number / self.pages.len() } else { 0 };
             let (client, path, times) =
                 (self.server.client.clone(), path.replace(ROUND, &round.to_string()), Arc::clone(&times));
             peak_mib = peak_mib.max(process.anonymous_mib()?);
             visitors.spawn(async move {
-                if ask(&client, &path).await.is_ok() {
+                if request_ms(&client, &path).await.is_ok() {
                     let took = due.elapsed().as_secs_f64() * 1_000.0;
                     times.lock().expect("no visitor panics").push(took);
                 }
             });
         }
         while visitors.join_next().await.is_some() {}
-        self.rounds += asked;
-        let cpu_ms = (process.cpu_s()? - before) * 1_000.0 / asked as f64;
+        self.rounds += count;
+        let cpu_ms = (process.cpu_s()? - before) * 1_000.0 / count as f64;
         let times = std::mem::take(&mut *times.lock().expect("no visitor panics"));
         let what =
             format!("all mixed, {rate}/s, comparisons {}", if new { "never seen before" } else { "seen before" });
-        let errors = Figure::new(format!("{what}: errors"), "", (asked - times.len()) as f64).at_most(0.0);
+        let errors = Figure::new(format!("{what}: errors"), "", (count - times.len()) as f64).at_most(0.0);
         let goal_ms = if rate > RATES[0] { 100.0 } else { 20.0 };
         let cpu = Figure::new(format!("{what}: server CPU per page"), "ms", cpu_ms).at_most(2.0);
         let memory = Figure::new(format!("{what}: most anonymous memory of the server"), "MiB", peak_mib).at_most(64.0);
@@ -129,7 +129,7 @@ impl Mix<'_> {
     }
 }
 
-/// Straight into the store, in one transaction. Figures are spread; one run in 20 has none.
+/// Inserts runs into the database in one transaction. One run in 20 has no figures.
 pub async fn fill(pool: &SqlitePool, runs: u32) -> anyhow::Result<()> {
     let mut transaction = pool.begin().await?;
     sqlx::query(
@@ -175,23 +175,23 @@ pub async fn fill(pool: &SqlitePool, runs: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The address of a comparison with another minimum effect each time.
+/// Returns the path of a comparison with a different minimum effect each time.
 fn first_seen(comparison: String) -> String {
     comparison + "&min_effect=rps:0." + ROUND
 }
 
-/// A page that people look at.
-pub struct Asked {
+/// A page to request.
+pub struct PageRequest {
     /// What it shows.
     pub what: &'static str,
-    /// Its address; [`ROUND`] in it is another number each time.
+    /// Its path; [`ROUND`] in it changes with each request.
     pub path: String,
-    /// 99 of 100 answers should come within this, ms.
+    /// Goal for the 99th percentile, ms.
     goal_ms: Option<f64>,
 }
 
-/// All of them; the first asks the database nothing.
-pub async fn pages(pool: &SqlitePool) -> anyhow::Result<Vec<Asked>> {
+/// Returns all pages; the first needs no query.
+pub async fn pages(pool: &SqlitePool) -> anyhow::Result<Vec<PageRequest>> {
     let one: String = sqlx::query_scalar("select run_id from run_summary").fetch_one(pool).await?;
     let deep: String = sqlx::query_scalar(
         "select id from run where rps is not null order by rps limit 1 offset (select count(*) from run) / 2",
@@ -204,7 +204,7 @@ pub async fn pages(pool: &SqlitePool) -> anyhow::Result<Vec<Asked>> {
             .await?;
     let recorded = recorded::store(pool).await?;
     let (eight, with_series, all) = (eight.join(","), recorded[..8].join(","), recorded.join(","));
-    let of = |goal_ms: Option<f64>| move |(what, path)| Asked { what, path, goal_ms };
+    let of = |goal_ms: Option<f64>| move |(what, path)| PageRequest { what, path, goal_ms };
     let bare = [("`/login`, no query", "login".to_owned())];
     let lists = [
         ("`/runs`", "runs".to_owned()),

@@ -1,5 +1,5 @@
-//! Summaries per second through the API, each committed before its answer, beside inserts of the same bytes into a plain
-//! table, each committed too, with the same durability. One after the other in rounds, by the same number of clients.
+//! Imported summaries per second through the API, each committed before its response, compared with committed inserts
+//! of the same bytes into a plain table. Both are measured in alternating rounds with the same number of clients.
 
 use std::{path::Path, process::Stdio, time::Instant};
 
@@ -15,25 +15,25 @@ use tokio::{process::Command, task::JoinSet};
 
 use crate::{figures::Figure, site};
 
-/// How often both sides are measured.
+/// Rounds of both sides.
 const ROUNDS: usize = 9;
-/// How many summaries a round takes.
+/// Summaries per round.
 const SUMMARIES: usize = 400;
-/// Who bring them, each one after the other.
+/// Concurrent clients, each of which sends one summary after another.
 const CLIENTS: usize = 4;
 
-/// Files that the command imports.
+/// Files imported by the command.
 const FILES: usize = 10_000;
 
-/// What k6 wrote at the end of a run of the scenario `hash`.
+/// A k6 summary of the scenario `hash`.
 pub const SUMMARY: &[u8] = include_bytes!("../../tests/fixtures/k6/summary-export-hash-v1.8.1.json");
 
-/// Measures both sides in turn.
+/// Measures both sides in alternation.
 pub async fn measure() -> anyhow::Result<Vec<Figure>> {
     eprintln!("ingest: {ROUNDS} rounds of {SUMMARIES} summaries of {} bytes, and as many raw inserts", SUMMARY.len());
-    // Both files lie in one folder, so on one disk.
+    // Both files are in one folder, so on one disk.
     let folder = tempfile::tempdir_in(".").context("a folder on the project's disk")?;
-    let (server, token) = site::begin(&folder.path().join("site"), 0).await?;
+    let (server, token) = site::open(&folder.path().join("site"), 0).await?;
     let url = server.local_url();
     let client = Client::new(&url, Some(token.clone()))?;
     let shutdown = server.state.shutdown.clone();
@@ -43,12 +43,12 @@ pub async fn measure() -> anyhow::Result<Vec<Figure>> {
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full);
-    // SQLite has one writer at a time; clients that wait for one connection lose less than those that wait for a lock.
+    // SQLite has one writer at a time, and waiting for one connection costs clients less than waiting for a lock.
     let raw = SqlitePoolOptions::new().max_connections(1).test_before_acquire(false).connect_with(options).await?;
     sqlx::query("create table summary (id integer primary key, body blob not null) strict").execute(&raw).await?;
 
     let (mut ratios, mut rates) = (Vec::new(), Vec::new());
-    // The first round warms both sides up.
+    // The first round is a warm-up.
     for round in 0..=ROUNDS {
         let imported = per_second(|| import(client.clone())).await?;
         let inserted = per_second(|| insert(raw.clone())).await?;
@@ -62,13 +62,13 @@ pub async fn measure() -> anyhow::Result<Vec<Figure>> {
     shutdown.cancel();
     serving.await??;
     Ok(vec![
-        Figure::of("summaries ingested/s ÷ raw SQLite inserts/s", "ratio", &ratios).at_least(0.5),
-        Figure::of("summaries ingested", "1/s", &rates),
+        Figure::from_values("summaries ingested/s ÷ raw SQLite inserts/s", "ratio", &ratios).at_least(0.5),
+        Figure::from_values("summaries ingested", "1/s", &rates),
         Figure::new(format!("`run import` of {FILES} files"), "1/s", files_per_s).at_least(1_000.0),
     ])
 }
 
-/// Summaries per second of all clients together.
+/// Returns the summaries per second of all clients together.
 async fn per_second<F>(client: impl Fn() -> F) -> anyhow::Result<f64>
 where
     F: Future<Output = anyhow::Result<()>> + Send + 'static,
@@ -97,7 +97,7 @@ async fn insert(raw: SqlitePool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Files per second that `brewbench run import` imports; the program lies beside this one.
+/// Returns the files per second of `brewbench run import`; the program is in the folder of this one.
 async fn files(url: &reqwest::Url, token: &str, folder: &Path) -> anyhow::Result<f64> {
     std::fs::create_dir(folder)?;
     let files: Vec<_> = (0..FILES).map(|number| folder.join(format!("{number}.json"))).collect();

@@ -1,6 +1,5 @@
-//! How many instructions the server takes for a page, counted by valgrind: a figure that a busy machine does not move, so a
-//! change that makes a page dearer is seen by its number. What is counted is this program as server and as its only client,
-//! once with a few requests and once with more: the difference is what a request takes.
+//! CPU instructions per page, counted by valgrind, which a busy machine does not change. The counted program is server
+//! and client in one, once with few requests and once with more; the difference gives the instructions per request.
 
 use std::{
     collections::BTreeMap,
@@ -15,40 +14,46 @@ use tokio::process::Command;
 
 use crate::{apart::What, history, ingest, site};
 
-/// The figures that are compared with, by what they are of.
+/// The committed counts, by name.
 const COMMITTED: &str = "bench/instructions.json";
-/// More than this above the committed figure is a regression.
+/// An increase above this is a regression.
 const TOLERANCE: f64 = 0.10;
-/// Runs that are stored.
+/// Stored runs.
 const RUNS: u32 = 2_000;
-/// Requests of the two counts: enough that the periodic work of the server does not matter.
+/// Requests of the two counts, enough to hide the server's periodic work.
 const TIMES: [u32; 2] = [5, 205];
-/// The same of pages that take a hundred times as many instructions.
+/// The same for pages that take a hundred times as many instructions.
 const TIMES_COSTLY: [u32; 2] = [2, 22];
-/// What is asked for in place of a page.
+/// Requests an import in place of a page.
 const IMPORT: &str = "import";
 
-/// Counts everything and compares it with what is committed, or commits to it.
+/// Counts everything and compares it with the committed counts, or writes them.
 pub async fn check(write: bool) -> anyhow::Result<()> {
     let counted = measure().await?;
     if write {
         std::fs::write(COMMITTED, serde_json::to_string_pretty(&counted)? + "\n")?;
-        println!("{COMMITTED} is written");
+        println!("wrote {COMMITTED}");
         return Ok(());
     }
-    let text = std::fs::read_to_string(COMMITTED).with_context(|| format!("{COMMITTED}: run this in the project"))?;
+    let text =
+        std::fs::read_to_string(COMMITTED).with_context(|| format!("{COMMITTED}: run this in the project's folder"))?;
     let committed: BTreeMap<String, u64> = serde_json::from_str(&text)?;
     println!("| what | instructions | committed | ÷ |\n|---|---|---|---|");
-    let mut dearer = Vec::new();
+    let mut regressions = Vec::new();
     for (what, count) in &counted {
-        let Some(before) = committed.get(what) else { bail!("{COMMITTED} has no {what}: add it with --write") };
+        let Some(before) = committed.get(what) else { bail!("{COMMITTED} has no {what}; add it with --write") };
         let ratio = *count as f64 / *before as f64;
         println!("| {what} | {count} | {before} | {ratio:.3} |");
         if ratio > 1.0 + TOLERANCE {
-            dearer.push(what.as_str());
+            regressions.push(what.as_str());
         }
     }
-    ensure!(dearer.is_empty(), "takes over {:.0} % more than is committed: {}", TOLERANCE * 100.0, dearer.join("; "));
+    ensure!(
+        regressions.is_empty(),
+        "more than {:.0} % above the committed counts: {}",
+        TOLERANCE * 100.0,
+        regressions.join("; ")
+    );
     Ok(())
 }
 
@@ -59,13 +64,13 @@ async fn measure() -> anyhow::Result<BTreeMap<String, u64>> {
     drop(server);
     let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(data.join("brewbench.db"))).await?;
     history::fill(&pool, RUNS).await?;
-    // Without the first, which takes so few that anything beside it shows.
-    let mut asked: Vec<(&str, String)> =
+    // Skips the first page, which takes so few instructions that other work distorts the count.
+    let mut requests: Vec<(&str, String)> =
         history::pages(&pool).await?.into_iter().skip(1).map(|page| (page.what, page.path)).collect();
     pool.close().await;
-    asked.push(("an imported summary", IMPORT.to_owned()));
+    requests.push(("an imported summary", IMPORT.to_owned()));
     let mut counted = BTreeMap::new();
-    for (what, path) in asked {
+    for (what, path) in requests {
         let [few, more] = if path.contains(history::ROUND) { TIMES_COSTLY } else { TIMES };
         let each =
             (count(&data, &path, more).await?.saturating_sub(count(&data, &path, few).await?)) / u64::from(more - few);
@@ -75,7 +80,7 @@ async fn measure() -> anyhow::Result<BTreeMap<String, u64>> {
     Ok(counted)
 }
 
-/// Instructions of a whole server that is asked so often.
+/// Counts the instructions of a server process with `times` requests.
 async fn count(data: &Path, path: &str, times: u32) -> anyhow::Result<u64> {
     let done = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -86,18 +91,19 @@ async fn count(data: &Path, path: &str, times: u32) -> anyhow::Result<u64> {
         .stdin(Stdio::null())
         .output()
         .await
-        .context("valgrind, which counts")?;
-    let said = String::from_utf8_lossy(&done.stderr);
-    ensure!(done.status.success(), "{path}: {said}");
-    let line = said.lines().find_map(|line| line.split_once("Collected :")).with_context(|| said.to_string())?;
+        .context("valgrind")?;
+    let output = String::from_utf8_lossy(&done.stderr);
+    ensure!(done.status.success(), "{path}: {output}");
+    let line = output.lines().find_map(|line| line.split_once("Collected :")).with_context(|| output.to_string())?;
     Ok(line.1.trim().parse()?)
 }
 
-/// Serves a folder, asks for one thing so often, and ends.
-pub async fn counted(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> anyhow::Result<()> {
+/// Serves a data folder, sends the same request repeatedly, and ends. Arguments: folder, path, number of requests.
+pub async fn run_child(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> anyhow::Result<()> {
     let data = PathBuf::from(arguments.next().context("name the data folder")?);
     let mut word = || arguments.next().and_then(|word| word.into_string().ok());
-    let (path, times) = (word().context("what to ask for")?, word().context("how often")?.parse::<usize>()?);
+    let (path, times) =
+        (word().context("name the path")?, word().context("name the number of requests")?.parse::<usize>()?);
     let (server, client) = site::start(&data).await?;
     let shutdown = server.state.shutdown.clone();
     let serving = tokio::spawn(server.serve());
@@ -106,7 +112,7 @@ pub async fn counted(mut arguments: impl Iterator<Item = std::ffi::OsString>) ->
             let request = client.request(Method::POST, "api/v1/runs/import").query(&[("target", "bench")]);
             client.send(request.body(ingest::SUMMARY)).await?;
         } else {
-            history::ask(&client, &path.replace(history::ROUND, &number.to_string())).await?;
+            history::request_ms(&client, &path.replace(history::ROUND, &number.to_string())).await?;
         }
     }
     shutdown.cancel();

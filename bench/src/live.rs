@@ -1,5 +1,5 @@
-//! The cost of live viewers and the delay of live charts: requests/s of a run with many open pages ÷ the same run with none,
-//! alternating; and the time from the end of a second, by the agent's clock, until a real browser on the same machine draws it.
+//! Cost of live viewers and delay of live charts: requests/s of a run with many open pages ÷ the same run with none,
+//! alternating, and the time from the end of a second on the agent until a browser on the same machine draws it.
 
 use std::{
     path::{Path, PathBuf},
@@ -38,14 +38,16 @@ const PAIRS: usize = 9;
 const PAGES: usize = 200;
 
 /// Runs watched in the browser.
-const LOOKS: usize = 3;
+const WATCHED_RUNS: usize = 3;
 
 const MEASURED_S: f64 = 4.0;
-const LOOKED_AT_S: f64 = 20.0;
+const WATCHED_S: f64 = 20.0;
 
-/// Measures both.
+/// Measures cost and delay.
 pub async fn measure(manifests: &Path) -> anyhow::Result<Vec<Figure>> {
-    eprintln!("live: {PAIRS} pairs of a run with {PAGES} open pages and one with none, and {LOOKS} runs in a browser");
+    eprintln!(
+        "live: {PAIRS} pairs of a run with {PAGES} open pages and one with none, and {WATCHED_RUNS} runs in a browser"
+    );
     let folder = tempfile::tempdir()?;
     let site = Site::start(&folder.path().join("site")).await?;
     let agent = agent::start(&site, &folder.path().join("agent"), manifests).await?;
@@ -53,11 +55,11 @@ pub async fn measure(manifests: &Path) -> anyhow::Result<Vec<Figure>> {
     // The first pair warms up.
     for pair in 0..=PAIRS {
         let counts = if pair % 2 == 0 { [0, PAGES] } else { [PAGES, 0] };
-        let mut made = [run(&site, counts[0]).await?, run(&site, counts[1]).await?];
+        let mut rates = [run(&site, counts[0]).await?, run(&site, counts[1]).await?];
         if pair % 2 == 1 {
-            made.reverse();
+            rates.reverse();
         }
-        let [(alone, _), (open, cores)] = made;
+        let [(alone, _), (open, cores)] = rates;
         eprintln!("  {open:.0} ÷ {alone:.0} requests/s = {:.3}, server {cores:.2} cores", open / alone);
         if pair > 0 {
             ratios.push(open / alone);
@@ -65,10 +67,10 @@ pub async fn measure(manifests: &Path) -> anyhow::Result<Vec<Figure>> {
         }
     }
     let browser = Chromium::start(&folder.path().join("profile"), &site).await?;
-    for look in 1..=LOOKS {
-        let seen = browser.look(&site).await?;
-        eprintln!("  {} seconds seen in look {look}", seen.len());
-        to_screen_s.extend(seen);
+    for run in 1..=WATCHED_RUNS {
+        let delays = browser.watch(&site).await?;
+        eprintln!("  {} seconds drawn in run {run}", delays.len());
+        to_screen_s.extend(delays);
     }
     browser.end().await?;
     agent.stop().await?;
@@ -76,9 +78,10 @@ pub async fn measure(manifests: &Path) -> anyhow::Result<Vec<Figure>> {
     to_screen_s.sort_by(f64::total_cmp);
     let at = |percent: usize| to_screen_s[(to_screen_s.len() - 1) * percent / 100];
     Ok(vec![
-        Figure::of(format!("requests/s of a run with {PAGES} open pages ÷ with none"), "ratio", &ratios).at_least(0.99),
-        Figure::of("CPU of the server during that run", "cores", &server_cores).at_most(0.2),
-        Figure::of("from the end of a second to the screen", "s", &to_screen_s),
+        Figure::from_values(format!("requests/s of a run with {PAGES} open pages ÷ with none"), "ratio", &ratios)
+            .at_least(0.99),
+        Figure::from_values("CPU of the server during that run", "cores", &server_cores).at_most(0.2),
+        Figure::from_values("from the end of a second to the screen", "s", &to_screen_s),
         Figure::new("the same: p95", "s", at(95)).at_most(1.5),
     ])
 }
@@ -105,13 +108,13 @@ async fn submit(client: &Client, duration_s: f64) -> anyhow::Result<RunId> {
         spread: false,
         generators: Vec::new(),
     };
-    let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
-    Ok(made.runs.first().context("one run")?.id.clone())
+    let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
+    Ok(created.runs.first().context("one run")?.id.clone())
 }
 
 /// Measures one run with this many open pages: its requests/s and the CPU use of the server in cores.
 async fn run(site: &Site, pages: usize) -> anyhow::Result<(f64, f64)> {
-    let (before, begun) = (site.process.cpu_s()?, SystemTime::now());
+    let (before, started) = (site.process.cpu_s()?, SystemTime::now());
     let id = submit(&site.client, MEASURED_S).await?;
     let mut open = JoinSet::new();
     for _ in 0..pages {
@@ -119,9 +122,9 @@ async fn run(site: &Site, pages: usize) -> anyhow::Result<(f64, f64)> {
     }
     // This stream ends with the run.
     read(site.client.clone(), format!("api/v1/runs/{id}/series/live")).await?;
-    let cores = (site.process.cpu_s()? - before) / begun.elapsed()?.as_secs_f64();
+    let cores = (site.process.cpu_s()? - before) / started.elapsed()?.as_secs_f64();
     while let Some(page) = open.join_next().await {
-        ensure!(page?? > 0, "a page saw nothing");
+        ensure!(page?? > 0, "a page received nothing");
     }
     let list: RunList = site.client.get(&format!("api/v1/runs/{id}")).await?;
     let run = list.runs.first().context("one run")?;
@@ -142,7 +145,7 @@ async fn read(client: Client, path: String) -> anyhow::Result<usize> {
 /// A browser that sends an administrator's token.
 struct Chromium {
     browser: Browser,
-    speaking: tokio::task::JoinHandle<()>,
+    handler_task: tokio::task::JoinHandle<()>,
     page: Page,
 }
 
@@ -154,11 +157,11 @@ const NOTE: &str = "(() => { window.seen = []; const known = new Set();
       requestAnimationFrame(look); };
     look(); return true; })()";
 
-/// Its program.
+/// Returns the path of Chromium.
 fn chromium() -> anyhow::Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join("chromium")).find(|file| file.is_file());
-    found.context("there is no chromium in PATH; `make chromium` installs it")
+    found.context("chromium is not in PATH; install it with `make chromium`")
 }
 
 impl Chromium {
@@ -170,22 +173,22 @@ impl Chromium {
             .user_data_dir(profile)
             .args(["disable-gpu", "disable-quic", "no-first-run", "disable-background-networking", "disable-sync"]);
         let (browser, mut handler) = Browser::launch(config.build().map_err(anyhow::Error::msg)?).await?;
-        let speaking = tokio::spawn(async move { while handler.next().await.is_some() {} });
+        let handler_task = tokio::spawn(async move { while handler.next().await.is_some() {} });
         let page = browser.new_page("about:blank").await?;
         page.execute(EnableParams::default()).await?;
         let authorization = serde_json::json!({"Authorization": format!("Bearer {}", site.token)});
         page.execute(SetExtraHttpHeadersParams::new(Headers::new(authorization))).await?;
-        Ok(Self { browser, speaking, page })
+        Ok(Self { browser, handler_task, page })
     }
 
     /// Watches one run on its page and returns the delay of each second until it was on the screen, s.
-    async fn look(&self, site: &Site) -> anyhow::Result<Vec<f64>> {
-        let id = submit(&site.client, LOOKED_AT_S).await?;
+    async fn watch(&self, site: &Site) -> anyhow::Result<Vec<f64>> {
+        let id = submit(&site.client, WATCHED_S).await?;
         self.page.goto(site.url.join(&format!("runs/{id}"))?.as_str()).await?;
         let opened_ms = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64() * 1e3;
         self.page.evaluate(NOTE).await?;
         read(site.client.clone(), format!("api/v1/runs/{id}/series/live")).await?;
-        // The last seconds are drawn too.
+        // Waits until the last seconds are drawn.
         tokio::time::sleep(Duration::from_secs(2)).await;
         let seen: Vec<(f64, f64)> = self.page.evaluate("window.seen").await?.into_value()?;
         let series: SeriesBody = site.client.get(&format!("api/v1/runs/{id}/series")).await?;
@@ -195,14 +198,14 @@ impl Chromium {
             series.stretches().flat_map(|stretch| &stretch.seconds).map(|second| second.at_s).fold(0.0, f64::max);
         let live = seen.iter().filter(|(at_s, _)| start_ms + at_s * 1e3 > opened_ms && *at_s < last_s);
         let took: Vec<f64> = live.map(|(at_s, seen_ms)| (seen_ms - start_ms - at_s * 1e3) / 1e3).collect();
-        ensure!(took.len() as f64 >= LOOKED_AT_S * 0.8, "only {} seconds were seen", took.len());
+        ensure!(took.len() as f64 >= WATCHED_S * 0.8, "only {} seconds were drawn", took.len());
         Ok(took)
     }
 
     async fn end(mut self) -> anyhow::Result<()> {
         self.browser.close().await?;
         self.browser.wait().await?;
-        self.speaking.abort();
+        self.handler_task.abort();
         Ok(())
     }
 }

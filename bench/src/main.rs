@@ -1,5 +1,5 @@
-//! Measures what brewbench itself costs: ratios to doing the same without it, and response times at a rate. Both sides of a
-//! ratio are measured in one run, because the machine below is never the same twice.
+//! Measures the overhead of brewbench: ratios to the same work without it, and response times at a given rate. Both
+//! sides of a ratio are measured in one run, because the machine's performance varies.
 
 mod aa;
 mod agent;
@@ -26,14 +26,14 @@ use std::{
 use clap::{Parser, Subcommand};
 use figures::Figure;
 
-/// Measures what brewbench itself costs.
+/// Measure the overhead of brewbench.
 #[derive(Parser)]
 #[command(version)]
 struct Cli {
-    /// Also write the figures to this file, as JSON.
+    /// Also write the figures to FILE, as JSON
     #[arg(long, value_name = "FILE", global = true)]
     json: Option<PathBuf>,
-    /// Also append the medians to this file, as one line of JSON.
+    /// Also append the medians to FILE, as one line of JSON
     #[arg(long, value_name = "FILE", global = true)]
     record: Option<PathBuf>,
     #[command(subcommand)]
@@ -42,93 +42,93 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum What {
-    /// Everything but aa, chaos, soak, self-check and instructions.
+    /// Measure everything but aa, chaos, soak, self-check and instructions
     All {
-        /// Folder of the targets' manifests.
+        /// Folder of the targets' manifests
         manifests: PathBuf,
     },
-    /// Runs with brewbench beside a bare k6.
+    /// Compare runs of brewbench with a bare k6
     Observer {
-        /// Folder of the targets' manifests.
+        /// Folder of the targets' manifests
         manifests: PathBuf,
     },
-    /// Imports beside raw inserts.
+    /// Compare imports with raw inserts
     Ingest,
-    /// Runs that many browsers watch.
+    /// Measure runs that many browsers watch
     Live {
-        /// Folder of the targets' manifests.
+        /// Folder of the targets' manifests
         manifests: PathBuf,
     },
-    /// A thousand agents on one server.
+    /// Measure a thousand agents on one server
     Fleet,
-    /// Connections that send almost nothing.
+    /// Measure thousands of connections that send almost nothing
     Connections,
-    /// Pages of a long history.
+    /// Measure pages with a long history
     History {
-        /// How many runs are stored.
+        /// Number of stored runs
         #[arg(default_value_t = history::RUNS)]
         runs: u32,
     },
-    /// Three times as many pages as the server can answer.
+    /// Request three times as many pages as the server can answer
     Overload {
-        /// How many runs are stored.
+        /// Number of stored runs
         #[arg(default_value_t = history::RUNS)]
         runs: u32,
     },
-    /// CPU instructions of pages and of an import, compared with the committed ones; needs valgrind.
+    /// Compare CPU instructions of pages and of an import with the committed counts; needs valgrind
     Instructions {
-        /// Commit to them instead.
+        /// Write the counts instead
         #[arg(long)]
         write: bool,
     },
-    /// The statistics on real runs: a target against itself, and against a slower one.
+    /// Check the statistics on real runs: a target against itself and against a slower one
     Aa {
-        /// Folder of the targets' manifests.
+        /// Folder of the targets' manifests
         manifests: PathBuf,
     },
-    /// Failures around real runs; needs root.
+    /// Inject failures into real runs; needs root
     Chaos {
-        /// Folder of the targets' manifests.
+        /// Folder of the targets' manifests
         manifests: PathBuf,
-        /// How often each.
+        /// Number of kills per victim
         #[arg(default_value_t = chaos::TIMES)]
         times: u32,
-        /// Where the random moments start; a random one unless it is given.
+        /// Seed of the random moments; random by default
         seed: Option<u64>,
     },
-    /// Thousands of short runs.
+    /// Perform thousands of short runs and check for leaks
     Soak {
-        /// Folder of the targets' manifests.
+        /// Folder of the targets' manifests
         manifests: PathBuf,
-        /// How many runs.
+        /// Number of runs
         #[arg(default_value_t = chaos::soak::RUNS)]
         runs: u32,
     },
-    /// How often comparisons, gates and trends are wrong.
+    /// Simulate how often comparisons, gates and trends are wrong
     SelfCheck {
-        /// Simulations of each row.
+        /// Simulations per row
         #[arg(default_value_t = self_check::ROUNDS)]
         rounds: usize,
     },
-    /// What this program starts as a process of its own.
+    /// Run a part of the benchmark in a child process
     #[command(name = apart::WORD, hide = true)]
     Apart { what: apart::What, arguments: Vec<OsString> },
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    // As the program that is measured: the server runs in a process of this program.
+    // As in the real server, because the measured server runs in a child process of this program.
     brewbench::app::memory::return_at_once();
     let cli = Cli::parse();
     let figures = match cli.what {
         What::All { manifests } => all(&manifests).await?,
-        What::Observer { manifests } => shown("runs beside a bare k6", observer::measure(&manifests).await?),
-        What::Ingest => shown("imports", ingest::measure().await?),
-        What::Live { manifests } => shown("live", live::measure(&manifests).await?),
-        What::Fleet => shown(&fleet::title(), fleet::measure().await?),
-        What::Connections => shown(&connections::title(), connections::measure().await?),
-        What::History { runs } => shown(&history::title(runs), history::measure(runs).await?),
-        What::Overload { runs } => shown(overload::TITLE, overload::measure(runs).await?),
+        What::Observer { manifests } => printed("runs beside a bare k6", observer::measure(&manifests).await?),
+        What::Ingest => printed("imports", ingest::measure().await?),
+        What::Live { manifests } => printed("live", live::measure(&manifests).await?),
+        What::Fleet => printed(&fleet::title(), fleet::measure().await?),
+        What::Connections => printed(&connections::title(), connections::measure().await?),
+        What::History { runs } => printed(&history::title(runs), history::measure(runs).await?),
+        What::Overload { runs } => printed(overload::TITLE, overload::measure(runs).await?),
         What::Instructions { write } => return instructions::check(write).await,
         What::Aa { manifests } => return aa::measure(&manifests).await,
         What::Chaos { manifests, times, seed } => return chaos::all(&manifests, times, seed).await,
@@ -143,18 +143,18 @@ async fn main() -> anyhow::Result<()> {
 }
 
 async fn all(manifests: &Path) -> anyhow::Result<Vec<Figure>> {
-    let mut all = shown("runs beside a bare k6", observer::measure(manifests).await?);
-    all.extend(shown("imports", ingest::measure().await?));
-    all.extend(shown("live", live::measure(manifests).await?));
-    all.extend(shown(&fleet::title(), fleet::measure().await?));
-    all.extend(shown(&connections::title(), connections::measure().await?));
-    all.extend(shown(&history::title(history::RUNS), history::measure(history::RUNS).await?));
-    all.extend(shown(overload::TITLE, overload::measure(history::RUNS).await?));
+    let mut all = printed("runs beside a bare k6", observer::measure(manifests).await?);
+    all.extend(printed("imports", ingest::measure().await?));
+    all.extend(printed("live", live::measure(manifests).await?));
+    all.extend(printed(&fleet::title(), fleet::measure().await?));
+    all.extend(printed(&connections::title(), connections::measure().await?));
+    all.extend(printed(&history::title(history::RUNS), history::measure(history::RUNS).await?));
+    all.extend(printed(overload::TITLE, overload::measure(history::RUNS).await?));
     Ok(all)
 }
 
-/// Prints a table at once: the next one takes minutes.
-fn shown(title: &str, figures: Vec<Figure>) -> Vec<Figure> {
+/// Prints a table at once, because the next one takes minutes.
+fn printed(title: &str, figures: Vec<Figure>) -> Vec<Figure> {
     figures::print(title, &figures);
     figures
 }

@@ -1,5 +1,5 @@
-//! What watching costs: the same script at the same target in the same sandbox, once as a run of brewbench with server
-//! and agent and somebody who watches it live, once by a bare `k6 run`, in turn.
+//! Observer effect: the same script against the same target in the same sandbox, alternately as a brewbench run that is
+//! watched live and as a bare `k6 run`.
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +25,7 @@ use brewbench_agent::{
     reports::read,
     sandbox::{
         Group, Sandbox, Side,
-        cores::{self, Beside},
+        cores::{self, Neighbour},
     },
     scenarios,
     target::{Fingerprints, Manifest, manifest},
@@ -45,26 +45,26 @@ use crate::{
     site::{ROOMY, Site},
 };
 
-/// How many pairs are made.
+/// Number of pairs.
 const PAIRS: usize = 9;
 
 const TARGET: &str = "rust-hyper";
 const VUS: u32 = 10;
 
-/// What the target gets.
+/// The machine size of the target.
 #[derive(Clone, Copy, Debug)]
-enum Room {
-    /// So little that k6 has room, as in every ordinary run.
-    Roomy,
-    /// So much that k6, where it has but one core, is the bottleneck: nothing that it does besides is free then.
-    Tight,
+enum Bottleneck {
+    /// So small that the target is the bottleneck, as in ordinary runs.
+    Target,
+    /// So large that k6, with one core, is the bottleneck, which makes any overhead visible.
+    K6,
 }
 
-impl Room {
+impl Bottleneck {
     fn size(self) -> Size {
         let (name, vcpus) = match self {
-            Self::Roomy => (ROOMY, 0.25),
-            Self::Tight => ("1 vCPU / 256 MiB", 1.0),
+            Self::Target => (ROOMY, 0.25),
+            Self::K6 => ("1 vCPU / 256 MiB", 1.0),
         };
         Size { name: name.to_owned(), vcpus, memory_bytes: MEMORY }
     }
@@ -74,46 +74,47 @@ const WARM_UP: Duration = Duration::from_secs(1);
 const MEASURED: Duration = Duration::from_secs(4);
 const MEMORY: u64 = 256 * 1024 * 1024;
 
-/// What came of it.
-struct Observed {
-    /// Requests/s of a brewbench run ÷ of the bare run beside it.
+/// Figures of all pairs.
+struct Pairs {
+    /// Requests/s of a brewbench run ÷ of its bare run.
     pub ratios: Vec<f64>,
-    /// What a brewbench run took beyond warm-up and measurement, s.
+    /// Time of a brewbench run beyond warm-up and measurement, s.
     pub added_s: Vec<f64>,
     /// Requests/s of the brewbench runs.
     pub rps: Vec<f64>,
-    /// CPU time of the agent in such a run, cores.
+    /// CPU use of the agent during such a run, cores.
     pub agent_cores: Vec<f64>,
-    /// The most memory that the agent held, MiB.
+    /// Peak memory of the agent, MiB.
     pub agent_mib: f64,
 }
 
-/// Measures both.
+/// Measures both bottlenecks.
 pub async fn measure(manifests: &Path) -> anyhow::Result<Vec<Figure>> {
-    eprintln!("observer effect: twice {PAIRS} pairs of a brewbench run and a bare k6 run");
-    let roomy = pairs(manifests.to_owned(), Room::Roomy).await?;
-    let tight = pairs(manifests.to_owned(), Room::Tight).await?;
+    eprintln!("observer effect: 2 × {PAIRS} pairs of a brewbench run and a bare k6 run");
+    let roomy = pairs(manifests.to_owned(), Bottleneck::Target).await?;
+    let tight = pairs(manifests.to_owned(), Bottleneck::K6).await?;
     let percent: Vec<f64> = tight.agent_cores.iter().map(|cores| cores * 100.0).collect();
     let ratio = "requests/s of a brewbench run, watched live ÷ bare `k6 run`";
     Ok(vec![
-        Figure::of(ratio, "ratio", &roomy.ratios).at_least(0.99),
-        Figure::of("the same where k6 is the bottleneck", "ratio", &tight.ratios),
-        Figure::of("time that a run adds to warm-up and measurement", "s", &roomy.added_s).at_most(0.6),
-        Figure::of("CPU of the agent at the most requests that k6 makes", "% of a core", &percent).at_most(2.0),
+        Figure::from_values(ratio, "ratio", &roomy.ratios).at_least(0.99),
+        Figure::from_values("the same where k6 is the bottleneck", "ratio", &tight.ratios),
+        Figure::from_values("time that a run adds to warm-up and measurement", "s", &roomy.added_s).at_most(0.6),
+        Figure::from_values("CPU of the agent at the most requests that k6 makes", "% of a core", &percent)
+            .at_most(2.0),
         Figure::new("most memory of the agent then", "MiB", tight.agent_mib).at_most(30.0),
-        Figure::of("requests/s then", "1/s", &tight.rps).at_least(10_000.0),
+        Figure::from_values("requests/s then", "1/s", &tight.rps).at_least(10_000.0),
     ])
 }
 
-/// Makes the pairs; every other one begins with the bare run.
-async fn pairs(manifests: PathBuf, room: Room) -> anyhow::Result<Observed> {
-    let limits = room.size();
+/// Measures the pairs; every second one begins with the bare run.
+async fn pairs(manifests: PathBuf, bottleneck: Bottleneck) -> anyhow::Result<Pairs> {
+    let limits = bottleneck.size();
     let folder = tempfile::tempdir()?;
     let site = Site::start(&folder.path().join("site")).await?;
     let agent = agent::start(&site, &folder.path().join("agent"), &manifests).await?;
     let bare = Bare::new(manifests, folder.path().join("bare"))?;
     let mut pairs = Vec::new();
-    // The first pair warms up: the agent hashes the target's program once.
+    // The first pair is a warm-up: the agent hashes the target's program once.
     for pair in 0..=PAIRS {
         let (brewed, plain) = if pair % 2 == 0 {
             let brewed = brewed(&site.client, &agent, &limits).await?;
@@ -133,24 +134,24 @@ async fn pairs(manifests: PathBuf, room: Room) -> anyhow::Result<Observed> {
     let agent_mib = agent.peak_mib()?;
     agent.stop().await?;
     site.process.stop().await?;
-    let of = |figure: fn(&(Brewed, f64)) -> f64| pairs.iter().skip(1).map(figure).collect();
-    Ok(Observed {
-        ratios: of(|(brewed, plain)| brewed.rps / plain),
-        added_s: of(|(brewed, _)| brewed.added_s),
-        rps: of(|(brewed, _)| brewed.rps),
-        agent_cores: of(|(brewed, _)| brewed.agent_cores),
+    let values = |figure: fn(&(Brewed, f64)) -> f64| pairs.iter().skip(1).map(figure).collect();
+    Ok(Pairs {
+        ratios: values(|(brewed, plain)| brewed.rps / plain),
+        added_s: values(|(brewed, _)| brewed.added_s),
+        rps: values(|(brewed, _)| brewed.rps),
+        agent_cores: values(|(brewed, _)| brewed.agent_cores),
         agent_mib,
     })
 }
 
-/// One run through everything.
+/// A brewbench run.
 struct Brewed {
     rps: f64,
-    /// What it took beyond warm-up and measurement, s.
+    /// Time beyond warm-up and measurement, s.
     added_s: f64,
-    /// CPU time of the agent.
+    /// CPU use of the agent, cores.
     agent_cores: f64,
-    /// How many seconds of it were read while it went on.
+    /// Seconds of its series that were read live.
     seconds: usize,
 }
 
@@ -175,14 +176,14 @@ async fn brewed(client: &Client, agent: &Apart, size: &Size) -> anyhow::Result<B
         spread: false,
         generators: Vec::new(),
     };
-    let (before, begun) = (agent.cpu_s()?, Instant::now());
-    let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
-    let id = made.runs.first().context("one run")?.id.clone();
+    let (before, started) = (agent.cpu_s()?, Instant::now());
+    let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
+    let id = created.runs.first().context("one run")?.id.clone();
     let seconds = read_live(client, &id).await?;
-    let agent_cores = (agent.cpu_s()? - before) / begun.elapsed().as_secs_f64();
+    let agent_cores = (agent.cpu_s()? - before) / started.elapsed().as_secs_f64();
     let list: RunList = client.get(&format!("api/v1/runs/{id}")).await?;
     let run = list.runs.first().context("one run")?;
-    // What this machine's neighbours do makes a run suspect; both of a pair have the same neighbours.
+    // Suspect runs are accepted: noisy neighbours affect both runs of a pair.
     ensure!(run.counts(), "the run does not count: {:?} {:?}", run.reasons, run.error);
     let (Some(rps), Some(started), Some(finished)) = (run.figures.rps, run.started_at_ms, run.finished_at_ms) else {
         bail!("the run has no figures");
@@ -191,15 +192,15 @@ async fn brewed(client: &Client, agent: &Apart, size: &Size) -> anyhow::Result<B
     Ok(Brewed { rps, added_s: took.as_secs_f64() - (WARM_UP + MEASURED).as_secs_f64(), agent_cores, seconds })
 }
 
-/// Reads a run's live stream to its end, as a page does; gives how many seconds came.
+/// Reads a run's live stream to its end, as a page does, and returns the number of seconds.
 async fn read_live(client: &Client, id: &RunId) -> anyhow::Result<usize> {
     let request = client.request(Method::GET, &format!("api/v1/runs/{id}/series/live"));
     let text = client.send(request).await?.text().await?;
     Ok(text.matches("\"length_s\"").count())
 }
 
-/// The same without brewbench: the target in the same kind of control group on the same cores, k6 as anybody would call it,
-/// neither in a cage.
+/// The same without brewbench: the target in the same kind of control group on the same cores, and a plain k6, both
+/// without the cage.
 struct Bare {
     sandbox: Sandbox,
     manifests: PathBuf,
@@ -222,7 +223,7 @@ impl Bare {
         target.fingerprint(&self.fingerprints).map_err(anyhow::Error::msg)?;
         let group = self.sandbox.open(wire::RunId::now(), Side::Target)?;
         group.limit(size);
-        let (cores, _) = cores::deal(&cores::physical(), size.vcpus, Beside::Generator);
+        let (cores, _) = cores::assign(&cores::physical(), size.vcpus, Neighbour::Generator);
         let (mut process, base_url) = uncaged(&target, &group, &cores.target).await?;
         self.k6(&base_url, WARM_UP, &cores.generator).await?;
         let rps = self.k6(&base_url, MEASURED, &cores.generator).await?;
@@ -250,13 +251,13 @@ impl Bare {
     }
 }
 
-/// Starts a target in its group and on its cores, and nothing else around it; returns where it serves.
+/// Starts a target in its group and on its cores, without the cage; returns its process and URL.
 async fn uncaged(target: &Manifest, group: &Group, cores: &[usize]) -> anyhow::Result<(Child, String)> {
     let at = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
     let fill =
         |word: &String| word.replace(manifest::PORT, &at.port().to_string()).replace(manifest::HOST, "127.0.0.1");
     let program = target.program().map_err(anyhow::Error::msg)?;
-    // It waits until it is in its group.
+    // The shell waits for a line, so that the target starts inside its group.
     let mut process = Command::new("sh")
         .args(["-c", "read -r _ && exec \"$@\"", "sh", "taskset", "--cpu-list", &list(cores)])
         .arg(program)
@@ -267,9 +268,9 @@ async fn uncaged(target: &Manifest, group: &Group, cores: &[usize]) -> anyhow::R
     let pid = process.id().context("the target ended at once")?.to_string();
     group.entrances()?.iter_mut().try_for_each(|entrance| entrance.write_all(pid.as_bytes()))?;
     process.stdin.take().context("no input")?.write_all(b"\n").await?;
-    let (url, begun) = (format!("http://{at}"), Instant::now());
+    let (url, started) = (format!("http://{at}"), Instant::now());
     while reqwest::get(format!("{url}{}", target.ready.path)).await.is_err() {
-        ensure!(begun.elapsed() < target.ready.timeout(), "the target is not ready");
+        ensure!(started.elapsed() < target.ready.timeout(), "the target is not ready");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     Ok((process, url))

@@ -1,5 +1,5 @@
-//! Behaviour under overload: at three times the rate that the server can answer, throughput, latency and memory stay bounded,
-//! and health checks are answered as usual.
+//! Behaviour under overload: at three times the rate that the server can handle, throughput, latency and memory stay
+//! bounded, and health checks respond as usual.
 
 use std::{
     sync::{
@@ -36,7 +36,7 @@ const OVERLOAD: Duration = Duration::from_mins(1);
 const EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
-struct Seen {
+struct Responses {
     answered_ms: Vec<f64>,
     refused_ms: Vec<f64>,
     errors: usize,
@@ -52,7 +52,7 @@ pub async fn measure(runs: u32) -> anyhow::Result<Vec<Figure>> {
     let server = Site::start(&data).await?;
     let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(data.join("brewbench.db"))).await?;
     history::fill(&pool, runs).await?;
-    let pages: Vec<String> = history::pages(&pool).await?.into_iter().map(|asked| asked.path).collect();
+    let pages: Vec<String> = history::pages(&pool).await?.into_iter().map(|request| request.path).collect();
     pool.close().await;
     let visitor =
         Arc::new(Visitor { client: Client::new(), url: server.url.clone(), token: server.token.clone(), pages });
@@ -60,7 +60,7 @@ pub async fn measure(runs: u32) -> anyhow::Result<Vec<Figure>> {
     let idle_mib = server.process.anonymous_mib()?;
     let over = Arc::new(AtomicBool::new(false));
     let health = tokio::spawn(health(Arc::clone(&visitor), Arc::clone(&over)));
-    let (seen, peak_mib) = overload(&server, &visitor, capacity * FACTOR).await?;
+    let (responses, peak_mib) = overload(&server, &visitor, capacity * FACTOR).await?;
     let recovered_s = recovered(&visitor).await?;
     over.store(true, Ordering::Relaxed);
     let health_ms = health.await??;
@@ -69,11 +69,11 @@ pub async fn measure(runs: u32) -> anyhow::Result<Vec<Figure>> {
     let p99 = |times: &[f64]| quantiles(times)[1];
     Ok(vec![
         Figure::new("pages that the server can answer", "1/s", capacity),
-        Figure::new("pages answered ÷ that", "ratio", per_second(&seen.answered_ms) / capacity).at_least(0.9),
-        Figure::new("refused with 503", "1/s", per_second(&seen.refused_ms)),
-        Figure::new("errors", "", seen.errors as f64).at_most(0.0),
-        Figure::new("answered pages: p99", "ms", p99(&seen.answered_ms)).at_most(2_000.0),
-        Figure::new("refusals: p99", "ms", p99(&seen.refused_ms)).at_most(1_000.0),
+        Figure::new("pages answered ÷ that", "ratio", per_second(&responses.answered_ms) / capacity).at_least(0.9),
+        Figure::new("refused with 503", "1/s", per_second(&responses.refused_ms)),
+        Figure::new("errors", "", responses.errors as f64).at_most(0.0),
+        Figure::new("answered pages: p99", "ms", p99(&responses.answered_ms)).at_most(2_000.0),
+        Figure::new("refusals: p99", "ms", p99(&responses.refused_ms)).at_most(1_000.0),
         Figure::new("`/healthz`: p99", "ms", p99(&health_ms)),
         Figure::new("most anonymous memory of the server", "MiB", peak_mib),
         Figure::new("most anonymous memory ÷ before", "ratio", peak_mib / idle_mib).at_most(1.5),
@@ -90,7 +90,7 @@ struct Visitor {
 }
 
 impl Visitor {
-    async fn ask(&self, path: &str) -> anyhow::Result<StatusCode> {
+    async fn request(&self, path: &str) -> anyhow::Result<StatusCode> {
         let url = self.url.join(path)?;
         let answer = self.client.get(url).bearer_auth(&self.token).header("accept", "text/html").send().await?;
         let status = answer.status();
@@ -111,7 +111,7 @@ async fn capacity(visitor: &Arc<Visitor>) -> anyhow::Result<f64> {
         visitors.spawn(async move {
             let mut done = 0_usize;
             while started.elapsed() < CAPACITY {
-                let status = visitor.ask(&visitor.page(done * VISITORS + place)).await?;
+                let status = visitor.request(&visitor.page(done * VISITORS + place)).await?;
                 ensure!(status.is_success(), "{status}");
                 done += 1;
             }
@@ -126,8 +126,8 @@ async fn capacity(visitor: &Arc<Visitor>) -> anyhow::Result<f64> {
 }
 
 /// Sends requests at a constant rate (open loop).
-async fn overload(server: &Site, visitor: &Arc<Visitor>, rate: f64) -> anyhow::Result<(Seen, f64)> {
-    let (seen, mut peak_mib) = (Arc::new(Mutex::new(Seen::default())), 0.0_f64);
+async fn overload(server: &Site, visitor: &Arc<Visitor>, rate: f64) -> anyhow::Result<(Responses, f64)> {
+    let (responses, mut peak_mib) = (Arc::new(Mutex::new(Responses::default())), 0.0_f64);
     let mut clock = interval(Duration::from_secs_f64(1.0 / rate));
     clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let (mut visitors, started) = (JoinSet::new(), Instant::now());
@@ -136,42 +136,42 @@ async fn overload(server: &Site, visitor: &Arc<Visitor>, rate: f64) -> anyhow::R
         let due = clock.tick().await;
         number += 1;
         peak_mib = peak_mib.max(server.process.anonymous_mib()?);
-        let (visitor, seen) = (Arc::clone(visitor), Arc::clone(&seen));
+        let (visitor, responses) = (Arc::clone(visitor), Arc::clone(&responses));
         visitors.spawn(async move {
-            let answer = visitor.ask(&visitor.page(number)).await;
+            let answer = visitor.request(&visitor.page(number)).await;
             let took_ms = due.elapsed().as_secs_f64() * 1_000.0;
-            let mut seen = seen.lock().expect("no visitor panics");
+            let mut responses = responses.lock().expect("no visitor panics");
             match answer {
-                Ok(status) if status.is_success() => seen.answered_ms.push(took_ms),
-                Ok(StatusCode::SERVICE_UNAVAILABLE) => seen.refused_ms.push(took_ms),
-                _ => seen.errors += 1,
+                Ok(status) if status.is_success() => responses.answered_ms.push(took_ms),
+                Ok(StatusCode::SERVICE_UNAVAILABLE) => responses.refused_ms.push(took_ms),
+                _ => responses.errors += 1,
             }
         });
     }
     while visitors.join_next().await.is_some() {}
-    let seen = Arc::into_inner(seen).context("a visitor is left")?.into_inner().expect("no visitor panics");
-    Ok((seen, peak_mib))
+    let responses = Arc::into_inner(responses).context("a visitor is left")?.into_inner().expect("no visitor panics");
+    Ok((responses, peak_mib))
 }
 
-/// Checks the server's health until the overload is over and returns the time of each answer, ms.
+/// Checks the server's health until the overload ends and returns the response times, ms.
 async fn health(visitor: Arc<Visitor>, over: Arc<AtomicBool>) -> anyhow::Result<Vec<f64>> {
     let mut times = Vec::new();
     while !over.load(Ordering::Relaxed) {
         let started = Instant::now();
-        ensure!(visitor.ask("healthz").await?.is_success(), "not healthy");
+        ensure!(visitor.request("healthz").await?.is_success(), "not healthy");
         times.push(started.elapsed().as_secs_f64() * 1_000.0);
         sleep(EVERY).await;
     }
     Ok(times)
 }
 
-/// Time until a page is answered as fast as usual, s.
+/// Returns the time until a page is as fast as usual again, s.
 async fn recovered(visitor: &Visitor) -> anyhow::Result<f64> {
     const USUAL: Duration = Duration::from_millis(50);
     let over = Instant::now();
     loop {
         let started = Instant::now();
-        if visitor.ask("runs").await?.is_success() && started.elapsed() < USUAL {
+        if visitor.request("runs").await?.is_success() && started.elapsed() < USUAL {
             return Ok(over.elapsed().as_secs_f64());
         }
     }

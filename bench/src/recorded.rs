@@ -1,4 +1,4 @@
-//! Runs with all that agents tell of them, for pages that show it: 30 seconds each, of two targets at three sizes.
+//! Runs with complete series and evidence: 30 seconds each, of two targets at three sizes.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use brewbench_agent::{
 };
 use sqlx::{SqliteConnection, SqlitePool};
 
-/// How many there are.
+/// Number of runs.
 pub const RUNS: u32 = 60;
 
-/// Experiments of the same cells before.
+/// Earlier experiments of the same cells.
 const PAST: u32 = 10;
 
-/// Stores them, and their past; gives their ids.
+/// Stores the runs and their past, and returns the ids of the runs.
 pub async fn store(pool: &SqlitePool) -> anyhow::Result<Vec<String>> {
     let mut transaction = pool.begin().await?;
     cells(&mut transaction, "past", PAST * RUNS).await?;
@@ -24,7 +24,7 @@ pub async fn store(pool: &SqlitePool) -> anyhow::Result<Vec<String>> {
     Ok((0..RUNS).map(|number| format!("recorded-{number}")).collect())
 }
 
-/// Bytes of the database that a run takes.
+/// Returns the bytes per run in the database.
 pub async fn bytes_per_run(pool: &SqlitePool) -> anyhow::Result<f64> {
     const MANY: u32 = 6_000;
     let size = "select page_count * page_size from pragma_page_count, pragma_page_size";
@@ -70,7 +70,7 @@ async fn cells(connection: &mut SqliteConnection, name: &str, count: u32) -> any
     Ok(())
 }
 
-/// 30 seconds of 10,000 requests each, in some 50 buckets that shift from second to second.
+/// Returns 30 seconds of 10,000 requests each, in about 50 buckets that vary from second to second.
 fn series() -> Packed {
     let buckets = |number: u32| {
         (0..50).map(move |place| {
@@ -100,7 +100,7 @@ fn series() -> Packed {
     Packed::pack(&Series { warm_up: None, measured: Some(measured) })
 }
 
-/// A hundred facts and some lines of log.
+/// Returns evidence with a hundred facts and some log lines.
 fn evidence() -> Evidence {
     let facts: BTreeMap<String, String> =
         (0..100).map(|number| (format!("net.core.fact_{number}"), format!("{}", number * 7919 % 1_000))).collect();

@@ -1,4 +1,4 @@
-//! A real server on a free port of loopback, and a client that may do everything.
+//! A real server on a loopback port, and a client with an admin token.
 
 use std::{
     ffi::OsString,
@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context;
 use brewbench::{
     app::{config::Config, local_admin, server::Server},
-    auth::{model::Scope, people::NewToken},
+    auth::{model::Scope, users::NewToken},
     catalog::model::MachineSize,
 };
 use brewbench_agent::{connection::client::Client, wire::RunId};
@@ -17,38 +17,38 @@ use tokio_util::sync::CancellationToken;
 
 use crate::apart::{self, Apart, What};
 
-/// Starts a server on a folder; it is not served yet.
+/// Opens a server on a data folder, without serving yet, and returns a client.
 pub async fn start(data: &Path) -> anyhow::Result<(Server, Client)> {
-    let (server, token) = begin(data, 0).await?;
+    let (server, token) = open(data, 0).await?;
     let client = Client::new(&server.local_url(), Some(token))?;
     Ok((server, client))
 }
 
-/// Starts a server on a folder; returns an admin token too.
-pub async fn begin(data: &Path, port: u16) -> anyhow::Result<(Server, String)> {
+/// Opens a server on a data folder, without serving yet, and returns an admin token.
+pub async fn open(data: &Path, port: u16) -> anyhow::Result<(Server, String)> {
     let listen = ([127, 0, 0, 1], port).into();
     let server = Server::start(Config::new(listen, data), CancellationToken::new()).await?;
-    let asked = NewToken { name: format!("bench {}", RunId::now()), scope: Scope::Admin, expires_in_days: None };
-    Ok((server, local_admin::token(data, &asked).await?.secret))
+    let request = NewToken { name: format!("bench {}", RunId::now()), scope: Scope::Admin, expires_in_days: None };
+    Ok((server, local_admin::token(data, &request).await?.secret))
 }
 
-/// A size so small that k6, with a core of its own, has room: the target is the bottleneck, as in every ordinary run.
+/// A machine size so small that the target, and not k6, is the bottleneck, as in ordinary runs.
 pub const ROOMY: &str = "0.25 vCPU / 256 MiB";
 
-/// A server in a process of its own.
+/// A server in a child process.
 pub struct Site {
-    /// What it costs.
+    /// The process.
     pub process: Apart,
-    /// Its address.
+    /// URL of the server.
     pub url: reqwest::Url,
-    /// May do everything.
+    /// An admin token.
     pub token: String,
-    /// With that token.
+    /// A client with that token.
     pub client: Client,
 }
 
 impl Site {
-    /// Starts it on a folder.
+    /// Starts it on a data folder.
     pub async fn start(data: &Path) -> anyhow::Result<Self> {
         let mut process = Apart::start(What::Site, &[data.as_os_str()])?;
         let url: reqwest::Url = process.line().await?.parse()?;
@@ -59,22 +59,21 @@ impl Site {
         Ok(Self { process, url, token, client })
     }
 
-    /// Starts it once more, on the folder and the port of one that was killed.
-    pub async fn again(data: &Path, port: u16) -> anyhow::Result<Apart> {
+    /// Restarts a killed server on its data folder and port.
+    pub async fn restart(data: &Path, port: u16) -> anyhow::Result<Apart> {
         let mut process = Apart::start(What::Site, &[data.as_os_str(), port.to_string().as_ref()])?;
         process.line().await?;
         Ok(process)
     }
 }
 
-/// Serves a data folder, prints its address and a token, and ends with its standard input. Its arguments are the folder and,
-/// unless any port will do, the port.
-pub async fn serve_apart(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
+/// Serves a data folder until standard input ends; prints its URL and a token. Arguments: folder and, optionally, port.
+pub async fn run_child(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
     let data = arguments.next().map(PathBuf::from).context("name the data folder")?;
     let port = arguments.next().map_or(Ok(0), |port| port.to_string_lossy().parse())?;
-    let (server, token) = begin(&data, port).await?;
+    let (server, token) = open(&data, port).await?;
     println!("{}\n{token}", server.local_url());
     let shutdown = server.state.shutdown.clone();
-    apart::at_the_end(move || shutdown.cancel());
+    apart::on_stdin_end(move || shutdown.cancel());
     Ok(server.serve().await?)
 }

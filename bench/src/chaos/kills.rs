@@ -1,4 +1,4 @@
-//! `kill -9` of the agent, the server, k6 and the target at random moments of real runs.
+//! Kills the agent, the server, k6 and the target (`kill -9`) at random moments of real runs.
 
 use std::time::{Duration, Instant};
 
@@ -18,21 +18,21 @@ use super::{
     world::{Half, World},
 };
 
-/// Short, so that every phase is hit as often as every other.
+/// Short, so that all phases are hit about equally often.
 const WARM_UP_S: f64 = 0.3;
 const DURATION_S: f64 = 1.0;
 const REPETITIONS: u32 = 2;
-/// From the submission to the end of both repetitions, and a little more.
+/// The kill happens within this time of the submission, which covers both repetitions.
 const SPAN_MS: u64 = 5_000;
-/// After this something hangs.
+/// Timeout of an experiment.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How long acknowledged outcomes may take to leave the agent's disk once all is over.
-const TIDYING: Duration = Duration::from_secs(15);
+/// How long the agent may take to clean up after the end of all runs.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Who is killed.
+/// The process to kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Victim {
-    /// The agent or the server, which somebody starts anew.
+    /// The agent or the server, which is restarted.
     Half(Half),
     /// A process of the run.
     Side(Side),
@@ -53,15 +53,15 @@ impl Victim {
     }
 }
 
-/// Kills one victim so many times; gives a row of the table.
+/// Kills one victim `times` times and returns a row of the table.
 pub async fn kill_often(world: &mut World, victim: Victim, times: u32, dice: &mut StdRng) -> anyhow::Result<Row> {
     let mut row = Row::new(format!("`kill -9` of {}", victim.name()));
     let mut ledger = Ledger::default();
-    let marked = Marked::of(&world.state())?;
+    let marked = Marked::new(&world.state())?;
     while row.times < times {
         let experiment = world.submit(REPETITIONS, WARM_UP_S, DURATION_S).await?;
         tokio::time::sleep(Duration::from_millis(dice.random_range(0..SPAN_MS))).await;
-        let before = world.look(&experiment).await?;
+        let before = world.experiment_with_runs(&experiment).await?;
         ledger.note(&before);
         let phase = before.runs.iter().find(|run| run.phase != Phase::Queued && !run.has_ended());
         let phase = phase.map_or("nothing", |run| run.phase.as_str()).to_owned();
@@ -71,7 +71,7 @@ pub async fn kill_often(world: &mut World, victim: Victim, times: u32, dice: &mu
         };
         settle(world, &experiment, &mut ledger).await?;
         let took = since.elapsed();
-        tidy(&marked, &mut row).await;
+        wait_until_clean(&marked, &mut row).await;
         let audit = ledger.audit(world, &experiment).await?;
         row.add(audit, took);
         let (name, times) = (victim.name(), row.times);
@@ -80,7 +80,7 @@ pub async fn kill_often(world: &mut World, victim: Victim, times: u32, dice: &mu
     Ok(row)
 }
 
-/// Kills, and starts anew what nobody else would. Gives since when everybody is back; none if there was nothing to kill.
+/// Kills the victim and restarts it if nothing else does. Returns when it was back; `None` without a process to kill.
 async fn strike(
     world: &mut World,
     victim: Victim,
@@ -91,38 +91,38 @@ async fn strike(
         Victim::Half(half) => {
             world.kill(half).await?;
             tokio::time::sleep(Duration::from_millis(dice.random_range(0..1_000))).await;
-            let back = world.start_anew(half).await?;
+            let back = world.restart(half).await?;
             world.until_connected().await?;
             Ok(Some(back))
         }
         Victim::Side(side) => {
             let Some(pid) = marked.one(side) else { return Ok(None) };
-            // It may end by itself at this very moment.
+            // The process may have just ended by itself.
             Ok(kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok().then(Instant::now))
         }
     }
 }
 
-/// Waits until every run of an experiment has ended.
+/// Waits until all runs of an experiment have ended.
 pub async fn settle(world: &World, experiment: &ExperimentId, ledger: &mut Ledger) -> anyhow::Result<()> {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
-        let whole = world.look(experiment).await?;
-        ledger.note(&whole);
-        if whole.progress.ended == whole.progress.total && whole.runs.iter().all(Run::has_ended) {
+        let current = world.experiment_with_runs(experiment).await?;
+        ledger.note(&current);
+        if current.progress.ended == current.progress.total && current.runs.iter().all(Run::has_ended) {
             return Ok(());
         }
-        let told = || whole.runs.iter().map(|run| run.phase.as_str()).collect::<Vec<_>>().join(", ");
-        ensure!(begun.elapsed() < PATIENCE, "experiment {experiment} does not end: {}", told());
+        let phases = || current.runs.iter().map(|run| run.phase.as_str()).collect::<Vec<_>>().join(", ");
+        ensure!(started.elapsed() < PATIENCE, "experiment {experiment} does not end: {}", phases());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
-/// Waits until nothing is left, and counts what stays.
-pub async fn tidy(marked: &Marked, row: &mut Row) {
-    let begun = Instant::now();
+/// Waits until the agent has cleaned up and counts what stays behind.
+pub async fn wait_until_clean(marked: &Marked, row: &mut Row) {
+    let started = Instant::now();
     let mut left = marked.left();
-    while !left.is_empty() && begun.elapsed() < TIDYING {
+    while !left.is_empty() && started.elapsed() < CLEANUP_TIMEOUT {
         tokio::time::sleep(Duration::from_millis(50)).await;
         left = marked.left();
     }

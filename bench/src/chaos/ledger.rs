@@ -1,4 +1,4 @@
-//! What was acknowledged, kept apart from the server's own books, and what has become of it.
+//! Records acknowledged results independently of the server, and checks that they are still stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,49 +12,49 @@ use serde_json::Value;
 
 use super::world::World;
 
-/// Phases that a run does not leave, however often something is killed.
+/// Phases that a run never leaves.
 const SETTLED: [&str; 3] = ["finished", "failed", "cancelled"];
 
-/// Ends of runs that somebody was told: readers by an answer, agents by an acknowledgement.
+/// Results that were reported: to readers in a response, to agents by an acknowledgement.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    seen: BTreeMap<RunId, Run>,
+    observed: BTreeMap<RunId, Run>,
     acknowledged: BTreeSet<RunId>,
     log_read: usize,
 }
 
-/// What an experiment shows at its end.
+/// The audit of an experiment at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// Runs of it, the repetitions of failed and lost ones with them.
+    /// Its runs, including retries.
     pub runs: usize,
-    /// Acknowledged results that are gone or are others.
+    /// Acknowledged results that are missing or different.
     pub lost: usize,
-    /// Cells with more than one result that counts.
+    /// Cells with more than one counted result.
     pub doubled: usize,
-    /// Cells without one that counts.
+    /// Cells without a counted result.
     pub unmeasured: usize,
 }
 
 impl Ledger {
-    /// Notes what has ended by an answer of the server's.
-    pub fn note(&mut self, whole: &ExperimentWithRuns) {
-        for run in whole.runs.iter().filter(|run| SETTLED.contains(&run.phase.as_str())) {
-            self.seen.entry(run.id.clone()).or_insert_with(|| run.clone());
+    /// Records ended runs of a response.
+    pub fn note(&mut self, experiment: &ExperimentWithRuns) {
+        for run in experiment.runs.iter().filter(|run| SETTLED.contains(&run.phase.as_str())) {
+            self.observed.entry(run.id.clone()).or_insert_with(|| run.clone());
         }
     }
 
-    /// Compares with what is stored now, once an experiment has ended.
+    /// Compares the records with the stored runs after the end of an experiment.
     pub async fn audit(&mut self, world: &World, experiment: &ExperimentId) -> anyhow::Result<Audit> {
         self.read_log(world)?;
-        let whole = world.look(experiment).await?;
-        let mut audit = Audit { runs: whole.runs.len(), ..Audit::default() };
-        let ids: BTreeSet<&RunId> = self.seen.keys().chain(&self.acknowledged).collect();
+        let current = world.experiment_with_runs(experiment).await?;
+        let mut audit = Audit { runs: current.runs.len(), ..Audit::default() };
+        let ids: BTreeSet<&RunId> = self.observed.keys().chain(&self.acknowledged).collect();
         for id in ids {
             let list: RunList = world.client.get(&format!("api/v1/runs/{id}")).await?;
             let now = list.runs.first().context("one run")?;
             let same = self
-                .seen
+                .observed
                 .get(id)
                 .is_none_or(|then| (&then.phase, then.figures.requests) == (&now.phase, now.figures.requests));
             if !same || !SETTLED.contains(&now.phase.as_str()) {
@@ -62,33 +62,33 @@ impl Ledger {
                 audit.lost += 1;
             }
         }
-        // What has stood one round will not be looked at for ever.
-        self.seen.clear();
+        // Each result is checked in one round only.
+        self.observed.clear();
         self.acknowledged.clear();
         let mut counting: BTreeMap<u32, usize> = BTreeMap::new();
-        for run in &whole.runs {
+        for run in &current.runs {
             *counting.entry(run.repetition).or_default() += usize::from(run.counts());
         }
-        audit.doubled = counting.values().filter(|kept| **kept > 1).count();
-        audit.unmeasured = counting.values().filter(|kept| **kept == 0).count();
+        audit.doubled = counting.values().filter(|count| **count > 1).count();
+        audit.unmeasured = counting.values().filter(|count| **count == 0).count();
         if audit.unmeasured > 0 {
-            let told = whole.runs.iter().map(|run| format!("{} {:?} {:?}", run.phase, run.verdict, run.error));
-            eprintln!("    without a result that counts: {}", told.collect::<Vec<_>>().join("; "));
+            let runs = current.runs.iter().map(|run| format!("{} {:?} {:?}", run.phase, run.verdict, run.error));
+            eprintln!("    without a counted result: {}", runs.collect::<Vec<_>>().join("; "));
         }
         Ok(audit)
     }
 
-    /// The server says so once a result is committed, right before it tells the agent.
+    /// Reads acknowledgements from the log: the server logs each committed result before it responds to the agent.
     fn read_log(&mut self, world: &World) -> anyhow::Result<()> {
         let log = world.server_log()?;
-        let whole = log.rfind('\n').map_or(0, |end| end + 1);
-        for line in log[self.log_read..whole].lines() {
-            let Ok(told) = serde_json::from_str::<Value>(line) else { continue };
-            if told["message"] == "a result is stored" {
-                self.acknowledged.extend(told["run"].as_str().map(|id| RunId::from(id.to_owned())));
+        let end = log.rfind('\n').map_or(0, |end| end + 1);
+        for line in log[self.log_read..end].lines() {
+            let Ok(entry) = serde_json::from_str::<Value>(line) else { continue };
+            if entry["message"] == "result stored" {
+                self.acknowledged.extend(entry["run"].as_str().map(|id| RunId::from(id.to_owned())));
             }
         }
-        self.log_read = whole;
+        self.log_read = end;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What an agent has left on the machine: processes, control groups, folders of runs, outcomes.
+//! Finds what an agent has left on the machine: processes, control groups, run folders, outcomes.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use brewbench_agent::{
 };
 use sha2::{Digest, Sha256};
 
-/// One agent, by what its processes and groups are marked with.
+/// An agent, identified by the mark of its processes and groups.
 #[derive(Clone, Debug)]
 pub struct Marked {
     name: String,
@@ -30,14 +30,14 @@ pub enum Side {
 }
 
 impl Marked {
-    /// The agent with this state folder.
-    pub fn of(state: &Path) -> anyhow::Result<Self> {
+    /// Returns the agent with this state folder.
+    pub fn new(state: &Path) -> anyhow::Result<Self> {
         let state = state.canonicalize().context("the state folder")?;
         let name = hex(&Sha256::digest(state.as_os_str().as_bytes())[..6]);
         Ok(Self { name, state })
     }
 
-    /// Its processes: their numbers, and on which side of a run they are.
+    /// Returns its processes with their side of a run.
     pub fn processes(&self) -> BTreeMap<i32, Option<Side>> {
         let mark = format!("{AGENT_MARK}={}", self.name);
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -55,12 +55,12 @@ impl Marked {
         ours.collect()
     }
 
-    /// A process on one side of a run in work.
+    /// Returns a process on one side of a running run.
     pub fn one(&self, side: Side) -> Option<i32> {
-        self.processes().into_iter().find(|(_, of)| *of == Some(side)).map(|(pid, _)| pid)
+        self.processes().into_iter().find(|(_, other)| *other == Some(side)).map(|(pid, _)| pid)
     }
 
-    /// Everything that is there and would not be, had there been no run: each in a few words.
+    /// Describes everything that runs left behind.
     pub fn left(&self) -> Vec<String> {
         let processes = self.processes().into_keys().map(|pid| format!("process {pid}"));
         let groups = groups(Path::new(CGROUP_ROOT), &format!("brewbench-{}", self.name), 4);

@@ -1,5 +1,5 @@
-//! Runs whose load comes from another machine: the line between target and k6 cut in the middle of a measurement, and the
-//! agent of either side killed. Whatever comes of that must not count for what it would without.
+//! Runs whose load comes from another machine: cuts the link between target and k6 during a measurement, and kills the
+//! agent of either side. Such a run must not be valid.
 
 use std::time::{Duration, Instant};
 
@@ -9,41 +9,41 @@ use tokio::process::Child;
 
 use super::{
     Row,
-    cuts::until_in,
-    kills::{settle, tidy},
+    cuts::wait_for_phase,
+    kills::{settle, wait_until_clean},
     ledger::Ledger,
     left::Marked,
     wire::{TARGET, Wire},
     world::{AGENT, Half, World},
 };
 
-/// How long a measurement is.
+/// Duration of a measurement.
 const DURATION_S: f64 = 6.0;
 const TIMES: u32 = 3;
-/// Where the target runs; its load comes from the agent of the world, on the far side of the line.
+/// The agent that runs the target; the load comes from the world's agent, over the link.
 const HOST: &str = "host";
 
-/// What happens in the middle of a measurement.
+/// A failure during a measurement.
 #[derive(Clone, Copy, Debug)]
-enum Blow {
+enum Failure {
     Cut(Duration),
     KillGenerator,
     KillHost,
 }
 
-impl Blow {
+impl Failure {
     const ALL: [Self; 4] =
         [Self::Cut(Duration::from_secs(1)), Self::Cut(Duration::from_secs(10)), Self::KillGenerator, Self::KillHost];
 
     fn name(self) -> String {
         match self {
-            Self::Cut(length) => format!("the line between target and k6 cut for {} s", length.as_secs()),
-            Self::KillGenerator => "`kill -9` of the agent that makes the load".to_owned(),
-            Self::KillHost => "`kill -9` of the agent of the target".to_owned(),
+            Self::Cut(length) => format!("link between target and k6 cut for {} s", length.as_secs()),
+            Self::KillGenerator => "`kill -9` of the generator's agent".to_owned(),
+            Self::KillHost => "`kill -9` of the target's agent".to_owned(),
         }
     }
 
-    async fn strike(self, world: &mut World, wire: &Wire, host: &mut Child) -> anyhow::Result<()> {
+    async fn inject(self, world: &mut World, wire: &Wire, host: &mut Child) -> anyhow::Result<()> {
         match self {
             Self::Cut(length) => {
                 wire.cut_second().await?;
@@ -52,7 +52,7 @@ impl Blow {
             }
             Self::KillGenerator => {
                 world.kill(Half::Agent).await?;
-                world.start_anew(Half::Agent).await?;
+                world.restart(Half::Agent).await?;
                 world.until_connected().await
             }
             Self::KillHost => {
@@ -64,32 +64,32 @@ impl Blow {
     }
 }
 
-/// Does it; prints a table of its own.
-pub async fn break_it(world: &mut World, wire: &Wire) -> anyhow::Result<()> {
-    wire.lay_second().await?;
+/// Injects each failure and prints a table.
+pub async fn run(world: &mut World, wire: &Wire) -> anyhow::Result<()> {
+    wire.create_second().await?;
     let mut host = world.join(HOST, TARGET).await?;
-    let whole = one(world, wire, &mut host, None).await?.0;
-    let usual = whole.figures.rps.context("the run that nobody disturbs has figures")?;
-    eprintln!("  undisturbed: {}", told(&whole));
+    let undisturbed = measure_one(world, wire, &mut host, None).await?.0;
+    let usual = undisturbed.figures.rps.context("the undisturbed run has no figures")?;
+    eprintln!("  undisturbed: {}", describe(&undisturbed));
     println!();
     println!(
-        "| load from another machine, while measured | runs | counted as valid | requests/s ÷ undisturbed, at most | \
-         left behind | ended after, s |"
+        "| load from another machine, failure | runs | valid | requests/s ÷ undisturbed, max | left behind | \
+        ended after, max s |"
     );
     println!("|---|---|---|---|---|---|");
     let mut bad = Vec::new();
-    for blow in Blow::ALL {
-        let mut row = Row::new(blow.name());
+    for failure in Failure::ALL {
+        let mut row = Row::new(failure.name());
         let mut valid = 0;
         let mut fastest: Option<f64> = None;
         for _ in 0..TIMES {
-            let (run, took) = one(world, wire, &mut host, Some(blow)).await?;
-            eprintln!("  {}: {}, settled in {:.1} s", blow.name(), told(&run), took.as_secs_f64());
+            let (run, took) = measure_one(world, wire, &mut host, Some(failure)).await?;
+            eprintln!("  {}: {}, settled in {:.1} s", failure.name(), describe(&run), took.as_secs_f64());
             valid += u32::from(run.verdict == Some(Verdict::Valid));
             fastest = run.figures.rps.map(|rps| rps / usual).into_iter().chain(fastest).reduce(f64::max);
             row.slowest = row.slowest.max(took);
             for state in [world.state(), world.state_of(HOST)] {
-                tidy(&Marked::of(&state)?, &mut row).await;
+                wait_until_clean(&Marked::new(&state)?, &mut row).await;
             }
         }
         let fastest = fastest.map_or("–".to_owned(), |fastest| format!("{fastest:.2}"));
@@ -99,27 +99,32 @@ pub async fn break_it(world: &mut World, wire: &Wire) -> anyhow::Result<()> {
             bad.push(row.what);
         }
     }
-    ensure!(bad.is_empty(), "counted as valid, or left something behind: {}", bad.join("; "));
+    ensure!(bad.is_empty(), "valid, or left something behind: {}", bad.join("; "));
     Ok(())
 }
 
-/// One run and a blow in the middle of its measurement; gives how long after it the run had ended.
-async fn one(world: &mut World, wire: &Wire, host: &mut Child, blow: Option<Blow>) -> anyhow::Result<(Run, Duration)> {
-    let experiment = world.submit_from_afar(HOST, AGENT, DURATION_S).await?;
-    if let Some(blow) = blow {
-        until_in(world, &experiment, "measuring").await?;
-        // k6 has begun when the target's agent says so.
+/// Measures one run with a failure during its measurement; returns the run and how long after the failure it ended.
+async fn measure_one(
+    world: &mut World,
+    wire: &Wire,
+    host: &mut Child,
+    failure: Option<Failure>,
+) -> anyhow::Result<(Run, Duration)> {
+    let experiment = world.submit_distributed(HOST, AGENT, DURATION_S).await?;
+    if let Some(failure) = failure {
+        wait_for_phase(world, &experiment, "measuring").await?;
+        // The target's agent reports this phase once k6 has started.
         tokio::time::sleep(Duration::from_secs(2)).await;
-        blow.strike(world, wire, host).await?;
+        failure.inject(world, wire, host).await?;
     }
-    let struck = Instant::now();
+    let injected = Instant::now();
     settle(world, &experiment, &mut Ledger::default()).await?;
-    let took = struck.elapsed();
-    let run = world.look(&experiment).await?.runs.into_iter().next().context("one run")?;
+    let took = injected.elapsed();
+    let run = world.experiment_with_runs(&experiment).await?.runs.into_iter().next().context("one run")?;
     Ok((run, took))
 }
 
-fn told(run: &Run) -> String {
-    let why: Vec<&str> = run.reasons.iter().map(|reason| reason.code.as_str()).collect();
-    format!("{} {:?} ({}), {:?} requests/s", run.phase, run.verdict, why.join(", "), run.figures.rps)
+fn describe(run: &Run) -> String {
+    let reasons: Vec<&str> = run.reasons.iter().map(|reason| reason.code.as_str()).collect();
+    format!("{} {:?} ({}), {:?} requests/s", run.phase, run.verdict, reasons.join(", "), run.figures.rps)
 }

@@ -1,6 +1,7 @@
-//! Breaks what can break, again and again, around real runs: a real server, a real agent, real k6, a bundled target.
-//! After each blow whoever would be started anew is, and then no result that was acknowledged may be gone, no cell may
-//! count twice, nothing may be left on the machine and everything must have ended. Prints a table for the README.
+//! Chaos tests: injects failures into real runs with a real server, agent, k6 and a bundled target.
+//!
+//! After each failure the killed process is restarted. Then all acknowledged results must be stored, no cell may count
+//! twice, nothing may be left on the machine, and all runs must have ended. Prints a table.
 
 mod backup;
 mod cuts;
@@ -24,12 +25,12 @@ use ledger::Audit;
 use rand::{SeedableRng, rngs::StdRng};
 use world::{Place, Programs, World};
 
-/// How often each is killed.
+/// Default number of kills per victim.
 pub const TIMES: u32 = 50;
-/// How often the server is killed while it is copied, at most.
+/// The maximum number of kills during a backup.
 const BACKUPS: u32 = 10;
 
-/// One line of the table.
+/// A row of the table.
 #[derive(Debug, Default)]
 pub struct Row {
     what: String,
@@ -57,7 +58,7 @@ impl Row {
         self.slowest = self.slowest.max(took);
     }
 
-    fn tell(&self) {
+    fn print(&self) {
         let Self { what, times, runs, lost, doubled, unmeasured, left, slowest } = self;
         let slowest = slowest.as_secs_f64();
         println!("| {what} | {times} | {runs} | {lost} | {doubled} | {left} | {unmeasured} | {slowest:.1} |");
@@ -68,14 +69,14 @@ impl Row {
     }
 }
 
-/// Does all of it: the program lies beside the folder of the manifests.
+/// Runs all chaos tests. The program is in the parent folder of the manifests.
 pub async fn all(manifests: &Path, times: u32, seed: Option<u64>) -> anyhow::Result<()> {
     let seed = seed.unwrap_or_else(rand::random);
-    eprintln!("chaos: each {times} times, seed {seed}");
+    eprintln!("chaos: {times} kills of each victim, seed {seed}");
     let programs = Programs::beside(manifests)?;
     let mut dice = StdRng::seed_from_u64(seed);
     println!(
-        "| what | times | runs | acknowledged and lost | counted twice | left behind | not measured | all ended after, s |"
+        "| what | times | runs | acknowledged and lost | counted twice | left behind | not measured | ended after, max s |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     let mut rows = Vec::new();
@@ -83,30 +84,29 @@ pub async fn all(manifests: &Path, times: u32, seed: Option<u64>) -> anyhow::Res
         let mut world = World::start(&programs, Place::Here).await?;
         for victim in Victim::ALL {
             let row = kills::kill_often(&mut world, victim, times, &mut dice).await?;
-            row.tell();
+            row.print();
             rows.push(row);
         }
         let row = backup::kill_while_copying(&mut world, times.min(BACKUPS), &mut dice).await?;
-        row.tell();
+        row.print();
         rows.push(row);
     }
-    let line = wire::in_a_namespace(manifests, seed).await?;
-    tell_all(&rows)?;
-    ensure!(line, "the line between agent and server: see above");
+    let succeeded = wire::run_in_namespace(manifests, seed).await?;
+    check_all(&rows)?;
+    ensure!(succeeded, "the network tests failed, see above");
     Ok(())
 }
 
-/// Failures of the network, in a network namespace: the folder of the manifests, the seed and the machine's own namespace
-/// are its arguments.
-pub async fn cuts_apart(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
+/// Runs the network tests in a network namespace. Arguments: folder of the manifests, seed, the machine's namespace.
+pub async fn run_child(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
     let manifests = arguments.next().map(PathBuf::from).context("name the folder of the manifests")?;
     let seed = arguments.next().context("name the seed")?.to_string_lossy().parse()?;
     let machines = arguments.next().context("name the machine's own namespace")?;
-    cuts::apart(&manifests, seed, &machines.to_string_lossy()).await
+    cuts::run(&manifests, seed, &machines.to_string_lossy()).await
 }
 
-/// Whether all went well.
-fn tell_all(rows: &[Row]) -> anyhow::Result<()> {
+/// Fails if a row shows a failure.
+fn check_all(rows: &[Row]) -> anyhow::Result<()> {
     let bad: Vec<&str> = rows.iter().filter(|row| !row.is_good()).map(|row| row.what.as_str()).collect();
     ensure!(bad.is_empty(), "something was lost, counted twice or left behind: {}", bad.join("; "));
     Ok(())

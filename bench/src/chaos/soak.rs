@@ -1,5 +1,5 @@
-//! Thousands of short runs, one after the other: what server and agent hold must not grow with them. The generator is a
-//! script that writes a summary and ends, for the number of them, and the real k6 once in so many runs.
+//! Soak test: thousands of short runs must not grow the resources of server and agent. For speed, k6 is replaced by a
+//! script that only writes a summary, except in every [`REAL`]th run or so.
 
 use std::{
     fs,
@@ -17,57 +17,57 @@ use super::{
     world::{Half, Place, Programs, World},
 };
 
-/// Runs unless another number is asked for.
+/// Default number of runs.
 pub const RUNS: u32 = 3_000;
-/// So many are submitted at once, and then looked at.
+/// Runs per submission; resources are read after each.
 const BATCH: u32 = 250;
-/// One of so many runs is done by the real k6.
+/// About one run in this many uses the real k6.
 const REAL: u32 = 50;
-/// Memory may grow by what caches and allocators take their time for.
+/// Allowed growth of memory, because caches and allocators settle slowly.
 const MORE_MEMORY: f64 = 1.25;
 const MORE_MEMORY_MIB: f64 = 8.0;
-/// Connections come and go.
+/// Allowed growth of open files and threads, because connections vary.
 const MORE_FILES: usize = 4;
 
-/// What a process holds.
+/// Resources of a process.
 #[derive(Clone, Copy, Debug)]
-struct Holds {
+struct Resources {
     memory_mib: f64,
     files: usize,
     threads: usize,
 }
 
-/// What both hold, and what lies about.
+/// Resources of both processes after a number of runs.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct Sample {
     runs: u32,
-    server: Holds,
-    agent: Holds,
-    /// In the agent's state folder and among the temporary files of both.
+    server: Resources,
+    agent: Resources,
+    /// Leftovers of runs, among them files in the agent's state folder.
     left: usize,
 }
 
-/// Does so many runs: the program lies beside the folder of the manifests.
+/// Performs the runs. The program is in the parent folder of the manifests.
 pub async fn measure(manifests: &Path, runs: u32) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let programs = Programs::beside(manifests)?.with_k6(quick_k6(folder.path())?);
     let world = World::start(&programs, Place::Here).await?;
-    let begun = Instant::now();
-    let (mut looks, mut done, mut valid) = (Vec::new(), 0, 0);
+    let started = Instant::now();
+    let (mut samples, mut done, mut valid) = (Vec::new(), 0, 0);
     while done < runs {
         let experiment = world.submit(BATCH.min(runs - done), 0.0, 1.0).await?;
-        let whole = ended(&world, &experiment).await?;
-        valid += whole.runs.iter().filter(|run| run.phase == Phase::Finished).count();
+        let finished = wait_for_end(&world, &experiment).await?;
+        valid += finished.runs.iter().filter(|run| run.phase == Phase::Finished).count();
         done += BATCH.min(runs - done);
-        let look = look(&world, done)?;
-        eprintln!("  {done} runs in {:.0} s: {look:?}", begun.elapsed().as_secs_f64());
-        looks.push(look);
+        let sample = sample(&world, done)?;
+        eprintln!("  {done} runs in {:.0} s: {sample:?}", started.elapsed().as_secs_f64());
+        samples.push(sample);
     }
-    let (first, last) = looks.first().zip(looks.last()).context("no runs")?;
+    let (first, last) = samples.first().zip(samples.last()).context("no runs")?;
     println!("| {valid} of {done} short runs finished | after {} | after {} |", first.runs, last.runs);
     println!("|---|---|---|");
-    for (name, of) in [("server", (|look| look.server) as fn(&Look) -> Holds), ("agent", |look| look.agent)] {
-        let (before, after) = (of(first), of(last));
+    for (name, part) in [("server", (|sample| sample.server) as fn(&Sample) -> Resources), ("agent", |it| it.agent)] {
+        let (before, after) = (part(first), part(last));
         println!("| memory of the {name}, MiB | {:.1} | {:.1} |", before.memory_mib, after.memory_mib);
         println!("| its open files | {} | {} |", before.files, after.files);
         println!("| its threads | {} | {} |", before.threads, after.threads);
@@ -77,11 +77,11 @@ pub async fn measure(manifests: &Path, runs: u32) -> anyhow::Result<()> {
     check(first, last)
 }
 
-/// Whether something has grown.
-fn check(first: &Look, last: &Look) -> anyhow::Result<()> {
+/// Fails if a resource has grown.
+fn check(first: &Sample, last: &Sample) -> anyhow::Result<()> {
     for (name, before, after) in [("server", first.server, last.server), ("agent", first.agent, last.agent)] {
-        let most = before.memory_mib * MORE_MEMORY + MORE_MEMORY_MIB;
-        ensure!(after.memory_mib <= most, "the {name}'s memory grows: {:.1} MiB", after.memory_mib);
+        let limit = before.memory_mib * MORE_MEMORY + MORE_MEMORY_MIB;
+        ensure!(after.memory_mib <= limit, "the {name}'s memory grows: {:.1} MiB", after.memory_mib);
         ensure!(after.files <= before.files + MORE_FILES, "the {name} leaves files open: {}", after.files);
         ensure!(after.threads <= before.threads + MORE_FILES, "the {name} leaves threads: {}", after.threads);
     }
@@ -89,33 +89,33 @@ fn check(first: &Look, last: &Look) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn ended(world: &World, experiment: &ExperimentId) -> anyhow::Result<ExperimentWithRuns> {
-    let begun = Instant::now();
+async fn wait_for_end(world: &World, experiment: &ExperimentId) -> anyhow::Result<ExperimentWithRuns> {
+    let started = Instant::now();
     loop {
-        let whole = world.look(experiment).await?;
-        if whole.progress.ended == whole.progress.total {
-            return Ok(whole);
+        let current = world.experiment_with_runs(experiment).await?;
+        if current.progress.ended == current.progress.total {
+            return Ok(current);
         }
-        ensure!(begun.elapsed() < Duration::from_mins(30), "experiment {experiment} does not end");
+        ensure!(started.elapsed() < Duration::from_mins(30), "experiment {experiment} does not end");
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 
-fn look(world: &World, runs: u32) -> anyhow::Result<Look> {
-    let left = Marked::of(&world.state())?.left().len()
+fn sample(world: &World, runs: u32) -> anyhow::Result<Sample> {
+    let left = Marked::new(&world.state())?.left().len()
         + files_below(&world.state().join("work"))
         + files_below(&world.state().join("spool"));
-    Ok(Look { runs, server: holds(world.pid(Half::Server)?)?, agent: holds(world.pid(Half::Agent)?)?, left })
+    Ok(Sample { runs, server: resources(world.pid(Half::Server)?)?, agent: resources(world.pid(Half::Agent)?)?, left })
 }
 
-fn holds(pid: u32) -> anyhow::Result<Holds> {
+fn resources(pid: u32) -> anyhow::Result<Resources> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let number = |name: &str| -> Option<f64> {
         status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
     };
     let threads = fs::read_dir(format!("/proc/{pid}/task"))?.count();
     let files = fs::read_dir(format!("/proc/{pid}/fd"))?.count();
-    Ok(Holds { memory_mib: number("VmRSS:").context("no memory")? / 1024.0, files, threads })
+    Ok(Resources { memory_mib: number("VmRSS:").context("no memory")? / 1024.0, files, threads })
 }
 
 fn files_below(folder: &Path) -> usize {
@@ -123,7 +123,7 @@ fn files_below(folder: &Path) -> usize {
     entries.map(|entry| if entry.path().is_dir() { files_below(&entry.path()) } else { 1 }).sum()
 }
 
-/// A program that does as k6 does, but for the load; once in a while it is k6.
+/// Writes a script that replaces k6 without making load; now and then it runs k6.
 fn quick_k6(folder: &Path) -> anyhow::Result<PathBuf> {
     let k6 = std::env::var_os("PATH")
         .and_then(|path| std::env::split_paths(&path).map(|folder| folder.join("k6")).find(|file| file.is_file()));
@@ -137,7 +137,7 @@ fn quick_k6(folder: &Path) -> anyhow::Result<PathBuf> {
     }});
     let (path, real) = (folder.join("k6"), folder.join("real-k6"));
     fs::copy(&k6, &real)?;
-    // It may write nothing but what k6 writes, so the number of its process decides.
+    // The script cannot keep a counter in the agent's sandbox, so its process id decides.
     let script = format!(
         "#!/bin/sh\n\
          if [ \"$1\" != run ] || [ $(($$ % {REAL})) = 0 ]; then exec {real} \"$@\"; fi\n\

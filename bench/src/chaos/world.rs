@@ -1,4 +1,4 @@
-//! A server and an agent as people run them: the program in processes of their own, killed and started anew.
+//! A server and an agent as users run them: separate processes that can be killed and restarted.
 
 use std::{
     fs::{File, OpenOptions},
@@ -13,7 +13,7 @@ use brewbench::{
     app::{ids::ExperimentId, local_admin},
     auth::{
         model::Scope,
-        people::{MadeSecret, NewToken},
+        users::{MadeSecret, NewToken},
     },
     catalog::model::MachineSize,
     experiments::{model::ExperimentWithRuns, plan::Plan},
@@ -25,13 +25,13 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-/// What is measured again and again.
+/// The measured target.
 const TARGET: &str = "rust-hyper";
-/// The agent of a world.
+/// Name of the agent.
 pub const AGENT: &str = "rack";
 const SIZE: &str = "0.5 vCPU / 256 MiB";
 
-/// How long a process may take to be there on a busy machine.
+/// How long a process may take to start on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The program and its manifests.
@@ -39,45 +39,45 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub struct Programs {
     brewbench: PathBuf,
     manifests: PathBuf,
-    /// Instead of the one in `PATH`.
+    /// Replaces the one in `PATH`.
     k6: Option<PathBuf>,
 }
 
 impl Programs {
-    /// The program lies beside the folder of its manifests.
+    /// Finds the program in the parent folder of the manifests.
     pub fn beside(manifests: &Path) -> anyhow::Result<Self> {
-        let manifests = manifests.canonicalize().with_context(|| format!("{} is not there", manifests.display()))?;
+        let manifests = manifests.canonicalize().with_context(|| format!("{} does not exist", manifests.display()))?;
         let brewbench = manifests.with_file_name("brewbench");
-        ensure!(brewbench.is_file(), "{} is not there", brewbench.display());
+        ensure!(brewbench.is_file(), "{} does not exist", brewbench.display());
         Ok(Self { brewbench, manifests, k6: None })
     }
 
-    /// With another k6.
+    /// Uses another k6.
     pub fn with_k6(self, k6: PathBuf) -> Self {
         Self { k6: Some(k6), ..self }
     }
 
-    /// The program itself.
+    /// Returns the path of the program.
     pub fn brewbench(&self) -> &Path {
         &self.brewbench
     }
 }
 
-/// Where both sides stand.
+/// Where server and agent run.
 #[derive(Clone, Copy, Debug)]
 pub enum Place {
-    /// On this machine.
+    /// Both on this machine.
     Here,
-    /// The server at an address that another network namespace reaches, the agent in the namespace of this process.
+    /// The server at an address reachable from another network namespace, the agent in the namespace of this process.
     Apart(Ipv4Addr, u32),
 }
 
 /// A server with one agent.
 #[derive(Debug)]
 pub struct World {
-    /// May do everything.
+    /// A client with an admin token.
     pub client: Client,
-    /// Killed with [`World::kill`].
+    /// The server's process.
     server: Child,
     agent: Child,
     programs: Programs,
@@ -87,7 +87,7 @@ pub struct World {
     folder: TempDir,
 }
 
-/// Which of the two.
+/// The server or the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     /// `brewbench serve`.
@@ -97,47 +97,47 @@ pub enum Half {
 }
 
 impl World {
-    /// Starts both; the agent has dialled in.
+    /// Starts both and waits until the agent is connected.
     pub async fn start(programs: &Programs, place: Place) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let ip = match place {
             Place::Here => Ipv4Addr::LOCALHOST,
             Place::Apart(ip, _) => ip,
         };
-        // Kept from one life of the server to the next, so it must be known before.
+        // The port must stay the same after a restart, so it is chosen here.
         let address = TcpListener::bind((ip, 0))?.local_addr()?;
         let server = serve(programs, folder.path(), address)?;
         let url: reqwest::Url = format!("http://{address}/").parse()?;
         let trust = Trust { plain: Plain::Anywhere, ..Trust::default() };
-        answers(&Client::trusting(&url, None, &trust)?).await?;
-        let asked = NewToken { name: "chaos".to_owned(), scope: Scope::Admin, expires_in_days: None };
-        let token = local_admin::token(&folder.path().join("data"), &asked).await?.secret;
-        let client = Client::trusting(&url, Some(token.clone()), &trust)?;
+        wait_for_server(&Client::with_trust(&url, None, &trust)?).await?;
+        let request = NewToken { name: "chaos".to_owned(), scope: Scope::Admin, expires_in_days: None };
+        let token = local_admin::token(&folder.path().join("data"), &request).await?.secret;
+        let client = Client::with_trust(&url, Some(token.clone()), &trust)?;
         let size = json!({"name": SIZE, "vcpus": 0.5, "memory_bytes": 256 << 20});
         let _: MachineSize = client.post("api/v1/sizes", &size).await?;
         let key: MadeSecret = client.post("api/v1/agent-keys", &NewAgentKey { name: AGENT.to_owned() }).await?;
-        let agent = work(programs, folder.path(), address, place, Some(&key.secret))?;
+        let agent = start_agent(programs, folder.path(), address, place, Some(&key.secret))?;
         let world = Self { client, server, agent, programs: programs.clone(), place, address, token, folder };
         world.until_connected().await?;
         Ok(world)
     }
 
-    /// The agent's state folder.
+    /// Returns the agent's state folder.
     pub fn state(&self) -> PathBuf {
         self.folder.path().join("agent")
     }
 
-    /// The state folder of another agent.
+    /// Returns the state folder of another agent.
     pub fn state_of(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The program.
+    /// Returns the path of the program.
     pub fn program(&self) -> &Path {
         self.programs.brewbench()
     }
 
-    /// Begins to copy the database into a file, through the server.
+    /// Starts a backup of the database through the server.
     pub fn backup(&self, file: &Path) -> anyhow::Result<Child> {
         let mut command = Command::new(self.program());
         command.arg("backup").arg(file).env("BREWBENCH_URL", format!("http://{}", self.address));
@@ -145,38 +145,38 @@ impl World {
         Ok(command.kill_on_drop(true).spawn()?)
     }
 
-    /// What the server has said so far.
+    /// Returns the server's log so far.
     pub fn server_log(&self) -> anyhow::Result<String> {
         Ok(std::fs::read_to_string(self.folder.path().join("server.log"))?)
     }
 
-    /// Kills one of them, by its own id, and sees it end.
+    /// Kills one of them and waits for its end.
     pub async fn kill(&mut self, half: Half) -> anyhow::Result<()> {
         Ok(self.child(half).kill().await?)
     }
 
-    /// Starts one of them anew; gives when that was. A server answers when this returns.
-    pub async fn start_anew(&mut self, half: Half) -> anyhow::Result<Instant> {
+    /// Restarts one of them and returns when. A server responds when this returns.
+    pub async fn restart(&mut self, half: Half) -> anyhow::Result<Instant> {
         let folder = self.folder.path();
         let child = match half {
             Half::Server => serve(&self.programs, folder, self.address)?,
-            Half::Agent => work(&self.programs, folder, self.address, self.place, None)?,
+            Half::Agent => start_agent(&self.programs, folder, self.address, self.place, None)?,
         };
         *self.child(half) = child;
         let back = Instant::now();
         if half == Half::Server {
-            answers(&self.client).await?;
+            wait_for_server(&self.client).await?;
         }
         Ok(back)
     }
 
-    /// The process of one of them.
+    /// Returns the process id of one of them.
     pub fn pid(&self, half: Half) -> anyhow::Result<u32> {
         let child = match half {
             Half::Server => &self.server,
             Half::Agent => &self.agent,
         };
-        child.id().context("it runs")
+        child.id().context("it has ended")
     }
 
     fn child(&mut self, half: Half) -> &mut Child {
@@ -186,19 +186,19 @@ impl World {
         }
     }
 
-    /// Submits one cell with so many repetitions, each of which may be done again twice.
+    /// Submits one cell with `repetitions` repetitions and two retries each.
     pub async fn submit(&self, repetitions: u32, warm_up_s: f64, duration_s: f64) -> anyhow::Result<ExperimentId> {
         let plan = plan(repetitions, warm_up_s, duration_s)?;
-        let made: ExperimentWithRuns = self.client.post("api/v1/experiments", &plan).await?;
-        Ok(made.experiment.id)
+        let created: ExperimentWithRuns = self.client.post("api/v1/experiments", &plan).await?;
+        Ok(created.experiment.id)
     }
 
-    /// Starts another agent, where the server is, whose targets take load from afar, or starts it anew; it ends when this
-    /// is dropped.
+    /// Starts or restarts another agent beside the server whose targets accept load from other agents. Dropping the
+    /// returned process kills it.
     pub async fn join(&self, name: &str, load_address: Ipv4Addr) -> anyhow::Result<Child> {
         let state = self.state_of(name);
         let mut command = Command::new(self.programs.brewbench());
-        command.args(["agent", "--quiet-wait", "0s", "--insecure-http", "--load-address", &load_address.to_string()]);
+        command.args(["agent", "--idle-timeout", "0s", "--insecure-http", "--load-address", &load_address.to_string()]);
         command.args(["--server", &format!("http://{}", self.address), "--manifests"]).arg(&self.programs.manifests);
         command.arg("--state").arg(&state);
         if !state.exists() {
@@ -206,42 +206,47 @@ impl World {
             command.env("BREWBENCH_AGENT_KEY", &key.secret);
         }
         let agent = spawn(command, &self.folder.path().join(format!("{name}.log")))?;
-        self.until_there(name).await?;
+        self.wait_for_agent(name).await?;
         Ok(agent)
     }
 
-    /// Submits one run of a target on one agent whose load comes from another; nothing is done again.
-    pub async fn submit_from_afar(&self, host: &str, generator: &str, duration_s: f64) -> anyhow::Result<ExperimentId> {
+    /// Submits one distributed run without retries: the target on one agent, the load from another.
+    pub async fn submit_distributed(
+        &self,
+        host: &str,
+        generator: &str,
+        duration_s: f64,
+    ) -> anyhow::Result<ExperimentId> {
         let apart =
             Plan { agent: Some(host.to_owned()), generators: vec![generator.to_owned()], ..plan(1, 0.5, duration_s)? };
-        let made: ExperimentWithRuns = self.client.post("api/v1/experiments", &Plan { retries: 0, ..apart }).await?;
-        Ok(made.experiment.id)
+        let created: ExperimentWithRuns = self.client.post("api/v1/experiments", &Plan { retries: 0, ..apart }).await?;
+        Ok(created.experiment.id)
     }
 
-    /// An experiment as it stands.
-    pub async fn look(&self, experiment: &ExperimentId) -> anyhow::Result<ExperimentWithRuns> {
+    /// Returns an experiment in its current state.
+    pub async fn experiment_with_runs(&self, experiment: &ExperimentId) -> anyhow::Result<ExperimentWithRuns> {
         Ok(self.client.get(&format!("api/v1/experiments/{experiment}")).await?)
     }
 
-    /// Waits until the agent is there.
+    /// Waits until the agent is connected.
     pub async fn until_connected(&self) -> anyhow::Result<()> {
-        self.until_there(AGENT).await
+        self.wait_for_agent(AGENT).await
     }
 
-    async fn until_there(&self, name: &str) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+    async fn wait_for_agent(&self, name: &str) -> anyhow::Result<()> {
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE {
             let list: AgentList = self.client.get("api/v1/agents").await?;
             if list.agents.iter().any(|agent| agent.name == name && agent.connected) {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        bail!("the agent {name} did not dial in; see {}", self.folder.path().display())
+        bail!("the agent {name} did not connect; see {}", self.folder.path().display())
     }
 }
 
-/// One cell with so many repetitions, each of which may be done again twice.
+/// Returns a plan of one cell with `repetitions` repetitions and two retries each.
 fn plan(repetitions: u32, warm_up_s: f64, duration_s: f64) -> anyhow::Result<Plan> {
     Ok(Plan {
         name: None,
@@ -265,12 +270,12 @@ fn plan(repetitions: u32, warm_up_s: f64, duration_s: f64) -> anyhow::Result<Pla
     })
 }
 
-async fn answers(client: &Client) -> anyhow::Result<()> {
-    let begun = Instant::now();
+async fn wait_for_server(client: &Client) -> anyhow::Result<()> {
+    let started = Instant::now();
     loop {
         match client.send(client.request(reqwest::Method::GET, "login")).await {
             Ok(_) => return Ok(()),
-            Err(fault) if begun.elapsed() > PATIENCE => return Err(fault.into()),
+            Err(fault) if started.elapsed() > PATIENCE => return Err(fault.into()),
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
@@ -282,7 +287,7 @@ fn serve(programs: &Programs, folder: &Path, address: SocketAddr) -> anyhow::Res
     spawn(command, &folder.join("server.log"))
 }
 
-fn work(
+fn start_agent(
     programs: &Programs,
     folder: &Path,
     address: SocketAddr,
@@ -297,7 +302,7 @@ fn work(
             command
         }
     };
-    command.args(["agent", "--log", "json", "--quiet-wait", "0s", "--server", &format!("http://{address}")]);
+    command.args(["agent", "--log", "json", "--idle-timeout", "0s", "--server", &format!("http://{address}")]);
     command.arg("--state").arg(folder.join("agent")).arg("--manifests").arg(&programs.manifests);
     if address.ip() != IpAddr::V4(Ipv4Addr::LOCALHOST) {
         command.arg("--insecure-http");
@@ -305,14 +310,14 @@ fn work(
     if let Some(k6) = &programs.k6 {
         command.arg("--k6").arg(k6);
     }
-    // A one-time key is said once: then the agent has one of its own.
+    // The one-time key is needed only once: then the agent has its own.
     if let Some(key) = key {
         command.env("BREWBENCH_AGENT_KEY", key);
     }
     spawn(command, &folder.join("agent.log"))
 }
 
-/// Killed with this program's end, whatever that is.
+/// Starts a process that is killed when it is dropped.
 fn spawn(mut command: Command, log: &Path) -> anyhow::Result<Child> {
     let file: File = OpenOptions::new().create(true).append(true).open(log)?;
     command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).kill_on_drop(true);

@@ -1,6 +1,6 @@
-//! What trends find in histories whose truth is known: false alarms, precision and recall by pattern.
+//! Change points in simulated histories with known changes: false alarms, precision and recall by pattern.
 //!
-//! The patterns are those by which change point detection for benchmarks is described: Daly, Brown, Ingo, O'Leary and
+//! The patterns are those of the literature on change point detection for benchmarks: Daly, Brown, Ingo, O'Leary and
 //! Bradford, "The use of change point detection to identify software performance regressions in a continuous integration
 //! system", ICPE 2020 (steps, outliers, noise that clusters and has several modes), and Fleming, Kołaczkowski et al.,
 //! "Hunter: using change point detection to hunt for performance regressions", ICPE 2023 (steps of known place and size
@@ -8,7 +8,7 @@
 //! experiments with Duet benchmarking", ICPE 2020, and others: runs of one day resemble each other more than those of
 //! two. Levels and noise are factors, so both are added on the log scale.
 //!
-//! A finding within one point of a true place is right. Of an episode both ends are places.
+//! A finding within one point of a true change is correct. Both ends of an episode are changes.
 
 use std::{fmt::Write, ops::RangeInclusive};
 
@@ -21,51 +21,51 @@ use brewbench::{
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde_json::json;
 
-/// Experiments of a history.
+/// Experiments per history.
 const EXPERIMENTS: usize = 40;
 
-/// Runs of an experiment.
+/// Runs per experiment.
 const RUNS: usize = 5;
 
 /// Standard deviation of the logarithm of a run within its experiment.
 const NOISE: f64 = 0.01;
 
-/// A finding this far from a true place is right.
+/// Distance from a true change within which a finding is correct.
 const TOLERANCE: usize = 1;
 
-/// One kind of history.
+/// A kind of history.
 struct Pattern {
     name: &'static str,
     /// The logarithms of the experiments' levels.
     levels: fn(&mut StdRng) -> Vec<f64>,
-    /// Where it changes; within a range anywhere is right.
+    /// The true changes; anywhere within a range is correct.
     truth: &'static [RangeInclusive<usize>],
     grouping: Grouping,
 }
 
-/// Whether the runs say to which experiment they belong.
+/// Whether the runs belong to experiments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Grouping {
     Experiments,
     SingleRuns,
 }
 
-/// What was found in many histories of one kind.
+/// Findings in many histories of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// What the histories are like.
+    /// Name of the pattern.
     pub name: &'static str,
-    /// How many there were.
+    /// Number of histories.
     pub histories: usize,
     /// The share of histories with a finding that is not a true change.
     pub false_alarms: f64,
-    /// The share of findings that are true changes; none where nothing was found.
+    /// The share of findings that are true changes; none without findings.
     pub precision: Option<f64>,
-    /// The share of true changes that were found; none where there are none.
+    /// The share of true changes that were found; none without true changes.
     pub recall: Option<f64>,
 }
 
-/// Histories without a change, some with changes, and runs of which nobody knows what they were measured with.
+/// Histories without changes, histories with changes, and runs without experiments.
 const PATTERNS: [Pattern; 15] = [
     Pattern { name: "flat", levels: |_| flat(), truth: &[], grouping: Grouping::Experiments },
     Pattern {
@@ -175,7 +175,7 @@ fn shifted(range: RangeInclusive<usize>, share: f64) -> Vec<f64> {
     (0..EXPERIMENTS).map(|place| if range.contains(&place) { share.ln_1p() } else { 0.0 }).collect()
 }
 
-/// In a straight line over a range, and level before and after it.
+/// Returns a linear change over a range, with constant levels before and after it.
 fn ramp(range: RangeInclusive<usize>, share: f64) -> Vec<f64> {
     let (from, to) = range.into_inner();
     let done = |place: usize| (place.clamp(from, to) - from) as f64 / (to - from) as f64;
@@ -186,13 +186,13 @@ fn sum(one: &[f64], other: &[f64]) -> Vec<f64> {
     one.iter().zip(other).map(|(one, other)| one + other).collect()
 }
 
-/// Standard normal, by Box and Muller's transform.
+/// Draws a standard normal number with the Box-Muller transform.
 fn normal(random: &mut StdRng) -> f64 {
     let (radius, angle): (f64, f64) = (1.0 - random.random::<f64>(), random.random());
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }
 
-/// Each pattern in this many histories.
+/// Simulates `rounds` histories of each pattern.
 pub fn table(rounds: usize, seed: u64) -> anyhow::Result<Vec<Row>> {
     let fixture = fixture()?;
     let mut random = StdRng::seed_from_u64(seed);
@@ -200,29 +200,29 @@ pub fn table(rounds: usize, seed: u64) -> anyhow::Result<Vec<Row>> {
 }
 
 fn row(pattern: &Pattern, rounds: usize, fixture: &Run, random: &mut StdRng) -> Row {
-    let (mut alarmed, mut found, mut right, mut recalled) = (0, 0, 0, 0);
+    let (mut alarmed, mut found, mut correct, mut recalled) = (0, 0, 0, 0);
     for _ in 0..rounds {
         let places = findings(&history(pattern, fixture, random), pattern.grouping);
         let is_near = |truth: &RangeInclusive<usize>, place: &usize| {
             (truth.start().saturating_sub(TOLERANCE)..=truth.end() + TOLERANCE).contains(place)
         };
-        let true_ones = places.iter().filter(|place| pattern.truth.iter().any(|truth| is_near(truth, place))).count();
-        alarmed += usize::from(true_ones < places.len());
+        let hits = places.iter().filter(|place| pattern.truth.iter().any(|truth| is_near(truth, place))).count();
+        alarmed += usize::from(hits < places.len());
         found += places.len();
-        right += true_ones;
+        correct += hits;
         recalled += pattern.truth.iter().filter(|truth| places.iter().any(|place| is_near(truth, place))).count();
     }
-    let share = |part: usize, of: usize| (of > 0).then(|| part as f64 / of as f64);
+    let share = |part: usize, total: usize| (total > 0).then(|| part as f64 / total as f64);
     Row {
         name: pattern.name,
         histories: rounds,
         false_alarms: share(alarmed, rounds).unwrap_or(0.0),
-        precision: share(right, found),
+        precision: share(correct, found),
         recall: share(recalled, rounds * pattern.truth.len()),
     }
 }
 
-/// Where the trend page would show a change: the experiments' indices.
+/// Returns the changes that the trend page would show, as indices of experiments.
 fn findings(runs: &[Run], grouping: Grouping) -> Vec<usize> {
     let per_point = if grouping == Grouping::Experiments { 1 } else { RUNS };
     let found = changes(&points(runs, Metric::Rps), Metric::Rps, &[]);
@@ -230,7 +230,7 @@ fn findings(runs: &[Run], grouping: Grouping) -> Vec<usize> {
     ends.flatten().map(|at| at / per_point).collect()
 }
 
-/// The runs of one history.
+/// Simulates the runs of one history.
 fn history(pattern: &Pattern, fixture: &Run, random: &mut StdRng) -> Vec<Run> {
     let levels = (pattern.levels)(random);
     let mut runs = Vec::with_capacity(EXPERIMENTS * RUNS);
@@ -249,7 +249,7 @@ fn history(pattern: &Pattern, fixture: &Run, random: &mut StdRng) -> Vec<Run> {
     runs
 }
 
-/// A valid run, to be filled in.
+/// Returns a valid run as a template.
 fn fixture() -> anyhow::Result<Run> {
     let run = json!({
         "id": "", "labels": [], "origin": "agent", "target": "servy", "version": "1.0", "parameters": {}, "load": null,
@@ -259,7 +259,7 @@ fn fixture() -> anyhow::Result<Run> {
     serde_json::from_value(run).context("a run")
 }
 
-/// The table for the documentation.
+/// Formats the table for the documentation.
 pub fn markdown(rows: &[Row]) -> String {
     let percent = |share: f64| format!("{:.1}", share * 100.0);
     let known = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent);
@@ -279,16 +279,16 @@ pub fn markdown(rows: &[Row]) -> String {
 mod tests {
     use super::*;
 
-    /// The row of one pattern.
+    /// Simulates one pattern.
     fn row_of(name: &str, rounds: usize) -> Row {
         let pattern = PATTERNS.iter().find(|pattern| pattern.name == name).expect("a pattern");
         row(pattern, rounds, &fixture().expect("a run"), &mut StdRng::seed_from_u64(1))
     }
 
     #[test]
-    fn flat_histories_seldom_change_whatever_the_days_do() {
+    fn offsets_of_days_rarely_cause_false_alarms() {
         const ROUNDS: usize = 20;
-        // 5 % and three standard errors of that many histories.
+        // 5 % plus three standard errors for that many histories.
         let most = 0.05 + 3.0 * (0.05 * 0.95 / ROUNDS as f64).sqrt();
         for name in ["day offset 1 %", "day offset 3 %, autocorrelation 0.3", "bimodal, 4 % apart"] {
             let row = row_of(name, ROUNDS);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_leaves_empty_what_does_not_apply() {
+    fn the_table_shows_dashes_for_undefined_shares() {
         let rows = [
             Row { name: "flat", histories: 10, false_alarms: 0.1, precision: Some(0.0), recall: None },
             Row { name: "step", histories: 10, false_alarms: 0.0, precision: Some(1.0), recall: Some(0.95) },

@@ -20,20 +20,20 @@ use super::{
     world::{BASE, Metrics, OTHER, Plan, experiment, history, of_size, only},
 };
 
-/// What came of simulated pages.
+/// Results of simulated pages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pages {
-    /// Pages that name any difference.
+    /// Pages that report any difference.
     pub any: Share,
-    /// Pages that name a difference in throughput.
+    /// Pages that report a difference in throughput.
     pub throughput: Share,
-    /// Pages that name a difference in throughput, the wrong way round.
+    /// Pages that report a difference in throughput in the wrong direction.
     pub wrong: Share,
     /// Intervals of throughput that contain the true factor.
     pub covers: Share,
-    /// Pages that cannot say anything about throughput.
+    /// Pages that cannot decide about throughput.
     pub cannot_say: Share,
-    /// Pages on which the rank test of all runs alone, without strata and without a past, would name a difference.
+    /// Pages on which a plain rank test of all runs, without strata and past, would report a difference.
     pub runs_alone: Share,
 }
 
@@ -49,7 +49,7 @@ impl Pages {
         self
     }
 
-    fn of(comparison: &Comparison, factor: f64) -> Self {
+    fn from_comparison(comparison: &Comparison, factor: f64) -> Self {
         let mut pages = Self::default();
         let challengers = || {
             let is_other = |cell: &&brewbench::compare::cell::Cell| comparison.subjects[cell.subject].target == OTHER;
@@ -81,37 +81,37 @@ fn compare(runs: Vec<Run>, known: &Known) -> Comparison {
     Comparison::by(runs, &Marks::default(), &options, known)
 }
 
-/// Whether the rank test of throughput over all runs of one size rejects.
+/// Returns whether a plain rank test of throughput over all runs of one size is significant.
 fn runs_alone(base: &[Run], other: &[Run]) -> bool {
     let values = |runs: &[Run]| of_size(runs, 1).iter().filter_map(|run| run.figures.rps).collect();
     let test = rank_test(&[Stratum { base: values(base), other: values(other) }]);
     test.is_some_and(|test| test.p <= ALPHA)
 }
 
-/// Two programs measured in turn, in one experiment.
+/// Simulates pages of two programs measured alternately in one experiment.
 pub fn in_turn(plan: Plan, count: usize, seed: u64) -> Pages {
     let page = |random: &mut StdRng| {
         let runs = experiment("tonight", plan, 0, 0.0, random);
         let alone = runs_alone(&only(runs.clone(), BASE), &only(runs.clone(), OTHER));
-        let mut pages = Pages::of(&compare(runs, &Known::default()), plan.factor);
+        let mut pages = Pages::from_comparison(&compare(runs, &Known::default()), plan.factor);
         pages.runs_alone.count(alone);
         pages
     };
     rounds(count, seed, page).into_iter().fold(Pages::default(), Pages::add)
 }
 
-/// A program in two versions, measured on two nights, after so many nights of the past.
+/// A program in two versions, measured on two nights, with earlier experiments.
 #[derive(Clone, Copy, Debug)]
 pub struct Nights {
-    /// Experiments of the past.
+    /// Number of earlier experiments.
     pub past: usize,
     /// Nights from the baseline to the candidate.
     pub gap: usize,
-    /// How nights lie apart.
+    /// How nights differ.
     pub between: Between,
     /// Repetitions of an experiment.
     pub repetitions: usize,
-    /// Deviation of runs is that of [`Within::LogNormal`] times this.
+    /// Noise of the runs.
     pub within: Within,
     /// Machine sizes.
     pub sizes: usize,
@@ -120,7 +120,7 @@ pub struct Nights {
 }
 
 impl Nights {
-    /// Neighbours that differ by 3 %, with the least past that allows an answer.
+    /// Nights that differ by 3 %, with the shortest past that allows a decision.
     pub const USUAL: Self = Self {
         past: 2,
         gap: 1,
@@ -132,7 +132,7 @@ impl Nights {
     };
 }
 
-/// Both versions as the page gets them: the baseline of one night, the candidate of another, and what is known.
+/// Simulates the runs of both versions, baseline and candidate, and the known past.
 pub fn two_nights(nights: Nights, random: &mut StdRng) -> (Vec<Run>, Vec<Run>, Known) {
     let Nights { past, gap, between, repetitions, within, sizes, factor } = nights;
     let all = past + gap + 1;
@@ -155,7 +155,7 @@ pub fn two_nights(nights: Nights, random: &mut StdRng) -> (Vec<Run>, Vec<Run>, K
     (baseline, candidate, Known { history, ..Known::default() })
 }
 
-/// The page of two versions measured on two nights.
+/// Simulates pages of two versions measured on two nights.
 pub fn across(nights: Nights, count: usize, seed: u64) -> Pages {
     let page = |random: &mut StdRng| {
         let (baseline, candidate, known) = two_nights(nights, random);

@@ -1,4 +1,4 @@
-//! The gate on simulated runs: how often it passes what it should not, fails what it should not, and cannot say.
+//! The gate on simulated runs: how often it passes or fails wrongly, and how often it cannot decide.
 
 use brewbench::{
     compare::known::Known,
@@ -20,23 +20,23 @@ use super::{
     world::{BASE, Metrics, OTHER, Plan, experiment, of_size, only},
 };
 
-/// What came of simulated gates.
+/// Results of simulated gates.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gates {
     /// Passed.
     pub fine: Share,
     /// Failed.
     pub regression: Share,
-    /// Cannot say.
+    /// Undecided.
     pub cannot_say: Share,
-    /// Passed, though an interval holds values beyond its rule's limit. Never.
+    /// Passed although an interval extends beyond its rule's limit. Must be zero.
     pub open: Share,
-    /// Repetitions in all, of those that add some until they are decided.
+    /// Total repetitions of gates that add repetitions until they are decided.
     pub repetitions: usize,
 }
 
 impl Gates {
-    fn of(gate: &Gate, rules: &[Rule]) -> Self {
+    fn from_gate(gate: &Gate, rules: &[Rule]) -> Self {
         let mut gates = Self::default();
         gates.fine.count(gate.outcome == Outcome::Fine);
         gates.regression.count(gate.outcome == Outcome::Regression);
@@ -73,12 +73,12 @@ fn question<'a>(rules: &'a [Rule], cells: &'a [Cell], known: &'a Known, max_repe
     Question { rules, accept: &[], suspect: Suspect::Excluded, primary: None, max_repeat, cells, known }
 }
 
-/// Deviation of the runs of a noisy machine.
+/// A simulated experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulated {
-    /// Repetitions, or the most of them.
+    /// Repetitions, or their maximum.
     pub repetitions: usize,
-    /// The noise is that of [`Within::LogNormal`] times this.
+    /// Factor on the noise of [`Within::LogNormal`].
     pub noisier: f64,
     /// The true factor of the candidate.
     pub factor: f64,
@@ -86,7 +86,7 @@ pub struct Simulated {
 
 fn both(simulated: Simulated, metrics: Metrics, random: &mut StdRng) -> (Vec<Run>, Vec<Run>) {
     let Simulated { repetitions, noisier, factor } = simulated;
-    // Noise of a factor is a power of it.
+    // Scaling the noise of a factor means raising it to a power.
     let plan = Plan { sizes: 1, repetitions, within: Within::LogNormal, metrics, factor: factor.powf(1.0 / noisier) };
     let scaled = |mut run: Run| {
         run.figures.rps = run.figures.rps.map(|value| 10_000.0 * (value / 10_000.0).powf(noisier));
@@ -97,22 +97,22 @@ fn both(simulated: Simulated, metrics: Metrics, random: &mut StdRng) -> (Vec<Run
     (only(runs.clone(), BASE), only(runs, OTHER))
 }
 
-/// Gates on one experiment.
+/// Simulates gates on one experiment.
 pub fn in_turn(texts: &[&str], simulated: Simulated, count: usize, seed: u64) -> Gates {
     let rules = rules(texts);
     let metrics = if texts.len() > 1 { Metrics::Five } else { Metrics::One };
     let gate = |random: &mut StdRng| {
         let (baseline, candidate) = both(simulated, metrics, random);
         let cells = cells(baseline, candidate);
-        Gates::of(&decide(&question(&rules, &cells, &Known::default(), None)), &rules)
+        Gates::from_gate(&decide(&question(&rules, &cells, &Known::default(), None)), &rules)
     };
     rounds(count, seed, gate).into_iter().fold(Gates::default(), Gates::add)
 }
 
-/// Gates that get more repetitions until they are decided.
+/// Simulates gates that get more repetitions until they are decided.
 pub fn until_decided(texts: &[&str], simulated: Simulated, count: usize, seed: u64) -> Gates {
     let rules = rules(texts);
-    let most = simulated.repetitions;
+    let max = simulated.repetitions;
     let gate = |random: &mut StdRng| {
         let (baseline, candidate) = both(simulated, Metrics::One, random);
         let mut now = 4;
@@ -121,17 +121,17 @@ pub fn until_decided(texts: &[&str], simulated: Simulated, count: usize, seed: u
                 runs.iter().filter(|run| run.repetition as usize <= now).cloned().collect()
             };
             let cells = cells(first(&baseline), first(&candidate));
-            let gate = decide(&question(&rules, &cells, &Known::default(), Some(most)));
+            let gate = decide(&question(&rules, &cells, &Known::default(), Some(max)));
             match &gate.more {
                 Some(more) => now += more.repetitions,
-                None => return Gates { repetitions: now, ..Gates::of(&gate, &rules) },
+                None => return Gates { repetitions: now, ..Gates::from_gate(&gate, &rules) },
             }
         }
     };
     rounds(count, seed, gate).into_iter().fold(Gates::default(), Gates::add)
 }
 
-/// Gates on experiments of two nights; each machine size is a cell.
+/// Simulates gates on experiments of two nights; each machine size is a cell.
 pub fn across(texts: &[&str], nights: Nights, count: usize, seed: u64) -> Gates {
     let rules = rules(texts);
     let gate = |random: &mut StdRng| {
@@ -143,7 +143,7 @@ pub fn across(texts: &[&str], nights: Nights, count: usize, seed: u64) -> Gates 
                 candidate: of_size(&candidate, size),
             })
             .collect();
-        Gates::of(&decide(&question(&rules, &cells, &known, None)), &rules)
+        Gates::from_gate(&decide(&question(&rules, &cells, &known, None)), &rules)
     };
     rounds(count, seed, gate).into_iter().fold(Gates::default(), Gates::add)
 }

@@ -1,23 +1,22 @@
-//! How the runs of one program scatter, as real machines do it: within an experiment, and from one experiment to the next.
-//! Values are logarithms, so that 0.02 is 2 %.
+//! Models of noise on real machines, within an experiment and between experiments. Values are logarithms: 0.02 is 2 %.
 
 use std::f64::consts::TAU;
 
 use rand::{Rng, rngs::StdRng};
 
-/// The deviation of the noise: what the bundled targets show on a machine that nobody else uses.
+/// Standard deviation of the noise, as measured for the bundled targets on an idle machine.
 pub const SIGMA: f64 = 0.02;
 
-/// How runs of one experiment scatter.
+/// Noise within an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Within {
-    /// Factors, small ones and few great ones.
+    /// Log-normal factors.
     LogNormal,
-    /// Student's t with three degrees of freedom: now and then one is far out.
+    /// Student's t with three degrees of freedom: occasional outliers.
     HeavyTails,
-    /// About two values 4 % apart: where the memory happened to lie.
+    /// Two modes 4 % apart, as caused by memory layout.
     Bimodal,
-    /// Each run resembles the one before it by 0.9: a neighbour stays a while.
+    /// Autocorrelation of 0.9, as caused by a noisy neighbour.
     Autocorrelated,
     /// The machine gets warm: 6 % slower, most of it within the first runs.
     Thermal,
@@ -42,7 +41,7 @@ impl Within {
         Self::PeriodOfFour,
     ];
 
-    /// As tables name it.
+    /// Returns the name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::LogNormal => "log-normal 2 %",
@@ -56,7 +55,7 @@ impl Within {
         }
     }
 
-    /// Of so many runs, in the order of time.
+    /// Draws the noise of `runs` runs in chronological order.
     pub fn draw(self, runs: usize, random: &mut StdRng) -> Vec<f64> {
         let (phase, step) = (random.random_range(0..4), random.random_range(0..runs.max(1)));
         let mut before = normal(random);
@@ -78,19 +77,19 @@ impl Within {
     }
 }
 
-/// How experiments lie apart.
+/// Noise between experiments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Between {
     /// Independent nights, with this deviation.
     Nights(f64),
-    /// Every night differs from the one before by this deviation.
+    /// Each night differs from the previous one with this deviation.
     RandomWalk(f64),
-    /// Every night is on one of two levels this far apart.
+    /// Each night is on one of two levels with this distance.
     TwoLevels(f64),
 }
 
 impl Between {
-    /// As tables name it.
+    /// Returns the name in tables.
     pub fn name(self) -> String {
         match self {
             Self::Nights(deviation) => format!("nights independent, {} %", deviation * 100.0),
@@ -99,7 +98,7 @@ impl Between {
         }
     }
 
-    /// The offsets of so many experiments, one a night.
+    /// Draws the offsets of experiments, one per night.
     pub fn draw(self, nights: usize, random: &mut StdRng) -> Vec<f64> {
         let mut walk = 0.0;
         let night = |_| match self {
@@ -120,13 +119,13 @@ impl Between {
     }
 }
 
-/// A standard normal number, by Box and Muller's transform of two uniform ones.
+/// Draws a standard normal number with the Box-Muller transform.
 pub fn normal(random: &mut StdRng) -> f64 {
     let (radius, angle): (f64, f64) = (1.0 - random.random::<f64>(), random.random());
     (-2.0 * radius.ln()).sqrt() * (TAU * angle).cos()
 }
 
-/// Chi-squared with three degrees of freedom.
+/// Draws a chi-squared number with three degrees of freedom.
 fn chi_squared(random: &mut StdRng) -> f64 {
     (0..3).map(|_| normal(random).powi(2)).sum()
 }

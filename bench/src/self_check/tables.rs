@@ -1,4 +1,4 @@
-//! The tables of the self-check, as the documentation shows them.
+//! The tables of the self-check for the documentation.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use super::{
     world::{Metrics, Plan},
 };
 
-/// All tables, with so many rounds a row.
+/// Returns all tables, with `rounds` rounds per row.
 pub fn all(rounds: usize) -> anyhow::Result<String> {
     let mut text = String::new();
     for table in [in_turn, questions, across, gates, gates_across] {
@@ -56,7 +56,7 @@ fn in_turn(rounds: usize) -> String {
     text
 }
 
-/// Pages that ask more than one question.
+/// Pages with more than one test.
 fn questions(rounds: usize) -> String {
     let mut text = "Pages with more questions, log-normal noise of 2 %: a difference in throughput is found, %\n\n\
         | questions | repetitions | A/A, any difference | true 2 % | true 5 % | true 10 % |\n|--:|--:|--:|--:|--:|--:|\n"
@@ -121,7 +121,8 @@ fn across(rounds: usize) -> String {
 
 fn line(text: &mut String, what: &str, gates: Gates) {
     let Gates { fine, regression, cannot_say, open, repetitions } = gates;
-    let mean = if repetitions == 0 { "–".to_owned() } else { format!("{:.1}", repetitions as f64 / fine.of as f64) };
+    let mean =
+        if repetitions == 0 { "–".to_owned() } else { format!("{:.1}", repetitions as f64 / fine.total as f64) };
     let _ = writeln!(
         text,
         "| {what} | {} | {} | {} | {} | {mean} |",

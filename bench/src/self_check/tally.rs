@@ -1,4 +1,4 @@
-//! Shares of simulated rounds, and whether they are within what simulation allows.
+//! Shares of simulated rounds, and checks that allow for simulation error.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -7,34 +7,34 @@ use std::{
 
 use rand::{SeedableRng, rngs::StdRng};
 
-/// How often something happened.
+/// A share of rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Share {
-    /// How often.
+    /// Number of hits.
     pub hits: usize,
-    /// Of so many.
-    pub of: usize,
+    /// Number of rounds.
+    pub total: usize,
 }
 
 impl Share {
-    /// Counts one round.
+    /// Counts a round.
     pub fn count(&mut self, hit: bool) {
         self.hits += usize::from(hit);
-        self.of += 1;
+        self.total += 1;
     }
 
-    /// Adds the rounds of another.
+    /// Adds the rounds of another share.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self { hits: self.hits + other.hits, of: self.of + other.of }
+        Self { hits: self.hits + other.hits, total: self.total + other.total }
     }
 
-    /// The share; none of nothing.
+    /// Returns the share; `None` without rounds.
     pub fn value(self) -> Option<f64> {
-        (self.of > 0).then(|| self.hits as f64 / self.of as f64)
+        (self.total > 0).then(|| self.hits as f64 / self.total as f64)
     }
 
-    /// In percent, for a table.
+    /// Formats the share in percent, for a table.
     pub fn percent(self) -> String {
         self.value().map_or_else(|| "–".to_owned(), |share| format!("{:.1}", share * 100.0))
     }
@@ -42,18 +42,18 @@ impl Share {
 
 #[cfg(test)]
 impl Share {
-    /// Whether a true share of at most `most` explains it: within three standard errors.
+    /// Returns whether the share is consistent with a true one of at most `most`, within three standard errors.
     pub fn is_at_most(self, most: f64) -> bool {
-        self.value().is_none_or(|share| share <= most + 3.0 * (most * (1.0 - most) / self.of as f64).sqrt())
+        self.value().is_none_or(|share| share <= most + 3.0 * (most * (1.0 - most) / self.total as f64).sqrt())
     }
 
-    /// Whether a true share of at least `least` explains it.
+    /// Returns whether the share is consistent with a true one of at least `least`, likewise.
     pub fn is_at_least(self, least: f64) -> bool {
-        self.value().is_none_or(|share| share >= least - 3.0 * (least * (1.0 - least) / self.of as f64).sqrt())
+        self.value().is_none_or(|share| share >= least - 3.0 * (least * (1.0 - least) / self.total as f64).sqrt())
     }
 }
 
-/// Simulates rounds on all processors; each round has a seed of its own, so that the result does not depend on their number.
+/// Simulates rounds on all processors. Each round has its own seed, so the result does not depend on their number.
 pub fn rounds<T: Send>(count: usize, seed: u64, round: impl Fn(&mut StdRng) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work = || {

@@ -1,5 +1,4 @@
-//! Simulated runs, as the product stores them: experiments of two programs, in the order in which the product measures
-//! them.
+//! Simulated runs in brewbench's own types: experiments of two programs, in the order in which brewbench measures them.
 
 use brewbench::{
     compare::past,
@@ -12,15 +11,15 @@ use serde_json::json;
 
 use super::noise::Within;
 
-/// The program that others are compared with.
+/// Name of the baseline program.
 pub const BASE: &str = "base";
-/// The other one.
+/// Name of the other program.
 pub const OTHER: &str = "other";
 
 const NIGHT_MS: i64 = 86_400_000;
 const FIRST_NIGHT_MS: i64 = 1_700_000_000_000;
 
-/// Which metrics runs have.
+/// The metrics of simulated runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metrics {
     /// Throughput alone.
@@ -38,18 +37,18 @@ pub struct Plan {
     pub repetitions: usize,
     /// Noise.
     pub within: Within,
-    /// Which metrics there are.
+    /// Simulated metrics.
     pub metrics: Metrics,
     /// The true factor of the other program's throughput; its latency and costs are the inverse.
     pub factor: f64,
 }
 
-/// When a night's experiment is measured.
+/// Returns the time of a night's experiment.
 pub fn at_ms(night: usize) -> i64 {
     FIRST_NIGHT_MS + i64::try_from(night).unwrap_or(0) * NIGHT_MS
 }
 
-/// A run without metrics: those are set one by one.
+/// Returns a run without metrics.
 fn blank(experiment: &str, target: &str, size: usize, repetition: u32, night: usize) -> Run {
     let at = at_ms(night);
     let run = json!({
@@ -99,12 +98,12 @@ fn bytes(amount: f64) -> u64 {
     amount as u64
 }
 
-/// The program of one name only.
+/// Returns the runs of one program.
 pub fn only(runs: Vec<Run>, target: &str) -> Vec<Run> {
     runs.into_iter().filter(|run| run.target == target).collect()
 }
 
-/// The runs of one machine size.
+/// Returns the runs of one machine size.
 pub fn of_size(runs: &[Run], size: usize) -> Vec<Run> {
     let is_it = |run: &&Run| run.size.as_ref().is_some_and(|own| own.name == size_name(size));
     runs.iter().filter(is_it).cloned().collect()
@@ -114,7 +113,7 @@ fn size_name(size: usize) -> String {
     format!("{size} vCPU")
 }
 
-/// The past of the cell of some runs, as the product reads it.
+/// Returns the past of the cells of some runs, as brewbench reads it.
 pub fn history(runs: &[Run], past: &[Run]) -> past::History {
     let read = |run: &Run| PastRun {
         experiment: run.experiment.clone().unwrap_or_else(|| String::new().into()),
