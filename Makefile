@@ -1,82 +1,90 @@
-# brewbench: what the README tells people to type. Everything that a target needs, it gets itself.
+# The commands of the README. Each target installs what it needs.
 
 CARGO  ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TOOLS  := $(CURDIR)/.tools/bin
 K6     := go.k6.io/k6@v1.8.1
+MDBOOK := 0.5.4
 PREFIX ?= /usr/local
 export PATH := $(PATH):$(TOOLS)
 
-.PHONY: help demo build install dist test lint self-check bench bench-check bench-aa chaos soak fuzz screenshots assets k6 chromium network valgrind
+.PHONY: help demo build install dist test lint docs self-check bench bench-check bench-aa chaos soak fuzz screenshots assets k6 chromium network valgrind
 
-help: ## List the targets
+help: ## List targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: ## Build it and see two servers compared: make demo ARGS='--duration 5s --once'
+demo: ## Build brewbench and compare two servers: make demo ARGS='--duration 5s --once'
 	@$(MAKE) --no-print-directory -j2 build k6
 	@$(TARGET)/release/brewbench demo $(ARGS)
 
-build: assets ## Build the program and the bundled targets for real figures
+build: assets ## Build the program and the bundled targets in release mode
 	@$(CARGO) build --release --locked --package brewbench --package rust-hyper $(EXTRA)
 	@scripts/install-targets.sh $(TARGET)/release
 
 install: build ## Install program, targets and systemd units: make install PREFIX=/usr/local DESTDIR=
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" deploy/install.sh $(TARGET)/release deploy agents/deploy
 
-dist: build ## Pack a release archive that needs neither Rust nor Go nor Node: make dist TO=folder
+dist: build ## Pack a release archive that runs without Rust, Go or Node: make dist TO=folder
 	@scripts/dist.sh $(TARGET)/release "$(or $(TO),$(TARGET)/dist)"
 
-test: assets k6 chromium ## Run every check: format, lints, docs, tests with real k6 and a real browser
+test: assets k6 chromium ## Run all checks: format, lints, docs, tests with real k6 and a real browser
 	@scripts/test.sh $(TARGET)
 
-lint: assets ## Format, clippy, rustdoc, and licences and vulnerabilities of dependencies
+lint: assets ## Check format, clippy, rustdoc, and licences and vulnerabilities of dependencies
 	@scripts/lint.sh
 
 bench: EXTRA = --package brewbench-bench
-bench: build k6 chromium ## Measure what brewbench itself costs; RECORD=1 keeps the figures in bench/history.jsonl
+bench: build k6 chromium ## Benchmark brewbench itself; RECORD=1 appends the results to bench/history.jsonl
 	@$(TARGET)/release/brewbench-bench all $(TARGET)/release/targets --json $(TARGET)/bench.json \
 	  $(if $(RECORD),--record bench/history.jsonl)
-	@echo "the figures as JSON: $(TARGET)/bench.json"
+	@echo "results as JSON: $(TARGET)/bench.json"
 
-bench-check: assets valgrind ## Compare the CPU instructions of pages and of an import with the committed ones; WRITE=1 commits to them
+bench-check: assets valgrind ## Compare CPU instructions of pages and an import with the committed counts; WRITE=1 updates the file
 	@$(CARGO) run --release --locked --quiet --package brewbench-bench -- instructions $(if $(WRITE),--write)
 
-self-check: assets ## Simulate how often comparisons, gates and trends are wrong: make self-check ROUNDS=1000
+docs: assets ## Generate the reference pages, and build the documentation as a website
+	@BREWBENCH_WRITE_DOCS=1 $(CARGO) test --quiet --locked --workspace --test all docs::generated >/dev/null
+	@command -v mdbook >/dev/null || { echo "mdbook: cargo install mdbook $(MDBOOK) into .tools/bin" >&2; \
+	  $(CARGO) install --quiet --locked --root .tools --no-default-features --features search mdbook@$(MDBOOK); }
+	@mdbook build docs --dest-dir "$(abspath $(TARGET))/book"
+	@echo "the documentation: $(TARGET)/book/index.html"
+
+self-check: assets ## Simulate error rates of comparisons, gates and trends: make self-check ROUNDS=1000
 	@$(CARGO) run --release --locked --quiet --package brewbench-bench -- self-check $(ROUNDS)
 
 bench-aa: EXTRA = --package brewbench-bench
-bench-aa: build k6 ## Try the statistics on real runs: a target against itself, and against a slower one
+bench-aa: build k6 ## Test the statistics on real runs: a target against itself, and against a slower one
 	@$(TARGET)/release/brewbench-bench aa $(TARGET)/release/targets
 
 chaos: EXTRA = --package brewbench-bench
-chaos: build k6 network ## Break everything again and again around real runs, as root: make chaos TIMES=50
+chaos: build k6 network ## Inject failures into real runs, as root: make chaos TIMES=50
 	@$(TARGET)/release/brewbench-bench chaos $(TARGET)/release/targets $(or $(TIMES),50) $(SEED)
 
 soak: EXTRA = --package brewbench-bench
-soak: build k6 ## Do thousands of short runs, and see that nothing grows: make soak RUNS=3000
+soak: build k6 ## Do thousands of short runs and check for leaks: make soak RUNS=3000
 	@$(TARGET)/release/brewbench-bench soak $(TARGET)/release/targets $(or $(RUNS),3000)
 
-fuzz: ## Fuzz every decoder of strangers' bytes, and damage pushes of k6's a million times: make fuzz EACH=300
+fuzz: ## Fuzz every decoder of untrusted bytes, and parse a million corrupted k6 pushes: make fuzz EACH=300
 	@scripts/fuzz.sh $(or $(EACH),300)
 	@PROPTEST_CASES=250000 $(CARGO) test --release --locked --package brewbench-agent --test series hostile
 
-screenshots: assets chromium ## Picture every page, light and dark, wide and narrow: make screenshots TO=folder
+screenshots: assets chromium ## Take screenshots of every page, light and dark, wide and narrow: make screenshots TO=folder
 	@scripts/screenshots.sh "$(or $(TO),$(TARGET)/screenshots)"
 
-assets: ## Fetch what the pages need
+assets: ## Download the scripts of the web pages
 	@assets/fetch.sh
 
-k6: ## Install k6 into this folder unless there is one in PATH
+k6: ## Install k6 into .tools/bin unless it is in PATH
 	@command -v k6 >/dev/null || { echo "k6: go install $(K6) into .tools/bin" >&2; GOBIN=$(TOOLS) go install $(K6); }
 
-chromium: ## Install Debian's chromium unless there is one
+chromium: ## Install Debian's chromium unless it is installed
 	@command -v chromium >/dev/null || { echo "chromium: apt-get install chromium" >&2; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
 
-network: ## Install Debian's iproute2 and nftables unless they are there
+network: ## Install Debian's iproute2 and nftables unless they are installed
 	@{ command -v ip && command -v tc && command -v nft; } >/dev/null || { echo "ip, tc, nft: apt-get install iproute2 nftables" >&2; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends iproute2 nftables >/dev/null; }
 
-valgrind: ## Install Debian's valgrind unless there is one
+valgrind: ## Install Debian's valgrind unless it is installed
 	@command -v valgrind >/dev/null || { echo "valgrind: apt-get install valgrind" >&2; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends valgrind >/dev/null; }
