@@ -1,4 +1,4 @@
-//! Disks that are full when a test wants them to be.
+//! File systems that a test can fill.
 
 use std::{
     fs::File,
@@ -11,11 +11,11 @@ use tempfile::TempDir;
 
 use crate::skip;
 
-/// A disk with little room.
+/// A small file system, unmounted when dropped.
 pub struct SmallDisk(TempDir);
 
 impl SmallDisk {
-    /// Mounts one of a size that `mount` understands, such as `48m`. Where that is not possible, skips the test.
+    /// Mounts a file system of a size that `mount` understands, such as `48m`. If that is not possible, skips the test.
     ///
     /// # Panics
     /// If no temporary folder can be created.
@@ -24,21 +24,21 @@ impl SmallDisk {
         let folder = tempfile::tempdir().expect("a folder");
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(folder.path());
-        let why = match mount.output() {
-            Ok(done) if done.status.success() => return Some(Self(folder)),
-            Ok(done) => String::from_utf8_lossy(&done.stderr).trim().to_owned(),
+        let reason = match mount.output() {
+            Ok(output) if output.status.success() => return Some(Self(folder)),
+            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
             Err(fault) => fault.to_string(),
         };
-        skip(&format!("no small disk can be mounted: {why}"));
+        skip(&format!("failed to mount a small file system: {reason}"));
         None
     }
 
-    /// Where it is.
+    /// Returns the mount point.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Leaves no room on it. Removing the file that is returned makes room again.
+    /// Fills the file system. Returns the file whose removal frees the space.
     ///
     /// # Panics
     /// If no file can be created.
@@ -52,7 +52,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // A server that is under test may still have its files open.
+        // The server under test may still have files open.
         let _ = Command::new("umount").arg("--lazy").arg(self.0.path()).status();
     }
 }

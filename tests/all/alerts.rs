@@ -1,4 +1,4 @@
-//! Alerts on pages, and webhooks before a receiver that is really there: signed, sent anew, never led astray.
+//! Alerts on pages, and webhooks to a real receiver: signatures, retries, redirects and allowed addresses.
 
 use std::{
     collections::VecDeque,
@@ -28,24 +28,24 @@ use crate::harness::{
     summaries::good,
 };
 
-/// Somebody who is told.
+/// A receiver of webhooks.
 struct Receiver {
     url: String,
-    heard: mpsc::UnboundedReceiver<Heard>,
+    requests: mpsc::UnboundedReceiver<Received>,
     answers: Answers,
     serving: JoinHandle<()>,
 }
 
-/// What it answers next; 204 where nothing is said.
+/// The statuses of its next answers; 204 if there are none.
 type Answers = Arc<Mutex<VecDeque<u16>>>;
 
 /// One request.
-struct Heard {
+struct Received {
     headers: HeaderMap,
     body: String,
 }
 
-impl Heard {
+impl Received {
     fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
@@ -68,11 +68,11 @@ impl Drop for Receiver {
     }
 }
 
-type Place = (mpsc::UnboundedSender<Heard>, Answers);
+type Shared = (mpsc::UnboundedSender<Received>, Answers);
 
-async fn take(State((hear, answers)): State<Place>, headers: HeaderMap, body: String) -> impl IntoResponse {
+async fn receive(State((sender, answers)): State<Shared>, headers: HeaderMap, body: String) -> impl IntoResponse {
     let status = answers.lock().expect("no panic").pop_front().unwrap_or(204);
-    let _ = hear.send(Heard { headers, body });
+    let _ = sender.send(Received { headers, body });
     let elsewhere = [(header::LOCATION, "/elsewhere")];
     (StatusCode::from_u16(status).expect("a status"), elsewhere, "what is wrong\u{7}")
 }
@@ -81,48 +81,48 @@ impl Receiver {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
-        let (hear, heard) = mpsc::unbounded_channel();
+        let (sender, requests) = mpsc::unbounded_channel();
         let answers = Answers::default();
-        let app = Router::new().fallback(take).with_state((hear, Arc::clone(&answers)));
+        let app = Router::new().fallback(receive).with_state((sender, Arc::clone(&answers)));
         let serving = tokio::spawn(async move { axum::serve(listener, app).await.expect("it serves") });
-        Self { url, heard, answers, serving }
+        Self { url, requests, answers, serving }
     }
 
-    fn answers(&self, statuses: &[u16]) {
+    fn answer_with(&self, statuses: &[u16]) {
         self.answers.lock().expect("no panic").extend(statuses);
     }
 
-    async fn hear(&mut self) -> Heard {
-        timeout(PATIENCE, self.heard.recv()).await.expect("an event in time").expect("an event")
+    async fn next(&mut self) -> Received {
+        timeout(PATIENCE, self.requests.recv()).await.expect("an event in time").expect("an event")
     }
 
-    /// Adds a webhook for it; gives its id and its secret.
-    async fn added(&self, admin: &Actor, events: &[&str]) -> (i64, String) {
-        let made = admin.post("/api/v1/webhooks", &json!({"url": self.url, "events": events})).await.ok().json();
-        (made["webhook"]["id"].as_i64().expect("an id"), text(&made["secret"]))
+    /// Creates a webhook for this receiver; returns its id and secret.
+    async fn register(&self, admin: &Actor, events: &[&str]) -> (i64, String) {
+        let created = admin.post("/api/v1/webhooks", &json!({"url": self.url, "events": events})).await.ok().json();
+        (created["webhook"]["id"].as_i64().expect("an id"), text(&created["secret"]))
     }
 }
 
-fn to_loopback(config: &mut Config) {
+fn allow_loopback(config: &mut Config) {
     config.webhooks_to = Networks::loopback();
 }
 
-async fn impatient(admin: &Actor) {
+async fn alert_after_a_second(admin: &Actor) {
     admin.put("/api/v1/alert-rule", &json!({"agent_away_s": 1, "queue_standstill_s": 1})).await.ok();
 }
 
-/// A run that waits for an agent which takes nothing.
-async fn stranded(app: &App, admin: &Actor) -> Agent {
+/// Queues a run while its only agent is drained; returns the agent.
+async fn stall_queue(app: &App, admin: &Actor) -> Agent {
     let agent = Agent::start(app, "rack").await;
     admin.put("/api/v1/agents/rack/standing", &json!({"standing": "drained"})).await.ok();
     submit_one(admin).await;
     agent
 }
 
-/// What waits is due now, whatever its time.
-async fn hurry(app: &App) {
-    let hurry = "update webhook_delivery set next_at = 0 where next_at is not null";
-    sqlx::query(hurry).execute(&app.state.db.write).await.expect("an update");
+/// Makes all waiting deliveries due.
+async fn make_due(app: &App) {
+    let sql = "update webhook_delivery set next_at = 0 where next_at is not null";
+    sqlx::query(sql).execute(&app.state.db.write).await.expect("an update");
     app.state.outbox.notify_one();
 }
 
@@ -131,15 +131,15 @@ async fn deliveries(admin: &Actor, id: i64) -> Vec<Value> {
     list["deliveries"].as_array().expect("a list").clone()
 }
 
-/// Waits until the last delivery is in a state; gives it.
+/// Waits until the last delivery is in a state; returns it.
 async fn last_is(app: &App, admin: &Actor, id: i64, state: &str) -> Value {
     let last = async || deliveries(admin, id).await.first().filter(|last| last["state"] == state).cloned();
     app.until(state, last).await
 }
 
-/// Waits until the last delivery was tried so often; gives it.
-async fn tried(app: &App, admin: &Actor, id: i64, tries: u32) -> Value {
-    app.until("a try", async || deliveries(admin, id).await.first().filter(|last| last["tries"] == tries).cloned())
+/// Waits until the last delivery has been tried N times; returns it.
+async fn after_tries(app: &App, admin: &Actor, id: i64, tries: u32) -> Value {
+    app.until("an attempt", async || deliveries(admin, id).await.first().filter(|last| last["tries"] == tries).cloned())
         .await
 }
 
@@ -148,188 +148,193 @@ async fn alerts(who: &Actor) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_away_too_long_is_told_on_pages_and_by_webhook_until_it_is_back() {
-    let app = App::with(to_loopback).await;
-    let (admin, viewer) = (app.admin().await, app.person(Role::Viewer).await);
+async fn a_disconnected_agent_raises_an_alert_on_pages_and_by_webhook_until_it_is_back() {
+    let app = App::with(allow_loopback).await;
+    let (admin, viewer) = (app.admin().await, app.signed_in(Role::Viewer).await);
     let mut receiver = Receiver::start().await;
-    let (_, secret) = receiver.added(&admin, &["agent.away", "agent.back"]).await;
+    let (_, secret) = receiver.register(&admin, &["agent.away", "agent.back"]).await;
     let mut agent = Agent::start(&app, "rack").await;
-    let _never_there = Agent::away(&app, "attic").await;
-    impatient(&admin).await;
-    let mut page = Events::of(viewer.request(&Method::GET, "/dashboard/live").send().await.expect("an answer"));
-    agent.hang_up();
-    let away = receiver.hear().await;
+    let _never_connected = Agent::disconnected(&app, "attic").await;
+    alert_after_a_second(&admin).await;
+    let mut page =
+        Events::from_response(viewer.request(&Method::GET, "/dashboard/live").send().await.expect("an answer"));
+    agent.disconnect();
+    let away = receiver.next().await;
     assert!(away.is_signed_with(&secret) && away.header("content-type") == "application/json", "{}", away.body);
-    let said = away.json();
+    let event = away.json();
     assert_eq!(
-        (&said["event"], &said["data"]["agent"], &said["id"]),
+        (&event["event"], &event["data"]["agent"], &event["id"]),
         (&json!("agent.away"), &json!("rack"), &json!(away.header("webhook-id")))
     );
-    assert!(text(&said["data"]["url"]).ends_with("/agents/rack"), "{said}");
+    assert!(text(&event["data"]["url"]).ends_with("/agents/rack"), "{event}");
     let raised = app.until("an alert", async || alerts(&viewer).await.pop()).await;
-    assert_eq!((&raised["kind"], &raised["sentence"]), (&json!("agent.away"), &json!("rack is away")));
+    assert_eq!((&raised["kind"], &raised["sentence"]), (&json!("agent.away"), &json!("rack is disconnected")));
     for path in ["/", "/agents", "/queue"] {
         let page = viewer.get(path).await.ok().text();
-        assert!(page.contains("<b>rack is away</b>"), "{path}: {page}");
+        assert!(page.contains("<b>rack is disconnected</b>"), "{path}: {page}");
     }
     let shown = timeout(PATIENCE, async {
         while let Some(event) = page.next().await.expect("an event") {
-            if event.data.contains("<b>rack is away</b>") {
+            if event.data.contains("<b>rack is disconnected</b>") {
                 return true;
             }
         }
         false
     });
-    assert!(shown.await.expect("in time"), "the page that follows says so");
-    agent.dial(&app).await.expect("a welcome");
-    let back = receiver.hear().await;
+    assert!(shown.await.expect("in time"), "the open page shows the alert");
+    agent.connect(&app).await.expect("a welcome");
+    let back = receiver.next().await;
     assert!(back.is_signed_with(&secret));
-    let said = back.json();
-    assert_eq!((&said["event"], &said["data"]["state"]), (&json!("agent.back"), &json!("connected")));
-    app.until("calm", async || alerts(&viewer).await.is_empty().then_some(())).await;
-    assert!(!viewer.get("/").await.ok().text().contains("rack is away"));
+    let event = back.json();
+    assert_eq!((&event["event"], &event["data"]["state"]), (&json!("agent.back"), &json!("connected")));
+    app.until("the alert to end", async || alerts(&viewer).await.is_empty().then_some(())).await;
+    assert!(!viewer.get("/").await.ok().text().contains("rack is disconnected"));
 }
 
 #[tokio::test]
-async fn nobody_misses_an_agent_that_is_disabled() {
-    let app = App::with(to_loopback).await;
+async fn a_disabled_agent_raises_no_alert() {
+    let app = App::with(allow_loopback).await;
     let admin = app.admin().await;
     let mut receiver = Receiver::start().await;
-    receiver.added(&admin, &[]).await;
+    receiver.register(&admin, &[]).await;
     let mut agents = [Agent::start(&app, "rack").await, Agent::start(&app, "attic").await];
     admin.put("/api/v1/agents/rack/standing", &json!({"standing": "disabled"})).await.ok();
-    impatient(&admin).await;
-    agents[1].hang_up();
-    assert_eq!(receiver.hear().await.json()["data"]["agent"], "attic", "and rack would have been first");
+    alert_after_a_second(&admin).await;
+    agents[1].disconnect();
+    assert_eq!(receiver.next().await.json()["data"]["agent"], "attic", "the disabled agent would have been first");
     admin.delete("/api/v1/agents/attic").await.ok();
-    let said = receiver.hear().await.json();
-    assert_eq!((&said["event"], &said["data"]["state"]), (&json!("agent.back"), &json!("forgotten")));
+    let event = receiver.next().await.json();
+    assert_eq!((&event["event"], &event["data"]["state"]), (&json!("agent.back"), &json!("forgotten")));
 }
 
 #[tokio::test]
-async fn a_queue_that_nobody_serves_is_told_and_told_again_when_it_moves() {
-    let app = App::with(to_loopback).await;
+async fn a_stalled_queue_raises_an_alert_that_ends_when_it_moves() {
+    let app = App::with(allow_loopback).await;
     let admin = app.admin().await;
     let mut receiver = Receiver::start().await;
-    receiver.added(&admin, &["queue.standstill", "queue.moving"]).await;
-    impatient(&admin).await;
-    let mut agent = stranded(&app, &admin).await;
-    let said = receiver.hear().await.json();
-    assert_eq!(said["event"], "queue.standstill", "{said}");
-    assert!(text(&said["data"]["why"]).contains("rack is drained"), "{said}");
+    receiver.register(&admin, &["queue.standstill", "queue.moving"]).await;
+    alert_after_a_second(&admin).await;
+    let mut agent = stall_queue(&app, &admin).await;
+    let event = receiver.next().await.json();
+    assert_eq!(event["event"], "queue.standstill", "{event}");
+    assert!(text(&event["data"]["why"]).contains("rack is drained"), "{event}");
     app.until("an alert", async || alerts(&admin).await.pop()).await;
-    let page = app.person(Role::Viewer).await.get("/queue").await.ok().text();
-    assert!(page.contains("the queue stands still: rack is drained"), "{page}");
+    let page = app.signed_in(Role::Viewer).await.get("/queue").await.ok().text();
+    assert!(page.contains("the queue is stalled: rack is drained"), "{page}");
     admin.put("/api/v1/agents/rack/standing", &json!({"standing": "enabled"})).await.ok();
     agent.job().await;
-    assert_eq!(receiver.hear().await.json()["event"], "queue.moving");
+    assert_eq!(receiver.next().await.json()["event"], "queue.moving");
 }
 
 #[tokio::test]
-async fn a_finished_experiment_is_told_once_and_once_more_when_it_went_on() {
-    let app = App::with(to_loopback).await;
+async fn a_finished_experiment_is_announced_once_and_again_after_more_repetitions() {
+    let app = App::with(allow_loopback).await;
     let admin = app.admin().await;
     let mut receiver = Receiver::start().await;
-    receiver.added(&admin, &["experiment.finished"]).await;
+    receiver.register(&admin, &["experiment.finished"]).await;
     let mut agent = Agent::start(&app, "rack").await;
     let (id, runs) = submit(&admin, &plan_with(&json!({"repetitions": 2, "name": "night"}))).await;
     let job = agent.job().await;
     agent.finish(&job, &good()).await;
     let _second = agent.job().await;
     admin.post(&format!("/api/v1/runs/{}/cancel", runs[1]), &()).await.ok();
-    let said = receiver.hear().await.json();
+    let event = receiver.next().await.json();
     assert_eq!(
-        (&said["event"], &said["data"]["name"], &said["data"]["runs"]),
+        (&event["event"], &event["data"]["name"], &event["data"]["runs"]),
         (&json!("experiment.finished"), &json!("night"), &json!(2))
     );
-    let ended = &said["data"]["ended"];
-    assert_eq!(ended["cancelled"], 1, "{said}");
+    let ended = &event["data"]["ended"];
+    assert_eq!(ended["cancelled"], 1, "{event}");
     let sum: u64 = ended.as_object().expect("counts").values().filter_map(Value::as_u64).sum();
-    assert_eq!(sum, 2, "{said}");
-    assert!(text(&said["data"]["url"]).ends_with(&format!("/experiments/{id}")), "{said}");
+    assert_eq!(sum, 2, "{event}");
+    assert!(text(&event["data"]["url"]).ends_with(&format!("/experiments/{id}")), "{event}");
 
     let cancelled = agent.cancelled().await;
     assert_eq!(cancelled.to_string(), runs[1]);
-    agent.say(&brewbench_agent::wire::messages::AgentMessage::Done { run: cancelled });
+    agent.send_message(&brewbench_agent::wire::messages::AgentMessage::Done { run: cancelled });
     let imported = json!({"name": "theirs", "runs": [text(&admin.import(good()).await.ok().json()["runs"][0]["id"])]});
     admin.post("/api/v1/experiments/gathered", &imported).await;
     admin.post(&format!("/api/v1/experiments/{id}/repetitions"), &json!({"repetitions": 1})).await.ok();
     let job = agent.job().await;
     agent.finish(&job, &good()).await;
-    let said = receiver.hear().await.json();
-    assert_eq!((&said["data"]["experiment"], &said["data"]["runs"]), (&json!(id), &json!(3)), "not what was brought");
+    let event = receiver.next().await.json();
+    assert_eq!(
+        (&event["data"]["experiment"], &event["data"]["runs"]),
+        (&json!(id), &json!(3)),
+        "imports are not announced"
+    );
 }
 
 #[tokio::test]
-async fn what_is_not_taken_is_sent_anew_under_the_same_id_also_by_the_next_server() {
-    let app = App::with(to_loopback).await;
+async fn a_failed_delivery_is_retried_with_the_same_id_even_after_a_restart() {
+    let app = App::with(allow_loopback).await;
     let admin = app.admin().await;
     let mut receiver = Receiver::start().await;
-    let (id, secret) = receiver.added(&admin, &["queue.standstill"]).await;
-    receiver.answers(&[500, 503]);
-    impatient(&admin).await;
-    let _agent = stranded(&app, &admin).await;
-    let first = receiver.hear().await;
-    let waiting = tried(&app, &admin, id, 1).await;
+    let (id, secret) = receiver.register(&admin, &["queue.standstill"]).await;
+    receiver.answer_with(&[500, 503]);
+    alert_after_a_second(&admin).await;
+    let _agent = stall_queue(&app, &admin).await;
+    let first = receiver.next().await;
+    let waiting = after_tries(&app, &admin, id, 1).await;
     assert_eq!(
         (&waiting["tries"], &waiting["status"], &waiting["error"]),
         (&json!(1), &json!(500), &json!("what is wrong"))
     );
     let wait_ms = waiting["next_at_ms"].as_i64().expect("a time") - waiting["last_at_ms"].as_i64().expect("a time");
     assert_eq!(wait_ms, 5_000);
-    hurry(&app).await;
-    assert_eq!(receiver.hear().await.header("webhook-id"), first.header("webhook-id"));
-    tried(&app, &admin, id, 2).await;
+    make_due(&app).await;
+    assert_eq!(receiver.next().await.header("webhook-id"), first.header("webhook-id"));
+    after_tries(&app, &admin, id, 2).await;
     let folder = app.stop().await;
-    let app = App::on(folder, to_loopback).await;
+    let app = App::on(folder, allow_loopback).await;
     let admin = admin.at(&app.url);
-    let stands = async || alerts(&admin).await.into_iter().find(|alert| alert["kind"] == "queue.standstill");
-    app.until("what was raised to stay raised", stands).await;
-    hurry(&app).await;
-    let third = receiver.hear().await;
+    let active = async || alerts(&admin).await.into_iter().find(|alert| alert["kind"] == "queue.standstill");
+    app.until("the alert to stay active", active).await;
+    make_due(&app).await;
+    let third = receiver.next().await;
     assert!(third.is_signed_with(&secret) && third.body == first.body);
     assert_eq!(last_is(&app, &admin, id, "delivered").await["tries"], 3);
-    assert_eq!(deliveries(&admin, id).await.len(), 1, "the next server does not raise it once more");
+    assert_eq!(deliveries(&admin, id).await.len(), 1, "the alert is not raised again after the restart");
 }
 
 #[tokio::test]
-async fn what_is_never_taken_is_given_up() {
-    let app = App::with(to_loopback).await;
+async fn a_delivery_that_always_fails_is_given_up() {
+    let app = App::with(allow_loopback).await;
     let admin = app.admin().await;
     let mut receiver = Receiver::start().await;
-    let (id, _) = receiver.added(&admin, &["queue.standstill"]).await;
-    receiver.answers(&[500; 7]);
-    impatient(&admin).await;
-    let _agent = stranded(&app, &admin).await;
+    let (id, _) = receiver.register(&admin, &["queue.standstill"]).await;
+    receiver.answer_with(&[500; 7]);
+    alert_after_a_second(&admin).await;
+    let _agent = stall_queue(&app, &admin).await;
     for tries in 1..=7 {
-        receiver.hear().await;
-        tried(&app, &admin, id, tries).await;
-        hurry(&app).await;
+        receiver.next().await;
+        after_tries(&app, &admin, id, tries).await;
+        make_due(&app).await;
     }
     assert_eq!(last_is(&app, &admin, id, "given_up").await["next_at_ms"], Value::Null);
 }
 
 #[tokio::test]
 async fn a_redirect_is_not_followed_and_a_test_is_sent_once() {
-    let app = App::with(to_loopback).await;
+    let app = App::with(allow_loopback).await;
     let admin = app.admin().await;
     let mut receiver = Receiver::start().await;
-    let (id, secret) = receiver.added(&admin, &[]).await;
-    receiver.answers(&[307]);
+    let (id, secret) = receiver.register(&admin, &[]).await;
+    receiver.answer_with(&[307]);
     let sent = admin.post(&format!("/api/v1/webhooks/{id}/test"), &()).await.ok().json();
     assert_eq!(
         (&sent["state"], &sent["status"], &sent["error"]),
         (&json!("given_up"), &json!(307), &json!("redirects are not followed"))
     );
-    assert!(receiver.hear().await.is_signed_with(&secret));
+    assert!(receiver.next().await.is_signed_with(&secret));
     let sent = admin.post(&format!("/api/v1/webhooks/{id}/test"), &()).await.ok().json();
     assert_eq!((&sent["state"], &sent["tries"]), (&json!("delivered"), &json!(1)));
-    assert_eq!(receiver.hear().await.json()["event"], "test");
-    assert!(receiver.heard.try_recv().is_err(), "nothing came from elsewhere");
+    assert_eq!(receiver.next().await.json()["event"], "test");
+    assert!(receiver.requests.try_recv().is_err(), "the redirect is not followed");
 }
 
 #[tokio::test]
-async fn private_addresses_are_refused_unless_the_server_was_told_otherwise() {
+async fn private_addresses_are_refused_by_default() {
     let app = App::start().await;
     let admin = app.admin().await;
     let receiver = Receiver::start().await;
@@ -342,15 +347,15 @@ async fn private_addresses_are_refused_unless_the_server_was_told_otherwise() {
         "ftp://a.example/",
         "",
     ] {
-        let told = admin.post("/api/v1/webhooks", &json!({"url": url})).await.refused(422);
-        assert!(told.starts_with("url: "), "{url}: {told}");
+        let error = admin.post("/api/v1/webhooks", &json!({"url": url})).await.refused(422);
+        assert!(error.starts_with("url: "), "{url}: {error}");
     }
-    // A name is looked at when something is sent.
-    let made = admin.post("/api/v1/webhooks", &json!({"url": "https://localhost:9/"})).await.ok().json();
-    let path = format!("/api/v1/webhooks/{}/test", made["webhook"]["id"]);
+    // Names are resolved when something is sent.
+    let created = admin.post("/api/v1/webhooks", &json!({"url": "https://localhost:9/"})).await.ok().json();
+    let path = format!("/api/v1/webhooks/{}/test", created["webhook"]["id"]);
     let sent = admin.post(&path, &()).await.ok().json();
     assert_eq!((&sent["state"], &sent["status"]), (&json!("given_up"), &Value::Null));
-    assert!(text(&sent["error"]).contains("is not of the public internet"), "{sent}");
+    assert!(text(&sent["error"]).contains("is not on the public internet"), "{sent}");
     admin
         .post("/api/v1/webhooks", &json!({"url": "https://hooks.example.com/", "events": ["test"]}))
         .await
@@ -358,11 +363,11 @@ async fn private_addresses_are_refused_unless_the_server_was_told_otherwise() {
 }
 
 #[tokio::test]
-async fn a_secret_is_shown_once_and_kept_out_of_lists_and_the_log() {
-    let app = App::with(to_loopback).await;
-    let (admin, person) = (app.admin().await, app.person(Role::Admin).await.at_pages());
+async fn a_secret_is_shown_once_and_never_in_lists_or_the_log() {
+    let app = App::with(allow_loopback).await;
+    let (admin, pages) = (app.admin().await, app.signed_in(Role::Admin).await.in_browser());
     let receiver = Receiver::start().await;
-    let (id, secret) = receiver.added(&admin, &["agent.away"]).await;
+    let (id, secret) = receiver.register(&admin, &["agent.away"]).await;
     admin.post(&format!("/api/v1/webhooks/{id}/test"), &()).await.ok();
     let page = format!("/settings/webhooks/{id}");
     for path in [
@@ -373,38 +378,38 @@ async fn a_secret_is_shown_once_and_kept_out_of_lists_and_the_log() {
         &page,
         "/audit",
     ] {
-        let said = if path.starts_with("/api") { admin.get(path).await.ok() } else { person.get(path).await.ok() };
-        assert!(!said.text().contains(&secret), "{path}");
+        let answer = if path.starts_with("/api") { admin.get(path).await.ok() } else { pages.get(path).await.ok() };
+        assert!(!answer.text().contains(&secret), "{path}");
     }
     let log = admin.get("/api/v1/audit?what=webhook%20added").await.ok().json();
     let object = text(&log["entries"][0]["object"]);
-    assert_eq!(format!("{object}/hook"), receiver.url, "the rest of an address may be a secret");
+    assert_eq!(format!("{object}/hook"), receiver.url, "the path of a URL may be a secret");
 }
 
 #[tokio::test]
-async fn webhooks_are_added_tried_and_removed_by_form_and_by_command() {
-    let app = App::with(to_loopback).await;
-    let (admin, person) = (app.admin().await, app.person(Role::Admin).await.at_pages());
+async fn webhooks_are_added_tested_and_removed_by_form_and_by_command() {
+    let app = App::with(allow_loopback).await;
+    let (admin, pages) = (app.admin().await, app.signed_in(Role::Admin).await.in_browser());
     let mut receiver = Receiver::start().await;
-    let refused = person.form("/settings/webhooks", &[("url", "ftp://a.example/"), ("event", "agent.away")]).await;
-    assert!(refused.status.as_u16() == 422 && refused.text().contains("begins with https"), "{}", refused.text());
-    let made = person.form("/settings/webhooks", &[("url", receiver.url.as_str()), ("event", "agent.away")]).await;
-    assert!(made.status.as_u16() == 201 && made.text().contains("whsec_"), "{}", made.text());
-    person.form("/settings/webhooks/1/test", &[]).await;
-    receiver.hear().await;
-    assert!(person.get("/settings/webhooks/1").await.ok().text().contains("delivered"));
-    assert!(person.get("/settings/webhooks/1/remove").await.ok().text().contains("Remove this webhook?"));
-    person.form("/settings/webhooks/1/remove", &[]).await;
+    let refused = pages.form("/settings/webhooks", &[("url", "ftp://a.example/"), ("event", "agent.away")]).await;
+    assert!(refused.status.as_u16() == 422 && refused.text().contains("must begin with https"), "{}", refused.text());
+    let created = pages.form("/settings/webhooks", &[("url", receiver.url.as_str()), ("event", "agent.away")]).await;
+    assert!(created.status.as_u16() == 201 && created.text().contains("whsec_"), "{}", created.text());
+    pages.form("/settings/webhooks/1/test", &[]).await;
+    receiver.next().await;
+    assert!(pages.get("/settings/webhooks/1").await.ok().text().contains("delivered"));
+    assert!(pages.get("/settings/webhooks/1/remove").await.ok().text().contains("Remove this webhook?"));
+    pages.form("/settings/webhooks/1/remove", &[]).await;
     assert_eq!(admin.get("/api/v1/webhooks").await.ok().json(), json!({"webhooks": []}));
 
     let run = async |arguments: &[&str]| as_user(&app, admin.secret(), arguments).await;
-    assert!(run(&["webhook", "list"]).await.ok().starts_with("nobody is told elsewhere"));
+    assert!(run(&["webhook", "list"]).await.ok().starts_with("no webhooks"));
     let secret = run(&["webhook", "add", &receiver.url, "--event", "agent.away", "--event", "agent.back"]).await.ok();
     assert!(secret.starts_with("whsec_"), "{secret}");
     run(&["webhook", "test", "2"]).await.ok();
-    assert!(receiver.hear().await.is_signed_with(secret.trim()));
-    receiver.answers(&[404]);
-    assert!(run(&["webhook", "test", "2"]).await.refused(1).contains("answered 404"));
+    assert!(receiver.next().await.is_signed_with(secret.trim()));
+    receiver.answer_with(&[404]);
+    assert!(run(&["webhook", "test", "2"]).await.refused(1).contains("status 404"));
     assert!(run(&["webhook", "list"]).await.ok().contains("agent.away, agent.back"));
     let sent = run(&["webhook", "deliveries", "2"]).await.ok();
     assert!(sent.contains("delivered") && sent.contains("given up") && sent.contains("what is wrong"), "{sent}");
@@ -413,18 +418,18 @@ async fn webhooks_are_added_tried_and_removed_by_form_and_by_command() {
 }
 
 #[tokio::test]
-async fn the_rule_is_set_by_form_and_by_command_and_the_log_knows_by_whom() {
+async fn the_alert_rule_is_set_by_form_and_by_command_and_audited() {
     let app = App::start().await;
-    let (admin, person) = (app.admin().await, app.person(Role::Admin).await.at_pages());
+    let (admin, pages) = (app.admin().await, app.signed_in(Role::Admin).await.in_browser());
     let run = async |arguments: &[&str]| as_user(&app, admin.secret(), arguments).await;
-    assert!(run(&["alert"]).await.ok().starts_with("all is well"));
-    assert!(run(&["alert", "rule"]).await.ok().contains("missed after 5 min"));
-    person.form("/settings/alerts", &[("agent_away", "2.5"), ("queue_standstill", "30")]).await;
+    assert!(run(&["alert"]).await.ok().starts_with("no active alerts"));
+    assert!(run(&["alert", "rule"]).await.ok().contains("disconnected for 5 min"));
+    pages.form("/settings/alerts", &[("agent_away", "2.5"), ("queue_standstill", "30")]).await;
     let rule = admin.get("/api/v1/alert-rule").await.ok().json();
     assert_eq!((&rule["agent_away_s"], &rule["queue_standstill_s"]), (&json!(150), &json!(1_800)));
-    let told = run(&["alert", "rule", "--agent-away", "1h"]).await.ok();
-    assert!(told.contains("missed after 1 h") && told.contains("still after 30 min"), "{told}");
+    let rule_text = run(&["alert", "rule", "--agent-away", "1h"]).await.ok();
+    assert!(rule_text.contains("disconnected for 1 h") && rule_text.contains("not moved for 30 min"), "{rule_text}");
     admin.put("/api/v1/alert-rule", &json!({"agent_away_s": 0, "queue_standstill_s": 1})).await.refused(422);
-    let log = admin.get("/api/v1/audit?what=rule%20for%20alerts%20set").await.ok().json();
+    let log = admin.get("/api/v1/audit?what=alert%20rule%20set").await.ok().json();
     assert_eq!(log["entries"].as_array().map(Vec::len), Some(2), "{log}");
 }

@@ -25,12 +25,12 @@ async fn tokens(admin: &Actor) -> Vec<Value> {
 async fn a_token_works_until_it_is_revoked_and_is_shown_only_once() {
     let app = App::start().await;
     let admin = app.admin().await;
-    let made = admin.post("/api/v1/tokens", &json!({"name": " ci ", "scope": "read", "expires_in_days": 1})).await;
-    assert_eq!(made.status, 201);
-    let made = made.json();
-    assert_eq!(made["name"], "ci");
-    let secret = text(&made["secret"]);
-    let program = app.nobody().with_secret(&secret);
+    let created = admin.post("/api/v1/tokens", &json!({"name": " ci ", "scope": "read", "expires_in_days": 1})).await;
+    assert_eq!(created.status, 201);
+    let created = created.json();
+    assert_eq!(created["name"], "ci");
+    let secret = text(&created["secret"]);
+    let program = app.anonymous().with_secret(&secret);
     program.get("/api/v1/runs").await.ok();
 
     let list = admin.get("/api/v1/tokens").await.ok();
@@ -42,9 +42,9 @@ async fn a_token_works_until_it_is_revoked_and_is_shown_only_once() {
     assert_eq!(admin.delete("/api/v1/tokens/ci").await.status, 204);
     program.get("/api/v1/runs").await.refused(401);
     let again = admin.delete("/api/v1/tokens/ci").await.refused(404);
-    assert_eq!(again, "there is no token \"ci\" that could be revoked");
+    assert_eq!(again, "there is no unrevoked token \"ci\"");
     let same = admin.post("/api/v1/tokens", &json!({"name": "ci", "scope": "read"})).await.refused(409);
-    assert!(same.contains("already"), "{same}");
+    assert!(same.contains("already exists"), "{same}");
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn names_are_one_visible_line_of_at_most_80_characters() {
 }
 
 #[tokio::test]
-async fn a_request_that_makes_no_sense_is_told_where() {
+async fn an_invalid_request_is_refused_with_its_field() {
     let app = App::start().await;
     let admin = app.admin().await;
     let scope = admin.post("/api/v1/tokens", &json!({"name": "x", "scope": "root"})).await.refused(422);
@@ -81,10 +81,10 @@ async fn a_request_that_makes_no_sense_is_told_where() {
     assert!(role.contains("owner"), "{role}");
 }
 
-/// The secret in a registration link.
+/// Creates a registration link; returns its secret.
 async fn invite(admin: &Actor, role: &str) -> String {
-    let made = admin.post("/api/v1/invites", &json!({"role": role})).await.ok().json();
-    let url: Url = text(&made["url"]).parse().expect("a link");
+    let created = admin.post("/api/v1/invites", &json!({"role": role})).await.ok().json();
+    let url: Url = text(&created["url"]).parse().expect("a link");
     assert_eq!((url.path(), url.host_str()), ("/register", Some("localhost")));
     url.query_pairs().find(|(name, _)| name == "token").expect("a token").1.into_owned()
 }
@@ -100,32 +100,32 @@ async fn register(app: &App, invite: &str, name: &str) -> Result<()> {
 #[tokio::test]
 async fn a_registration_link_works_once() {
     let app = App::start().await;
-    let (admin, nobody) = (app.admin().await, app.nobody());
+    let (admin, nobody) = (app.admin().await, app.anonymous());
     let token = invite(&admin, "member").await;
     let page = format!("/register?token={token}");
     let start = json!({"token": token, "name": "Ada"});
-    let shown = nobody.clone().at_pages().get(&page).await.ok().text();
-    assert!(shown.contains("member"), "it says what one becomes");
+    let shown = nobody.clone().in_browser().get(&page).await.ok().text();
+    assert!(shown.contains("member"), "the page shows the role");
     let started = nobody.post("/api/v1/auth/register/start", &start).await.ok().json();
     assert_eq!(started["options"]["publicKey"]["authenticatorSelection"]["residentKey"], "required");
 
     register(&app, &token, "Ada").await.expect("the first time");
     let spent = nobody.post("/api/v1/auth/register/start", &start).await.refused(403);
-    assert_eq!(spent, "this registration link was used or has expired; ask for another");
+    assert_eq!(spent, "this registration link was already used or has expired; ask for a new one");
     assert_eq!(nobody.get(&page).await.refused(403), spent);
     assert_eq!(register(&app, &token, "Eve").await.expect_err("the second time").to_string(), spent);
 }
 
 #[tokio::test]
-async fn a_registration_link_expires_and_a_made_up_one_opens_nothing() {
+async fn expired_and_unknown_registration_links_are_refused() {
     let app = App::start().await;
-    let made = secret::make(Kind::Invite);
-    let (hash, now) = (secret::hash(&made), now_ms());
+    let expired = secret::generate(Kind::Invite);
+    let (hash, now) = (secret::hash(&expired), now_ms());
     let row = InviteRow {
         hash: &hash,
         role: Role::Admin,
         user_id: None,
-        ends_passkeys: false,
+        resets_passkeys: false,
         created_by: None,
         made_by: None,
         expires_at_ms: now - 1,
@@ -133,55 +133,55 @@ async fn a_registration_link_expires_and_a_made_up_one_opens_nothing() {
     let mut connection = app.state.db.write.acquire().await.expect("a connection");
     insert_invite(&mut connection, &row, now - 2).await.expect("an invitation");
     drop(connection);
-    for token in [made.as_str(), "", "bbi_made_up"] {
+    for token in [expired.as_str(), "", "bbi_unknown"] {
         let body = json!({"token": token, "name": "Eve"});
-        app.nobody().post("/api/v1/auth/register/start", &body).await.refused(403);
+        app.anonymous().post("/api/v1/auth/register/start", &body).await.refused(403);
     }
-    register(&app, &made, "Eve").await.expect_err("it has expired");
+    register(&app, &expired, "Eve").await.expect_err("it has expired");
 }
 
 #[tokio::test]
-async fn a_name_that_is_taken_is_refused_and_the_link_still_works() {
+async fn a_taken_name_is_refused_and_the_link_stays_valid() {
     let app = App::start().await;
     let admin = app.admin().await;
     let (first, second) = (invite(&admin, "viewer").await, invite(&admin, "viewer").await);
-    register(&app, &first, "Ada").await.expect("a person");
+    register(&app, &first, "Ada").await.expect("a user");
     let taken = register(&app, &second, "Ada").await.expect_err("a name is unique");
     assert_eq!(taken.to_string(), "the name \"Ada\" is taken; choose another");
-    register(&app, &second, "Grace").await.expect("all or nothing: the link was not used up");
+    register(&app, &second, "Grace").await.expect("the link was not used up");
 }
 
 #[tokio::test]
-async fn a_login_without_a_passkey_fails_with_a_sentence() {
+async fn a_login_with_an_unknown_passkey_is_refused() {
     let app = App::start().await;
-    let nobody = app.nobody();
+    let nobody = app.anonymous();
     let started = nobody.post("/api/v1/auth/login/start", &json!({})).await.ok().json();
     assert_eq!(started["options"]["publicKey"]["userVerification"], "required");
-    let made_up = json!({"ceremony": started["ceremony"], "credential": {"id": "AAAA", "rawId": "AAAA",
+    let unknown = json!({"ceremony": started["ceremony"], "credential": {"id": "AAAA", "rawId": "AAAA",
         "type": "public-key", "extensions": {}, "response": {"authenticatorData": "AAAA", "clientDataJSON": "AAAA",
         "signature": "AAAA", "userHandle": "AAAAAAAAAAAAAAAAAAAAAA"}}});
-    nobody.post("/api/v1/auth/login/finish", &made_up).await.refused(403);
-    let senseless = nobody.post("/api/v1/auth/login/finish", &json!({"ceremony": 1})).await.refused(422);
-    assert!(senseless.contains("ceremony"), "{senseless}");
+    nobody.post("/api/v1/auth/login/finish", &unknown).await.refused(403);
+    let invalid = nobody.post("/api/v1/auth/login/finish", &json!({"ceremony": 1})).await.refused(422);
+    assert!(invalid.contains("ceremony"), "{invalid}");
 }
 
 #[tokio::test]
 async fn a_session_ends_with_the_logout() {
     let app = App::start().await;
-    let person = app.person(Role::Viewer).await.at_pages();
-    person.get("/runs").await.ok();
-    let out = person.post("/logout", &()).await;
+    let viewer = app.signed_in(Role::Viewer).await.in_browser();
+    viewer.get("/runs").await.ok();
+    let out = viewer.post("/logout", &()).await;
     assert_eq!((out.status.as_u16(), out.header("location")), (303, "/login"));
     assert!(out.header("set-cookie").contains("Max-Age=0"), "{}", out.header("set-cookie"));
-    assert_eq!(person.get("/runs").await.status, 303);
-    person.get("/api/v1/runs").await.refused(401);
+    assert_eq!(viewer.get("/runs").await.status, 303);
+    viewer.get("/api/v1/runs").await.refused(401);
 }
 
 #[tokio::test]
-async fn the_first_start_prints_a_link_only_until_somebody_has_registered() {
+async fn the_start_prints_a_link_only_until_a_user_has_registered() {
     let app = App::start().await;
     assert!(!brewbench::auth::store::any_user(&app.state.db.read).await.expect("an answer"));
     let token = invite(&app.admin().await, "admin").await;
-    register(&app, &token, "Ada").await.expect("a person");
+    register(&app, &token, "Ada").await.expect("a user");
     assert!(brewbench::auth::store::any_user(&app.state.db.read).await.expect("an answer"));
 }

@@ -1,4 +1,4 @@
-//! Runs under a name: kept, shown, replaced, removed, and what becomes of them when runs are deleted.
+//! Baselines: set, shown, replaced and removed, and what remains of them when runs are deleted.
 
 use brewbench::auth::model::Role;
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::harness::{
 };
 
 #[tokio::test]
-async fn a_baseline_keeps_runs_under_a_name_and_is_replaced_when_set_anew() {
+async fn a_baseline_stores_runs_and_is_replaced_when_set_again() {
     let app = App::start().await;
     let user = app.user().await;
     let runs = repetitions(&user, "servy", "1.0", 3, 1.0).await;
@@ -30,7 +30,7 @@ async fn a_baseline_keeps_runs_under_a_name_and_is_replaced_when_set_anew() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_deleted_leaves_its_baselines_and_is_told() {
+async fn a_deleted_run_leaves_its_baselines_and_is_listed_as_gone() {
     let app = App::start().await;
     let user = app.user().await;
     let runs = repetitions(&user, "servy", "1.0", 3, 1.0).await;
@@ -38,32 +38,32 @@ async fn a_run_that_is_deleted_leaves_its_baselines_and_is_told() {
     user.delete(&format!("/api/v1/runs/{}", runs[1])).await.ok();
     let shown = user.get("/api/v1/baselines/main").await.ok().json()["baseline"].take();
     assert_eq!((&shown["runs"], &shown["gone"]), (&json!([runs[0], runs[2]]), &json!([runs[1]])));
-    let person = app.person(Role::Viewer).await.at_pages();
-    assert!(person.get("/baselines").await.ok().text().contains("1 deleted since"));
-    assert!(person.get("/baselines/main").await.ok().text().contains("1 run deleted since."));
-    // Also when it is gone for good.
+    let viewer = app.signed_in(Role::Viewer).await.in_browser();
+    assert!(viewer.get("/baselines").await.ok().text().contains("1 deleted since"));
+    assert!(viewer.get("/baselines/main").await.ok().text().contains("1 run deleted since."));
+    // The same after the run has been purged.
     sqlx::query("delete from run where deleted_at is not null").execute(&app.state.db.write).await.expect("purged");
     let shown = user.get("/api/v1/baselines/main").await.ok().json()["baseline"].take();
     assert_eq!((&shown["runs"], &shown["gone"]), (&json!([runs[0], runs[2]]), &json!([runs[1]])));
 }
 
 #[tokio::test]
-async fn only_figures_that_count_become_a_baseline_and_the_error_names_the_run() {
+async fn a_baseline_accepts_only_valid_runs_and_the_error_names_the_other() {
     let app = App::start().await;
     let user = app.user().await;
     let runs = repetitions(&user, "servy", "1.0", 1, 1.0).await;
     let down = text(&user.import(target_down()).await.ok().json()["runs"][0]["id"]);
     let put = async |name: &str, body: serde_json::Value| user.put(&format!("/api/v1/baselines/{name}"), &body).await;
-    let told = put("main", json!({"runs": [runs[0], down]})).await.refused(422);
-    assert_eq!(told, format!("runs: {down} has no figures that count"));
+    let error = put("main", json!({"runs": [runs[0], down]})).await.refused(422);
+    assert_eq!(error, format!("runs: {down} has no valid results"));
     assert_eq!(put("main", json!({"runs": ["x"]})).await.refused(404), "there is no run \"x\"");
     assert_eq!(
         put("main", json!({"experiments": [""]})).await.refused(422),
         "runs: name at least one run or experiment"
     );
     assert_eq!(put("main", json!({})).await.refused(422), "runs: name at least one run or experiment");
-    let told = put("main", json!({"experiments": ["x"]})).await.refused(422);
-    assert_eq!(told, "experiments: \"x\" has no runs whose figures count");
+    let error = put("main", json!({"experiments": ["x"]})).await.refused(422);
+    assert_eq!(error, "experiments: \"x\" has no runs with valid results");
     put("main", json!({"runs": runs, "run": 1})).await.refused(422);
     put("a%2Cb", json!({"runs": runs})).await.refused(422);
     put(&runs[0], json!({"runs": runs})).await.refused(422);
@@ -72,7 +72,7 @@ async fn only_figures_that_count_become_a_baseline_and_the_error_names_the_run()
 }
 
 #[tokio::test]
-async fn an_experiment_becomes_a_baseline_with_those_of_its_runs_that_count() {
+async fn a_baseline_of_an_experiment_contains_its_valid_runs() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -83,18 +83,18 @@ async fn an_experiment_becomes_a_baseline_with_those_of_its_runs_that_count() {
     }
     let set = user.put("/api/v1/baselines/main", &json!({"experiments": [experiment]})).await.ok().json();
     assert_eq!(set["runs"].as_array().map(Vec::len), Some(2), "{set}");
-    assert!(set["runs"].as_array().is_some_and(|kept| kept.iter().all(|run| runs.contains(&text(run)))), "{set}");
+    assert!(set["runs"].as_array().is_some_and(|stored| stored.iter().all(|run| runs.contains(&text(run)))), "{set}");
 }
 
 #[tokio::test]
-async fn baselines_are_set_listed_shown_and_removed_by_command_and_it_is_all_in_the_log() {
+async fn baselines_are_set_listed_shown_and_removed_by_command_and_audited() {
     let app = App::start().await;
     let user = app.user().await;
     let runs = repetitions(&user, "servy", "1.0", 2, 1.0).await;
     let token = user.secret();
     let ends: Vec<&str> = runs.iter().filter_map(|id| id.rsplit('-').next()).collect();
-    let said = as_user(&app, token, &["baseline", "set", "main", ends[0], ends[1]]).await.ok();
-    assert!(said.starts_with("main: 2 runs; set by token submit"), "{said}");
+    let output = as_user(&app, token, &["baseline", "set", "main", ends[0], ends[1]]).await.ok();
+    assert!(output.starts_with("main: 2 runs; set by token submit"), "{output}");
     let list = as_user(&app, token, &["baseline", "list"]).await.ok();
     assert!(list.lines().count() == 2 && list.lines().all(|line| line.chars().count() <= 80), "{list}");
     let shown = as_user(&app, token, &["baseline", "show", "main"]).await.ok();
@@ -103,28 +103,32 @@ async fn baselines_are_set_listed_shown_and_removed_by_command_and_it_is_all_in_
     as_user(&app, token, &["baseline", "remove", "main"]).await.refused(1);
     as_user(&app, token, &["baseline", "set", "main"]).await.refused(2);
     let log = app.admin().await.get("/api/v1/audit").await.ok().json();
-    let deeds: Vec<_> = log["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["what"])).collect();
-    assert!(deeds.contains(&"baseline set".to_owned()) && deeds.contains(&"baseline removed".to_owned()), "{deeds:?}");
+    let actions: Vec<_> =
+        log["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["what"])).collect();
+    assert!(
+        actions.contains(&"baseline set".to_owned()) && actions.contains(&"baseline removed".to_owned()),
+        "{actions:?}"
+    );
 }
 
 #[tokio::test]
-async fn a_comparison_is_kept_as_a_baseline_by_a_form() {
+async fn a_comparison_is_saved_as_a_baseline_by_a_form() {
     let app = App::start().await;
     let user = app.user().await;
     let runs = repetitions(&user, "servy", "1.0", 2, 1.0).await;
-    let member = app.person(Role::Member).await.at_pages();
+    let member = app.signed_in(Role::Member).await.in_browser();
     let page = member.get(&format!("/compare?runs={}", runs.join(","))).await.ok().text();
     assert!(page.contains(r#"action="/baselines""#) && page.contains(&runs.join(",")), "{page}");
     let answer = member.form("/baselines", &[("name", "a b"), ("runs", &runs.join(","))]).await;
     assert_eq!((answer.status.as_u16(), answer.header("location")), (303, "/baselines/a%20b"));
     assert!(member.get("/baselines/a%20b").await.ok().text().contains("Baseline of 2 runs"));
-    let viewer = app.person(Role::Viewer).await.at_pages();
+    let viewer = app.signed_in(Role::Viewer).await.in_browser();
     let page = viewer.get(&format!("/compare?runs={}", runs.join(","))).await.ok().text();
-    assert!(!page.contains(r#"action="/baselines""#), "who only looks is offered nothing else");
+    assert!(!page.contains(r#"action="/baselines""#), "viewers get no form");
 }
 
 #[tokio::test]
-async fn what_is_compared_is_named_by_baselines_and_experiments_too() {
+async fn a_comparison_accepts_baselines_and_experiments() {
     let app = App::start().await;
     let user = app.user().await;
     let runs = repetitions(&user, "servy", "1.0", 3, 1.0).await;
@@ -142,9 +146,9 @@ async fn what_is_compared_is_named_by_baselines_and_experiments_too() {
     user.delete(&format!("/api/v1/runs/{}", runs[1])).await.ok();
     let compared = user.get("/api/v1/compare?baselines=main").await.ok().text();
     assert!(compared.contains("1 run not found."), "{compared}");
-    user.get("/api/v1/compare?baselines=nobody").await.refused(404);
-    user.get("/api/v1/compare?experiments=nobody").await.refused(404);
-    let viewer = app.person(Role::Viewer).await.at_pages();
+    user.get("/api/v1/compare?baselines=unknown").await.refused(404);
+    user.get("/api/v1/compare?experiments=unknown").await.refused(404);
+    let viewer = app.signed_in(Role::Viewer).await.in_browser();
     viewer.get(&format!("/compare?{query}")).await.ok();
     let arguments = ["compare", "--runs-of", "main", "--experiment", &experiment, "--json"];
     let compared = as_user(&app, user.secret(), &arguments).await.json();

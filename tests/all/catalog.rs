@@ -15,7 +15,7 @@ use crate::{
 const GIB: u64 = 1 << 30;
 
 #[tokio::test]
-async fn the_first_start_brings_six_sizes_and_three_scenarios() {
+async fn the_first_start_creates_six_sizes_and_four_scenarios() {
     let app = App::start().await;
     let reader = app.reader().await;
     let sizes = reader.get("/api/v1/sizes").await.ok().json();
@@ -32,7 +32,7 @@ async fn the_first_start_brings_six_sizes_and_three_scenarios() {
     let scenarios = reader.get("/api/v1/scenarios").await.ok().json();
     let names: Vec<_> =
         scenarios["scenarios"].as_array().expect("a list").iter().map(|one| text(&one["name"])).collect();
-    assert_eq!(names, ["hash", "single-file", "site-mix"]);
+    assert_eq!(names, ["get", "hash", "single-file", "site-mix"]);
 }
 
 #[tokio::test]
@@ -42,13 +42,13 @@ async fn a_size_can_be_added_once() {
     let half = json!({"name": "half", "vcpus": 0.5, "memory_bytes": GIB});
     assert_eq!(admin.post("/api/v1/sizes", &half).await.status, 201);
     let again = admin.post("/api/v1/sizes", &half).await.refused(409);
-    assert_eq!(again, "there is a size \"half\" already; choose another name");
+    assert_eq!(again, "size \"half\" already exists; choose another name");
     let sizes = admin.get("/api/v1/sizes").await.ok().json();
     assert_eq!(sizes["sizes"][0], half, "smallest first");
 }
 
 #[tokio::test]
-async fn a_size_that_no_machine_has_is_refused_with_its_field() {
+async fn an_impossible_size_is_refused_with_its_field() {
     let app = App::start().await;
     let admin = app.admin().await;
     let bad = [
@@ -62,9 +62,9 @@ async fn a_size_that_no_machine_has_is_refused_with_its_field() {
         (json!({"name": "x", "vcpus": 1.0}), "memory_bytes"),
         (json!({"name": "", "vcpus": 1.0, "memory_bytes": GIB}), "name"),
     ];
-    for (size, place) in bad {
-        let sentence = admin.post("/api/v1/sizes", &size).await.refused(422);
-        assert!(sentence.contains(place), "{size}: {sentence}");
+    for (size, field) in bad {
+        let error = admin.post("/api/v1/sizes", &size).await.refused(422);
+        assert!(error.contains(field), "{size}: {error}");
     }
 }
 
@@ -73,7 +73,7 @@ fn script(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn every_revision_of_a_scenario_is_kept_and_what_was_stored_last_counts() {
+async fn every_revision_of_a_scenario_is_stored_and_the_last_one_is_current() {
     let app = App::start().await;
     let user = app.user().await;
     let add = async |text: &str| user.post("/api/v1/scenarios", &script(text)).await.ok().json();
@@ -83,76 +83,77 @@ async fn every_revision_of_a_scenario_is_kept_and_what_was_stored_last_counts() 
     assert_eq!((&first["revisions"], &second["revisions"]), (&json!(1), &json!(2)));
     assert_ne!(first["sha256"], second["sha256"]);
     assert_eq!(current().await, "export default 2");
-    // Back to what it was: the same revision, and it counts again.
+    // The first script again is the same revision, which becomes current.
     let back = add("export default 1").await;
     assert_eq!((&back["revisions"], &back["sha256"]), (&json!(2), &first["sha256"]));
     assert_eq!(current().await, "export default 1");
 }
 
 #[tokio::test]
-async fn a_bundled_scenario_that_somebody_changed_stays_changed_after_a_restart() {
+async fn a_changed_bundled_scenario_stays_changed_after_a_restart() {
     let app = App::start().await;
     let body = json!({"name": "hash", "script": "export default function () {}"});
     let changed = app.user().await.post("/api/v1/scenarios", &body).await.ok().json();
     let app = App::on(app.stop().await, |_| ()).await;
     let list = app.reader().await.get("/api/v1/scenarios").await.ok().json();
-    assert_eq!((&list["scenarios"][0]["name"], &list["scenarios"][0]["sha256"]), (&json!("hash"), &changed["sha256"]));
+    let hash = &list["scenarios"][1];
+    assert_eq!((&hash["name"], &hash["sha256"]), (&json!("hash"), &changed["sha256"]));
 }
 
 #[tokio::test]
-async fn a_free_agent_looks_at_a_scenario_first_and_what_k6_refuses_is_not_kept() {
+async fn an_idle_agent_checks_a_scenario_and_what_k6_refuses_is_not_stored() {
     let app = App::start().await;
     let user = app.user().await;
     let scenario = |text: &str| json!({"name": "mine", "script": text});
-    // Nobody is connected, then only one that takes no such scripts.
+    // No agent is connected, then only one that accepts no uploaded scripts.
     let stored = user.post("/api/v1/scenarios", &scenario("first")).await.ok().json();
     assert_eq!(stored["check"], json!(null));
     let _strict = Agent::start(&app, "a-strict").await;
     let refused = user.post("/api/v1/scenarios/mine/check", &()).await.refused(409);
-    assert_eq!(refused, "no agent was free to check it; try again later");
+    assert_eq!(refused, "no agent was free to check the script; try again later");
 
     let _rack = Agent::start_with(&app, "rack", |hello| hello.any_scenario = true).await;
-    let looked = user.post("/api/v1/scenarios/mine/check", &()).await.ok().json();
+    let checked = user.post("/api/v1/scenarios/mine/check", &()).await.ok().json();
     assert_eq!(
-        (&looked["check"]["agent"], &looked["check"]["engine"]),
+        (&checked["check"]["agent"], &checked["check"]["engine"]),
         (&json!("rack"), &json!({"name": "k6", "version": "1.8.1"}))
     );
-    assert_eq!((&looked["sha256"], &looked["check"]["fault"]), (&stored["sha256"], &json!(null)));
+    assert_eq!((&checked["sha256"], &checked["check"]["fault"]), (&stored["sha256"], &json!(null)));
     let refused = user.post("/api/v1/scenarios", &scenario("invalid k6 failed: \u{1b}[31mred\n\tat line 1")).await;
     assert_eq!(refused.refused(422), "script: k6 failed: red at line 1");
     let list = user.get("/api/v1/scenarios/mine/revisions").await.ok().json();
     assert_eq!(list["revisions"].as_array().map(Vec::len), Some(1));
-    assert_eq!(list["revisions"][0]["check"], looked["check"]);
+    assert_eq!(list["revisions"][0]["check"], checked["check"]);
     let stored = user.post("/api/v1/scenarios", &scenario("second")).await.ok().json();
     assert_eq!(stored["check"]["agent"], "rack");
     let stored = user.post("/api/v1/scenarios", &scenario("declined it is busy")).await.ok().json();
     assert_eq!(stored["check"], json!(null));
     user.post("/api/v1/scenarios/nothing/check", &()).await.refused(404);
     user.post("/api/v1/scenarios/mine/check?revision=nothing", &()).await.refused(404);
-    let pages = user.at_pages();
+    let pages = user.in_browser();
     let page = pages.get("/scenarios/mine").await.ok().text();
     assert!(page.contains("Not checked: no agent was free") && page.contains("/scenarios/mine/check"), "{page}");
-    let first = text(&looked["sha256"]);
+    let first = text(&checked["sha256"]);
     let page = pages.get(&format!("/scenarios/mine?revision={first}")).await.ok().text();
-    assert!(page.contains("checked by rack with k6 1.8.1"), "{page}");
+    assert!(page.contains("Checked by rack with k6 1.8.1"), "{page}");
     let again = fill_in(&pages, "/scenarios/mine/check", &format!("revision={first}")).await;
     assert_eq!(again.header("location"), format!("/scenarios/mine?revision={first}"), "{}", again.text());
 }
 
 #[tokio::test]
-async fn what_k6_refuses_later_is_told_with_the_revision() {
+async fn a_later_check_shows_its_fault_with_the_revision() {
     let app = App::start().await;
     let user = app.user().await;
     user.post("/api/v1/scenarios", &json!({"name": "mine", "script": "invalid <b>no</b>"})).await.ok();
     let _rack = Agent::start_with(&app, "rack", |hello| hello.any_scenario = true).await;
-    let looked = user.post("/api/v1/scenarios/mine/check", &()).await.ok().json();
-    assert_eq!(looked["check"]["fault"], "<b>no</b>");
-    let page = user.at_pages().get("/scenarios/mine").await.ok().text();
-    assert!(page.contains("k6 can’t run it.") && page.contains("&#60;b&#62;no&#60;/b&#62;"), "{page}");
+    let checked = user.post("/api/v1/scenarios/mine/check", &()).await.ok().json();
+    assert_eq!(checked["check"]["fault"], "<b>no</b>");
+    let page = user.in_browser().get("/scenarios/mine").await.ok().text();
+    assert!(page.contains("k6 cannot run this script.") && page.contains("&#60;b&#62;no&#60;/b&#62;"), "{page}");
 }
 
 #[tokio::test]
-async fn who_works_is_not_asked_and_who_was_asked_works_again() {
+async fn a_busy_agent_checks_no_script_and_an_idle_one_works_again_afterwards() {
     let app = App::start().await;
     let user = app.user().await;
     let mut rack = Agent::start_with(&app, "rack", |hello| hello.any_scenario = true).await;
@@ -160,11 +161,11 @@ async fn who_works_is_not_asked_and_who_was_asked_works_again() {
     submit(&user, &plan()).await;
     let job = rack.job().await;
     let stored = user.post("/api/v1/scenarios", &scenario("first")).await.ok().json();
-    assert_eq!(stored["check"], json!(null), "nothing goes on beside a measurement");
+    assert_eq!(stored["check"], json!(null), "agents check nothing during a measurement");
     rack.finish(&job, &good()).await;
     let free = async || {
-        let looked = user.post("/api/v1/scenarios/mine/check", &()).await;
-        (looked.status == StatusCode::OK).then_some(())
+        let checked = user.post("/api/v1/scenarios/mine/check", &()).await;
+        (checked.status == StatusCode::OK).then_some(())
     };
     app.until("a free agent", free).await;
     submit(&user, &plan()).await;
@@ -172,18 +173,18 @@ async fn who_works_is_not_asked_and_who_was_asked_works_again() {
     rack.finish(&job, &good()).await;
     app.until("a free agent", free).await;
 
-    // One that goes away without an answer leaves nobody waiting.
+    // An agent that disconnects without an answer blocks no request.
     let second = scenario("silent");
-    let leaves = async {
-        rack.asked().await;
-        rack.hang_up();
+    let disconnect = async {
+        rack.inspection_requested().await;
+        rack.disconnect();
     };
-    let (answer, ()) = tokio::join!(user.post("/api/v1/scenarios", &second), leaves);
+    let (answer, ()) = tokio::join!(user.post("/api/v1/scenarios", &second), disconnect);
     assert_eq!(answer.ok().json()["check"], json!(null));
 }
 
 #[tokio::test]
-async fn a_scenario_can_not_reach_out_of_its_folder_or_into_the_agents_environment() {
+async fn a_scenario_cannot_leave_its_folder_or_set_the_agents_environment() {
     let app = App::start().await;
     let user = app.user().await;
     let bad = [
@@ -197,20 +198,20 @@ async fn a_scenario_can_not_reach_out_of_its_folder_or_into_the_agents_environme
         (json!({"name": "x", "script": "1", "defaults": {"A=B": "c"}}), "defaults"),
         (json!({"name": "a\nb", "script": "1"}), "name"),
     ];
-    for (scenario, place) in bad {
-        let sentence = user.post("/api/v1/scenarios", &scenario).await.refused(422);
-        assert!(sentence.starts_with(place), "{scenario}: {sentence}");
+    for (scenario, field) in bad {
+        let error = user.post("/api/v1/scenarios", &scenario).await.refused(422);
+        assert!(error.starts_with(field), "{scenario}: {error}");
     }
     user.get("/api/v1/scenarios/x").await.refused(404);
 }
 
 #[tokio::test]
-async fn what_an_agent_offers_is_remembered_when_it_is_gone() {
+async fn targets_stay_listed_when_their_agent_disconnects() {
     let app = App::start().await;
     let reader = app.reader().await;
     let mut agent = Agent::start(&app, "rack").await;
-    agent.hang_up();
-    let away = app.until("its absence", async || {
+    agent.disconnect();
+    let away = app.until("the agent to disconnect", async || {
         let list = reader.get("/api/v1/agents").await.ok().json();
         Some(list["agents"][0].clone()).filter(|agent| agent["connected"] == false)
     });

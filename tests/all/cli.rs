@@ -1,4 +1,4 @@
-//! The commands, as people and scripts type them.
+//! The commands, as users and scripts call them.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     Agent, App,
-    program::{Done, as_user, brewbench},
+    program::{Output, as_user, brewbench},
     submit::{plan, submit, text},
     summaries::{good, path, target_down},
 };
 
-async fn run(arguments: &[&str]) -> Done {
-    Done::of(brewbench(arguments)).await
+async fn run(arguments: &[&str]) -> Output {
+    Output::of(brewbench(arguments)).await
 }
 
 fn file(name: &str) -> String {
@@ -20,7 +20,7 @@ fn file(name: &str) -> String {
 }
 
 #[tokio::test]
-async fn login_keeps_address_and_token_for_its_owner_only() {
+async fn login_stores_address_and_token_for_the_owner_only() {
     let app = App::start().await;
     let config = tempfile::tempdir().expect("a folder");
     let in_config = |arguments: &[&str]| {
@@ -30,44 +30,44 @@ async fn login_keeps_address_and_token_for_its_owner_only() {
     };
     let secret = app.reader().await.secret().to_owned();
     let url = app.url.to_string();
-    Done::of(in_config(&["login", &url, "--token", &secret])).await.ok();
-    let kept = config.path().join("brewbench/login.json");
-    let mode = kept.metadata().expect("a file").permissions().mode();
+    Output::of(in_config(&["login", &url, "--token", &secret])).await.ok();
+    let stored = config.path().join("brewbench/login.json");
+    let mode = stored.metadata().expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let list = Done::of(in_config(&["run", "list", "--json"])).await.json();
+    let list = Output::of(in_config(&["run", "list", "--json"])).await.json();
     assert_eq!(list, json!({"runs": []}));
 
-    // The environment goes before what was kept, and a kept token goes to no other server.
+    // The environment takes precedence, and a stored token is not sent to another server.
     let mut command = in_config(&["run", "list"]);
     command.env("BREWBENCH_TOKEN", "bbt_wrong");
-    let wrong = Done::of(command).await.refused(1);
+    let wrong = Output::of(command).await.refused(1);
     assert!(wrong.contains("log in, or send a token"), "{wrong}");
     let other = App::start().await;
     let mut command = in_config(&["run", "list"]);
     command.env("BREWBENCH_URL", other.url.as_str());
-    Done::of(command).await.refused(1);
+    Output::of(command).await.refused(1);
     let mut command = in_config(&["run", "list", "--json"]);
     command.env("BREWBENCH_URL", other.url.as_str()).env("BREWBENCH_TOKEN", other.reader().await.secret());
-    Done::of(command).await.ok();
+    Output::of(command).await.ok();
 }
 
 #[tokio::test]
-async fn a_login_with_a_wrong_token_keeps_nothing() {
+async fn a_login_with_a_wrong_token_stores_nothing() {
     let app = App::start().await;
     let config = tempfile::tempdir().expect("a folder");
     let mut command = brewbench(&["login", app.url.as_str(), "--token", "bbt_wrong"]);
     command.env("XDG_CONFIG_HOME", config.path());
-    let said = Done::of(command).await.refused(1);
-    assert!(said.starts_with("brewbench: log in, or send a token"), "{said}");
+    let error = Output::of(command).await.refused(1);
+    assert!(error.starts_with("brewbench: log in, or send a token"), "{error}");
     assert!(!config.path().join("brewbench").exists());
 }
 
 #[tokio::test]
-async fn without_a_login_a_command_says_how_to() {
-    let said = run(&["run", "list"]).await.refused(1);
-    assert!(said.contains("brewbench login URL"), "{said}");
-    let away = run(&["run", "list", "--url", "http://127.0.0.1:9", "--token", "x"]).await.refused(1);
-    assert!(away.contains("http://127.0.0.1:9/ can't be reached"), "{away}");
+async fn a_command_without_a_login_explains_how_to_log_in() {
+    let error = run(&["run", "list"]).await.refused(1);
+    assert!(error.contains("brewbench login URL"), "{error}");
+    let unreachable = run(&["run", "list", "--url", "http://127.0.0.1:9", "--token", "x"]).await.refused(1);
+    assert!(unreachable.contains("http://127.0.0.1:9/ can't be reached"), "{unreachable}");
 }
 
 #[tokio::test]
@@ -75,33 +75,33 @@ async fn the_owner_of_the_data_folder_needs_no_login() {
     let app = App::start().await;
     let data = app.data().display().to_string();
     let secret = run(&["token", "new", "ci", "--scope", "admin", "--data", &data]).await.ok();
-    let admin = app.nobody().with_secret(secret.trim());
+    let admin = app.anonymous().with_secret(secret.trim());
     let key = run(&["agent-key", "new", "rack-1", "--data", &data, "--json"]).await.json();
     assert_eq!(key["name"], "rack-1");
     let invite = run(&["invite", "--role", "admin", "--data", &data]).await.ok();
     let link = invite.trim().replacen(app.state.public_url.as_str(), app.url.as_str(), 1);
-    app.nobody().at_pages().get(&link).await.ok();
+    app.anonymous().in_browser().get(&link).await.ok();
     let agents = admin.get("/api/v1/agents").await.ok().json();
     assert_eq!(agents["agents"][0]["name"], "rack-1");
     let again = run(&["token", "new", "ci", "--data", &data]).await.refused(1);
-    assert_eq!(again, "brewbench: there is a token \"ci\" already; choose another name\n");
+    assert_eq!(again, "brewbench: a token \"ci\" already exists; choose another name\n");
 }
 
 #[tokio::test]
 async fn an_invitation_needs_a_server_that_has_run() {
     let empty = tempfile::tempdir().expect("a folder");
     let data = empty.path().display().to_string();
-    let said = run(&["invite", "--data", &data]).await.refused(1);
-    assert!(said.contains("no server has run on this data folder yet"), "{said}");
+    let error = run(&["invite", "--data", &data]).await.refused(1);
+    assert!(error.contains("no server has run on this data folder yet"), "{error}");
 }
 
 #[tokio::test]
-async fn tokens_and_keys_are_made_listed_and_revoked() {
+async fn tokens_and_keys_are_created_listed_and_revoked() {
     let app = App::start().await;
     let admin = app.admin().await;
     let token = admin.secret();
-    let made = as_user(&app, token, &["token", "new", "ci", "--scope", "read", "--json"]).await.json();
-    let secret = text(&made["secret"]);
+    let created = as_user(&app, token, &["token", "new", "ci", "--scope", "read", "--json"]).await.json();
+    let secret = text(&created["secret"]);
     let list = as_user(&app, token, &["token", "list"]).await.ok();
     assert!(list.lines().any(|line| line.split_whitespace().eq(["ci", "read", "–", "never", "–", "good"])), "{list}");
     assert!(!list.contains(&secret));
@@ -159,16 +159,16 @@ async fn summaries_are_imported_listed_shown_compared_exported_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_bad_file_is_named_with_what_is_wrong_in_it() {
+async fn an_invalid_file_is_named_with_its_error() {
     let app = App::start().await;
     let user = app.user().await;
     let bad = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(bad.path(), "{\"metrics\": 1}").expect("written");
     let name = bad.path().display().to_string();
-    let said = as_user(&app, user.secret(), &["run", "import", &name]).await.refused(1);
-    assert!(said.contains(&format!("{name} was not imported")) && said.contains("metrics"), "{said}");
-    let said = as_user(&app, user.secret(), &["run", "import", "/nonexistent.json"]).await.refused(1);
-    assert!(said.contains("/nonexistent.json can't be read"), "{said}");
+    let error = as_user(&app, user.secret(), &["run", "import", &name]).await.refused(1);
+    assert!(error.contains(&format!("{name} was not imported")) && error.contains("metrics"), "{error}");
+    let error = as_user(&app, user.secret(), &["run", "import", "/nonexistent.json"]).await.refused(1);
+    assert!(error.contains("cannot read /nonexistent.json"), "{error}");
     assert_eq!(user.count_runs().await, 0);
 }
 
@@ -192,7 +192,7 @@ async fn sizes_and_scenarios_are_listed_and_added() {
         as_user(&app, token, &["scenario", "add", &script, "--file", &list, "--default", "N=1", "--json"]).await.json();
     assert_eq!((&added["name"], &added["revisions"]), (&json!("mine"), &json!(1)));
     let all = as_user(&app, token, &["scenario", "list", "--json"]).await.json();
-    assert_eq!(all["scenarios"].as_array().map(Vec::len), Some(4));
+    assert_eq!(all["scenarios"].as_array().map(Vec::len), Some(5));
     let shown = as_user(&app, token, &["scenario", "show", "mine"]).await.ok();
     assert!(
         shown.contains("parameter N=1") && shown.contains("file urls.json") && shown.contains("export default"),
@@ -201,7 +201,7 @@ async fn sizes_and_scenarios_are_listed_and_added() {
 }
 
 #[tokio::test]
-async fn runs_are_submitted_waited_for_and_judged_by_the_exit_code() {
+async fn run_new_waits_for_the_end_and_exits_with_the_verdict() {
     let app = App::start().await;
     let user = app.user().await;
     let new = [
@@ -225,15 +225,15 @@ async fn runs_are_submitted_waited_for_and_judged_by_the_exit_code() {
 
     let mut agent = Agent::start(&app, "rack").await;
     for (summary, code) in [(good(), 0), (target_down(), 3)] {
-        let does = async {
+        let agent_part = async {
             let job = agent.job().await;
             agent.finish(&job, &summary).await;
         };
-        let (done, ()) = tokio::join!(as_user(&app, user.secret(), &new), does);
+        let (done, ()) = tokio::join!(as_user(&app, user.secret(), &new), agent_part);
         assert_eq!(done.code, Some(code), "{}", done.err);
-        let made: Value = serde_json::from_str(&done.out).expect("JSON");
-        assert_eq!(made["progress"]["ended"], 1);
-        let experiment = text(&made["experiment"]["id"]);
+        let created: Value = serde_json::from_str(&done.out).expect("JSON");
+        assert_eq!(created["progress"]["ended"], 1);
+        let experiment = text(&created["experiment"]["id"]);
         let shown = as_user(&app, user.secret(), &["experiment", "show", &experiment]).await.ok();
         assert!(shown.contains("1 of 1 runs ended") && shown.contains("fast"), "{shown}");
     }
@@ -256,15 +256,15 @@ async fn a_queued_run_can_be_cancelled() {
     assert_eq!(cancelled["runs"][0]["phase"], "cancelled");
     assert_eq!(agent.cancelled().await.to_string(), id);
     let again = as_user(&app, user.secret(), &["run", "cancel", &id]).await.refused(1);
-    assert_eq!(again, "brewbench: the run has ended already: cancelled\n");
+    assert_eq!(again, "brewbench: the run has already ended: cancelled\n");
 }
 
 #[tokio::test]
-async fn a_reader_who_writes_is_told_which_scope_it_takes() {
+async fn a_write_with_a_read_token_is_refused_with_the_required_scope() {
     let app = App::start().await;
     let reader = app.reader().await;
-    let said = as_user(&app, reader.secret(), &["run", "import", &file("handle-summary-v1.8.1")]).await.refused(1);
-    assert!(said.contains("this needs the scope submit; yours is read"), "{said}");
+    let error = as_user(&app, reader.secret(), &["run", "import", &file("handle-summary-v1.8.1")]).await.refused(1);
+    assert!(error.contains("this needs the scope submit; yours is read"), "{error}");
 }
 
 #[tokio::test]
@@ -302,7 +302,7 @@ async fn help_fits_the_terminal_and_completions_are_printed() {
 }
 
 #[tokio::test]
-async fn a_command_line_that_can_not_be_understood_ends_with_2() {
+async fn an_invalid_command_line_exits_with_2() {
     for arguments in [
         &["run", "fly"][..],
         &["--loud"],
@@ -310,32 +310,32 @@ async fn a_command_line_that_can_not_be_understood_ends_with_2() {
         &["run", "show"],
         &["run", "new", "--target", "a", "--size", "b", "--vus", "3"],
     ] {
-        let said = run(arguments).await.refused(2);
-        assert!(said.starts_with("error: "), "{said}");
+        let error = run(arguments).await.refused(2);
+        assert!(error.starts_with("error: "), "{error}");
     }
 }
 
 #[tokio::test]
-async fn what_the_pages_list_and_remove_the_commands_do_too() {
+async fn commands_list_and_remove_what_the_pages_do() {
     let app = App::start().await;
     let _agent = Agent::start(&app, "rack").await;
     let (url, admin) = (app.url.to_string(), app.admin().await);
     let run = async |arguments: &[&str]| {
         let mut command = brewbench(arguments);
         command.env("BREWBENCH_URL", &url).env("BREWBENCH_TOKEN", admin.secret());
-        Done::of(command).await
+        Output::of(command).await
     };
     let none = run(&["experiment", "list"]).await.ok();
     assert!(none.contains("`brewbench run new` submits one"), "{none}");
     let (experiment, _) = submit(&admin, &plan()).await;
     let list = run(&["experiment", "list"]).await.ok();
     assert!(list.contains(&experiment) && list.contains("hash: fast") && list.contains("0/1"), "{list}");
-    assert!(list.contains("\n  no figures yet\n") && list.lines().all(|line| line.chars().count() <= 80), "{list}");
+    assert!(list.contains("\n  no results yet\n") && list.lines().all(|line| line.chars().count() <= 80), "{list}");
     let list = run(&["experiment", "list", "--limit", "5", "--before", &experiment, "--json"]).await.json();
     assert_eq!(list, json!({"experiments": []}));
     run(&["size", "remove", "16 vCPU / 16 GiB"]).await.ok();
     let refused = run(&["size", "remove", "1 vCPU / 256 MiB"]).await.refused(1);
-    assert!(refused.contains("runs have had the size"), "{refused}");
+    assert!(refused.contains("runs use the size"), "{refused}");
     let revisions = run(&["scenario", "revisions", "hash", "--json"]).await.json();
     let sha256 = text(&revisions["revisions"][0]["sha256"]);
     let shown = run(&["scenario", "show", "hash", "--revision", &sha256]).await.ok();

@@ -1,4 +1,4 @@
-//! Each target has one colour, on every page and for good.
+//! Each target has one permanent colour, the same on every page.
 
 use brewbench_agent::wire::messages::TargetOffer;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::harness::{
 
 async fn imported(user: &Actor, target: &str) -> String {
     let path = format!("/api/v1/runs/import?target={target}");
-    let answer = Answer::of(user.request(&reqwest::Method::POST, &path).body(good())).await;
+    let answer = Answer::to(user.request(&reqwest::Method::POST, &path).body(good())).await;
     text(&answer.ok().json()["runs"][0]["id"])
 }
 
@@ -37,12 +37,12 @@ fn dot(class: &str, name: &str) -> (String, String) {
 async fn a_target_keeps_the_colour_of_its_first_appearance_on_every_page() {
     let app = App::start().await;
     let user = app.user().await;
-    let page = async |path: String| user.clone().at_pages().get(&path).await.ok().text();
+    let page = async |path: String| user.clone().in_browser().get(&path).await.ok().text();
     let zebra = imported(&user, "zebra").await;
     let _agent = Agent::start(&app, "rack").await;
     let (experiment, runs) = submit(&user, &plan_with(&json!({"targets": ["slow", "fast"]}))).await;
     let ant = imported(&user, "ant").await;
-    // Offered in this order; the import came before, its name is the last by the alphabet.
+    // In order of appearance: the first import, the agent's offers, the second import.
     let expected =
         [dot("t1 circle", "zebra"), dot("t2 circle", "fast"), dot("t3 circle", "slow"), dot("t4 circle", "ant")];
     let history = dots(&page("/runs".to_owned()).await);
@@ -79,12 +79,12 @@ async fn more_targets_than_colours_differ_in_shape() {
         ids.push(imported(&user, &format!("t{number}")).await);
     }
     let path = format!("/compare?runs={},{}", ids[0], ids[8]);
-    let html = user.at_pages().get(&path).await.ok().text();
+    let html = user.in_browser().get(&path).await.ok().text();
     assert_eq!(dots(&html)[..2], [dot("t1 square", "t8"), dot("t1 circle", "t0")]);
 }
 
 #[tokio::test]
-async fn what_an_agent_offers_has_a_colour_before_its_first_run() {
+async fn an_offered_target_has_a_colour_before_its_first_run() {
     let app = App::start().await;
     Agent::start_with(&app, "rack", |hello| {
         let offer = |name: &str| TargetOffer { name: name.to_owned(), ..agent::hello().targets.remove(0) };
@@ -93,5 +93,5 @@ async fn what_an_agent_offers_has_a_colour_before_its_first_run() {
     .await;
     let user = app.user().await;
     let run = imported(&user, "first").await;
-    assert_eq!(dots(&user.at_pages().get(&format!("/runs/{run}")).await.ok().text()), [dot("t2 circle", "first")]);
+    assert_eq!(dots(&user.in_browser().get(&format!("/runs/{run}")).await.ok().text()), [dot("t2 circle", "first")]);
 }

@@ -18,34 +18,34 @@ use crate::{
 #[tokio::test]
 async fn an_agent_is_added_on_the_page_and_its_key_is_shown_once() {
     let app = App::start().await;
-    let admin = app.admin().await.at_pages();
+    let admin = app.admin().await.in_browser();
     let empty = admin.get("/agents").await.ok().text();
-    assert!(empty.contains("There is no agent yet") && empty.contains("--local-agent"), "{empty}");
-    let made = fill_in(&admin, "/agents", "name=rack").await;
-    assert_eq!(made.status, StatusCode::CREATED);
-    assert_eq!(made.header("cache-control"), "no-store");
-    let page = made.text();
+    assert!(empty.contains("No agents yet") && empty.contains("--local-agent"), "{empty}");
+    let created = fill_in(&admin, "/agents", "name=rack").await;
+    assert_eq!(created.status, StatusCode::CREATED);
+    assert_eq!(created.header("cache-control"), "no-store");
+    let page = created.text();
     let key = page.split("--key ").nth(1).and_then(|rest| rest.split('<').next()).expect("a key").to_owned();
     assert!(page.contains(&format!("brewbench agent --server {} --key", app.state.public_url)), "{page}");
-    let seen = admin.get("/agents").await.ok().text();
-    assert!(!seen.contains(&key) && seen.contains("never seen"), "{seen}");
+    let list = admin.get("/agents").await.ok().text();
+    assert!(!list.contains(&key) && list.contains("never seen"), "{list}");
     let own = app.own_key(&key).await;
-    assert_eq!(app.nobody().with_secret(&key).get("/api/v1/agent/channel").await.status, StatusCode::UNAUTHORIZED);
-    assert_eq!(app.nobody().with_secret(&own).get("/api/v1/agent/channel").await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(app.anonymous().with_secret(&key).get("/api/v1/agent/channel").await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(app.anonymous().with_secret(&own).get("/api/v1/agent/channel").await.status, StatusCode::BAD_REQUEST);
 
     let again = fill_in(&admin, "/agents", "name=rack").await;
     assert_eq!(again.status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert!(again.text().contains("there is an agent") && again.text().contains(r#"value="rack""#));
-    let asked = admin.get("/agents/rack/revoke").await.ok().text();
-    assert!(asked.contains("nobody can connect with its key again"), "{asked}");
+    assert!(again.text().contains("already exists") && again.text().contains(r#"value="rack""#));
+    let confirmation = admin.get("/agents/rack/revoke").await.ok().text();
+    assert!(confirmation.contains("its key stops working"), "{confirmation}");
     assert_eq!(fill_in(&admin, "/agents/rack/revoke", "").await.status, StatusCode::SEE_OTHER);
-    assert_eq!(app.nobody().with_secret(&own).get("/api/v1/agent/channel").await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(app.anonymous().with_secret(&own).get("/api/v1/agent/channel").await.status, StatusCode::UNAUTHORIZED);
     let gone = admin.get("/agents/rack").await.ok().text();
     assert!(gone.contains("revoked") && !gone.contains("/agents/rack/revoke"), "{gone}");
 }
 
 #[tokio::test]
-async fn an_agents_page_says_what_it_is_what_it_does_and_what_it_did() {
+async fn the_page_of_an_agent_shows_its_machine_its_run_and_its_history() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start_with(&app, "rack <b>", |hello| hello.machine.kernel = "Linux <b>".to_owned()).await;
@@ -54,7 +54,7 @@ async fn an_agents_page_says_what_it_is_what_it_does_and_what_it_did() {
     agent.finish(&job, &good()).await;
     let second = submit_one(&user).await;
     let _job = agent.job().await;
-    let pages = user.at_pages();
+    let pages = user.in_browser();
     let page = pages.get("/agents/rack%20%3Cb%3E").await.ok().text();
     for text in ["CPU and memory by cgroup2", "1.8.1", "8</dd>", "32", &first, &second, "17,070", "leased"] {
         assert!(page.contains(text), "{text}: {page}");
@@ -62,27 +62,27 @@ async fn an_agents_page_says_what_it_is_what_it_does_and_what_it_did() {
     let list = pages.get("/agents").await.ok().text();
     assert!(list.contains("connected") && list.contains(&format!("/runs/{second}")), "{list}");
     assert!(!page.contains("<b>\"") && !page.contains("Linux <b>") && !list.contains("rack <b>"));
-    assert!(!list.contains("Add an agent"), "only administrators add one");
-    assert_eq!(pages.get("/agents/nobody").await.status, StatusCode::NOT_FOUND);
+    assert!(!list.contains("Add agent"), "only administrators add agents");
+    assert_eq!(pages.get("/agents/unknown").await.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
-async fn a_size_is_added_on_the_page_and_goes_as_long_as_no_run_has_had_it() {
+async fn a_size_is_added_on_the_page_and_removed_while_no_run_uses_it() {
     let app = App::start().await;
-    let admin = app.admin().await.at_pages();
+    let admin = app.admin().await.in_browser();
     let mut agent = Agent::start(&app, "rack").await;
     assert_eq!(fill_in(&admin, "/sizes", "vcpus=0.5&memory=1GiB&name=").await.status, StatusCode::SEE_OTHER);
     let page = admin.get("/sizes").await.ok().text();
     assert!(page.contains("0.5 vCPU / 1 GiB") && page.contains("none: rack has 8 cores"), "{page}");
-    for (form, sentence) in [
-        ("vcpus=two&memory=1GiB", "is no number of cores"),
+    for (form, expected) in [
+        ("vcpus=two&memory=1GiB", "is not a number of cores"),
         ("vcpus=2&memory=much", "write it as 256MiB or 4GiB"),
         ("vcpus=9000&memory=1GiB", "is not between 0.01 and 4096"),
         ("vcpus=0.5&memory=1GiB", "choose another name"),
     ] {
         let answer = fill_in(&admin, "/sizes", form).await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{form}");
-        assert!(answer.text().contains(sentence), "{form}: {}", answer.text());
+        assert!(answer.text().contains(expected), "{form}: {}", answer.text());
     }
     let half = "/sizes/0%2E5%20vCPU%20%2F%201%20GiB/remove";
     assert!(page.contains(half), "{page}");
@@ -96,7 +96,7 @@ async fn a_size_is_added_on_the_page_and_goes_as_long_as_no_run_has_had_it() {
     let used = "1%20vCPU%20%2F%20256%20MiB";
     assert_eq!(admin.get(&format!("/sizes/{used}/remove")).await.status, StatusCode::CONFLICT);
     let api = app.admin().await;
-    assert!(api.delete(&format!("/api/v1/sizes/{used}")).await.refused(409).contains("runs have had the size"));
+    assert!(api.delete(&format!("/api/v1/sizes/{used}")).await.refused(409).contains("runs use the size"));
     assert!(api.delete("/api/v1/sizes/nothing").await.refused(404).contains("there is no size"));
     api.delete("/api/v1/sizes/16%20vCPU%20%2F%2016%20GiB").await.ok();
     let names = app.reader().await.get("/api/v1/sizes").await.ok().text();
@@ -104,11 +104,11 @@ async fn a_size_is_added_on_the_page_and_goes_as_long_as_no_run_has_had_it() {
 }
 
 #[tokio::test]
-async fn a_targets_page_has_its_versions_who_offers_them_and_a_line_for_each_setting() {
+async fn the_page_of_a_target_shows_versions_agents_and_a_trend_for_each_setting() {
     let app = App::start().await;
     let user = app.user().await;
-    let pages = app.reader().await.at_pages();
-    assert!(pages.get("/targets").await.ok().text().contains("No target is known yet."));
+    let pages = app.reader().await.in_browser();
+    assert!(pages.get("/targets").await.ok().text().contains("No targets yet."));
     let mut agent = Agent::start(&app, "rack").await;
     let sizes = json!({"sizes": ["1/256MiB", "2/4GiB"], "repetitions": 2});
     submit(&user, &plan_with(&sizes)).await;
@@ -118,7 +118,7 @@ async fn a_targets_page_has_its_versions_who_offers_them_and_a_line_for_each_set
     }
     let list = pages.get("/targets").await.ok().text();
     assert!(list.contains(r#"href="/targets/fast""#) && list.contains("no results yet") && list.contains("rack"));
-    assert!(list.contains(r#"aria-label="2 results, from 17,070 to 17,070 requests/s, the last 17,070""#), "{list}");
+    assert!(list.contains(r#"aria-label="2 results, from 17,070 to 17,070 requests/s, last 17,070""#), "{list}");
     let page = pages.get("/targets/fast").await.ok().text();
     assert_eq!(page.matches("class=\"spark\"").count(), 2, "{page}");
     assert!(page.contains(&"ab".repeat(32)) && page.contains("<code>abababababab</code>"), "{page}");
@@ -130,15 +130,17 @@ async fn a_targets_page_has_its_versions_who_offers_them_and_a_line_for_each_set
 }
 
 #[tokio::test]
-async fn the_dashboard_says_what_to_do_first_then_what_runs_and_what_is_broken() {
+async fn the_dashboard_shows_first_steps_then_active_runs_and_problems() {
     let app = App::start().await;
     let user = app.user().await;
-    let pages = app.person(Role::Viewer).await.at_pages();
+    let pages = app.signed_in(Role::Viewer).await.in_browser();
     let page = async || pages.get("/").await.ok().text();
-    assert!(page().await.contains("Nothing can be measured yet"));
+    let done = r#"<li class="done">"#;
+    let empty = page().await;
+    assert!(empty.contains("Getting started") && !empty.contains(done), "{empty}");
     let mut agent = Agent::start(&app, "rack").await;
     let ready = page().await;
-    assert!(ready.contains("Submit the first run") && ready.contains("An agent is connected"), "{ready}");
+    assert_eq!(ready.matches(done).count(), 2, "agent and target: {ready}");
     let (experiment, _) = submit(&user, &plan_with(&json!({"repetitions": 3, "retries": 0, "name": "night"}))).await;
     let job = agent.job().await;
     agent.finish(&job, &good()).await;
@@ -148,39 +150,41 @@ async fn the_dashboard_says_what_to_do_first_then_what_runs_and_what_is_broken()
     let _job = agent.job().await;
     let busy = page().await;
     for text in [
-        "2 runs of 1 experiment have ended, 1 of them without figures that count",
-        "1 running, 0 waiting",
+        "2 runs in 1 experiment ended; 1 without valid results",
+        "1 running, 0 queued",
         "the &#60;b&#62;port&#60;/b&#62; was taken",
         &format!("/experiments/{experiment}"),
         "night",
-        "2 of 3",
+        "2 of 3 runs",
     ] {
         assert!(busy.contains(text), "{text}: {busy}");
     }
-    agent.hang_up();
-    app.until("its absence", async || page().await.contains("is away, last seen").then_some(())).await;
+    assert!(!busy.contains("Getting started"), "{busy}");
+    agent.disconnect();
+    app.until("the agent to disconnect", async || page().await.contains("is disconnected, last seen").then_some(()))
+        .await;
 }
 
 #[tokio::test]
-async fn what_happened_is_told_since_the_last_look_and_not_since_the_last_reload() {
+async fn activity_is_counted_since_the_last_visit_and_not_since_the_last_reload() {
     let app = App::start().await;
-    let person = app.person(Role::Viewer).await.at_pages();
+    let viewer = app.signed_in(Role::Viewer).await.in_browser();
     app.user().await.import(good()).await.ok();
-    let first = person.get("/").await.ok();
-    assert!(first.text().contains("1 run has ended"), "{}", first.text());
+    let first = viewer.get("/").await.ok();
+    assert!(first.text().contains("1 run ended"), "{}", first.text());
     let cookie = first.header("set-cookie").split(';').next().expect("a cookie").to_owned();
     assert!(cookie.starts_with("brewbench_looked="), "{cookie}");
-    let look = async |cookie: &str| {
-        let cookies = format!("{}={}; {cookie}", brewbench::auth::caller::SESSION_COOKIE, person.session());
-        let request = app.nobody().at_pages().request(&Method::GET, "/").header("cookie", cookies);
-        Answer::of(request).await.ok().text()
+    let visit = async |cookie: &str| {
+        let cookies = format!("{}={}; {cookie}", brewbench::auth::caller::SESSION_COOKIE, viewer.session());
+        let request = app.anonymous().in_browser().request(&Method::GET, "/").header("cookie", cookies);
+        Answer::to(request).await.ok().text()
     };
-    assert!(look(&cookie).await.contains("1 run has ended"));
+    assert!(visit(&cookie).await.contains("1 run ended"));
     let now = brewbench_agent::wire::now_ms();
     let yesterday = format!("brewbench_looked={}.{}", now - 86_400_000, now - 3_600_000);
-    assert!(look(&yesterday).await.contains("1 run has ended"));
+    assert!(visit(&yesterday).await.contains("1 run ended"));
     let later = format!("brewbench_looked={}.{}", now + 1_000, now + 1_000);
-    assert!(look(&later).await.contains("nothing has ended"));
+    assert!(visit(&later).await.contains("no runs ended"));
 }
 
 /// Sends a form with files as a browser does.
@@ -197,27 +201,25 @@ async fn upload(who: &Actor, fields: &[(&str, &str)], files: &[(&str, &str, &str
     let parts: Vec<String> = fields.iter().map(field).chain(files.iter().map(file)).collect();
     let body = parts.concat() + "--x--\r\n";
     let request = who.request(&Method::POST, "/scenarios").header("content-type", "multipart/form-data; boundary=x");
-    Answer::of(request.body(body)).await
+    Answer::to(request.body(body)).await
 }
 
 #[tokio::test]
-async fn a_scenario_is_uploaded_changed_and_shown_with_what_differs() {
+async fn a_scenario_is_uploaded_changed_and_shown_with_its_differences() {
     let app = App::start().await;
-    let user = app.user().await.at_pages();
+    let user = app.user().await.in_browser();
     let list = user.get("/scenarios").await.ok().text();
-    assert!(list.contains("site-mix") && list.contains("came with brewbench"), "{list}");
+    assert!(list.contains("site-mix") && list.contains("bundled"), "{list}");
     let script = "// <b>first</b>\r\nexport default function () {}\r\n";
     let files = [("files", "a.json", "[1]"), ("files", "b.json", "{}"), ("script_file", "", "")];
-    let made = upload(&user, &[("name", "mine / 1"), ("script", script), ("defaults", "N=1\r\n")], &files).await;
-    assert_eq!((made.status, made.header("location")), (StatusCode::SEE_OTHER, "/scenarios/mine%20%2F%201"));
+    let created = upload(&user, &[("name", "mine / 1"), ("script", script), ("defaults", "N=1\r\n")], &files).await;
+    assert_eq!((created.status, created.header("location")), (StatusCode::SEE_OTHER, "/scenarios/mine%20%2F%201"));
     let page = user.get("/scenarios/mine%20%2F%201").await.ok().text();
     assert!(page.contains("// &#60;b&#62;first&#60;/b&#62;"), "{page}");
-    for text in
-        ["a.json", "[1]", "N</dt>", "Nobody has run it yet.", r#"href="/experiments/new?scenario=mine%20/%201""#]
-    {
+    for text in ["a.json", "[1]", "N</dt>", "No runs yet.", r#"href="/experiments/new?scenario=mine%20/%201""#] {
         assert!(page.contains(text), "{text}: {page}");
     }
-    assert!(!page.contains('\r'), "ends of lines are what they were in the file");
+    assert!(!page.contains('\r'), "line endings are normalized");
 
     let second = ("script_file", "mine.js", "// second\nexport default function () {}\n");
     let changed = upload(&user, &[("name", "mine / 1"), ("keep", "a.json"), ("defaults", "N=2")], &[second]).await;
@@ -231,35 +233,35 @@ async fn a_scenario_is_uploaded_changed_and_shown_with_what_differs() {
     {
         assert!(differences.contains(text), "{text}: {differences}");
     }
-    assert!(!differences.contains("a.json"), "it has stayed as it was");
+    assert!(!differences.contains("a.json"), "it is unchanged");
     let revisions = user.get("/api/v1/scenarios/mine%20%2F%201/revisions").await.ok().json();
     let old = revisions["revisions"][1]["sha256"].as_str().expect("a hash").to_owned();
     let first = user.get(&format!("/scenarios/mine%20%2F%201?revision={old}")).await.ok().text();
-    assert!(first.contains("not the newest") && first.contains("first"), "{first}");
+    assert!(first.contains("not the latest") && first.contains("first"), "{first}");
     let text = user.get(&format!("/api/v1/scenarios/mine%20%2F%201?revision={old}")).await.ok().json();
     assert_eq!(text["defaults"], json!({"N": "1"}));
     user.clone().get("/api/v1/scenarios/nothing/revisions").await.refused(404);
     user.get("/api/v1/scenarios/hash?revision=nothing").await.refused(404);
 }
 
-/// Fields, files, and what is said about them.
+/// Fields, files and the expected error.
 type Case<'a> = (&'a [(&'a str, &'a str)], &'a [(&'a str, &'a str, &'a str)], &'a str);
 
 #[tokio::test]
-async fn an_upload_that_can_not_be_used_says_why_and_keeps_what_was_typed() {
+async fn an_invalid_upload_shows_its_error_and_what_was_typed() {
     let app = App::start().await;
-    let user = app.user().await.at_pages();
+    let user = app.user().await.in_browser();
     let cases: [Case; 5] = [
-        (&[("name", "x"), ("script", " ")], &[], "script: it is empty"),
+        (&[("name", "x"), ("script", " ")], &[], "script: must not be empty"),
         (&[("name", ""), ("script", "1")], &[], "name: 1 to 80 characters"),
         (&[("name", "x"), ("script", "1"), ("defaults", "loud")], &[], "as NAME=VALUE"),
-        (&[("name", "x"), ("script", "1"), ("defaults", "K6_OUT=x")], &[], "is no parameter name"),
-        (&[("name", "x"), ("script", "1")], &[("files", "../x", "1")], "is no plain file name"),
+        (&[("name", "x"), ("script", "1"), ("defaults", "K6_OUT=x")], &[], "is not a parameter name"),
+        (&[("name", "x"), ("script", "1")], &[("files", "../x", "1")], "is not a plain file name"),
     ];
-    for (fields, files, sentence) in cases {
+    for (fields, files, expected) in cases {
         let answer = upload(&user, fields, files).await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{fields:?}: {}", answer.text());
-        assert!(answer.text().contains(sentence), "{sentence}: {}", answer.text());
+        assert!(answer.text().contains(expected), "{expected}: {}", answer.text());
     }
     let typed = upload(&user, &[("name", "x"), ("script", "</textarea><b>"), ("defaults", "loud")], &[]).await.text();
     assert!(typed.contains("&#60;/textarea&#62;&#60;b&#62;"), "{typed}");

@@ -1,4 +1,4 @@
-//! Runs in the hands of agents: phases, results early, late and twice, silence, cancelling, keys.
+//! Runs on agents: phases, late and duplicate results, leases, cancellation, keys and connections.
 
 use std::time::{Duration, Instant};
 
@@ -17,25 +17,25 @@ use crate::harness::{
     Agent, App,
     agent::outcome,
     program::as_user,
-    series::fitting,
+    series::matching_series,
     submit::{plan_with, reaches, retry_of, submit, submit_one, text},
     summaries::good,
 };
 
 const HOUR_MS: i64 = 60 * 60 * 1_000;
 
-/// A server whose agents may be silent for a moment only.
-async fn impatient() -> App {
+/// Starts a server whose leases expire after 300 ms.
+async fn with_short_leases() -> App {
     App::with(|config| config.lease = Duration::from_millis(300)).await
 }
 
 #[track_caller]
 fn assert_dropped(settled: &Settled, why: &str) {
-    assert!(!settled.kept && settled.why.as_deref().is_some_and(|said| said.contains(why)), "{settled:?}");
+    assert!(!settled.kept && settled.why.as_deref().is_some_and(|actual| actual.contains(why)), "{settled:?}");
 }
 
 #[tokio::test]
-async fn a_run_goes_through_its_phases_and_ends_with_its_figures() {
+async fn a_run_passes_through_its_phases_and_ends_with_its_results() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -60,16 +60,14 @@ async fn a_run_goes_through_its_phases_and_ends_with_its_figures() {
 }
 
 #[tokio::test]
-async fn a_rate_that_k6_did_not_keep_makes_a_run_suspect_with_the_figures() {
+async fn a_rate_that_k6_missed_makes_a_run_suspect() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     // The summary has 51,230 iterations.
-    let loads = [
-        (51_230, "valid", ""),
-        (60_000, "suspect", "k6 made 51230 iterations of the 60000 that the rate asks for (85.4 %)"),
-    ];
-    for (rate, verdict, words) in loads {
+    let loads =
+        [(51_230, "valid", ""), (60_000, "suspect", "k6 completed 51230 of the 60000 requested iterations (85.4 %)")];
+    for (rate, verdict, message) in loads {
         let load = json!({"kind": "rate", "rate": rate, "duration_s": 1.0});
         let (_, runs) = submit(&user, &plan_with(&json!({"load": load}))).await;
         let job = agent.job().await;
@@ -78,7 +76,7 @@ async fn a_rate_that_k6_did_not_keep_makes_a_run_suspect_with_the_figures() {
         agent.finish(&job, &good()).await;
         let run = user.run(&runs[0]).await;
         assert_eq!(run["verdict"], verdict, "{run}");
-        assert!(run["reasons"].to_string().contains(words), "{run}");
+        assert!(run["reasons"].to_string().contains(message), "{run}");
         assert_eq!(run["load"]["max_vus"], 1_000);
     }
     let stages =
@@ -87,7 +85,7 @@ async fn a_rate_that_k6_did_not_keep_makes_a_run_suspect_with_the_figures() {
     assert_eq!(agent.job().await.load.shape().expect("a shape").points(), [(0, 0), (500, 9), (1_500, 0)]);
     let run = user.run(&runs[0]).await;
     assert_eq!((&run["vus"], &run["duration_s"]), (&json!(null), &json!(1.5)));
-    let pages = user.at_pages();
+    let pages = user.in_browser();
     for page in [format!("/runs/{}", runs[0]), "/runs".to_owned(), format!("/experiments/{experiment}")] {
         let text = pages.get(&page).await.ok().text().replace('\u{a0}', " ");
         assert!(text.contains("0 → 9 → 0 VUs in 2 stages"), "{page}: {text}");
@@ -95,7 +93,7 @@ async fn a_rate_that_k6_did_not_keep_makes_a_run_suspect_with_the_figures() {
 }
 
 #[tokio::test]
-async fn a_phase_that_is_none_of_work_is_not_taken_from_an_agent() {
+async fn an_agent_cannot_report_queued_or_ended_phases() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -110,7 +108,7 @@ async fn a_phase_that_is_none_of_work_is_not_taken_from_an_agent() {
 }
 
 #[tokio::test]
-async fn a_result_that_comes_twice_changes_nothing() {
+async fn a_duplicate_result_changes_nothing() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -121,7 +119,7 @@ async fn a_result_that_comes_twice_changes_nothing() {
     let other =
         Outcome { ended: Ended::Failed { reason: "no".to_owned(), cause: Cause::Other }, ..outcome(&job, &good()) };
     for again in [outcome(&job, &good()), other] {
-        assert_dropped(&agent.settle(&again).await, "there is a result already");
+        assert_dropped(&agent.settle(&again).await, "the run already has a result");
     }
     assert_eq!(user.run(&id).await, before);
 }
@@ -150,47 +148,47 @@ async fn a_cancellation_reaches_the_agent_within_a_second() {
     let job = agent.job().await;
     agent.enter(job.run, Phase::Measuring);
     reaches(&app, &user, &id, "measuring").await;
-    let asked = Instant::now();
+    let requested = Instant::now();
     user.post(&format!("/api/v1/runs/{id}/cancel"), &()).await.ok();
     assert_eq!(agent.cancelled().await, job.run);
-    assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
-    // It is free again once it has said so, and not before.
+    assert!(requested.elapsed() < Duration::from_secs(1), "{:?}", requested.elapsed());
+    // It gets the next run only after it has reported the end.
     let next = submit_one(&user).await;
     agent.end_cancelled(&job).await;
     assert_eq!(agent.job().await.run.to_string(), next);
 }
 
 #[tokio::test]
-async fn a_silent_agents_run_is_lost_and_queued_anew_once() {
-    let app = impatient().await;
+async fn an_expired_lease_makes_the_run_lost_and_it_is_retried_once() {
+    let app = with_short_leases().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let id = submit_one(&user).await;
     let job = agent.job().await;
     let lost = reaches(&app, &user, &id, "lost").await;
-    assert!(text(&lost["error"]).contains("silent"), "{}", lost["error"]);
-    assert_eq!(agent.cancelled().await, job.run, "it is told to stop if it is there after all");
-    let retry = retry_of(&user, &id).await.expect("its cell is queued anew");
+    assert!(text(&lost["error"]).contains("sent no heartbeat"), "{}", lost["error"]);
+    assert_eq!(agent.cancelled().await, job.run, "the agent must stop if it is still running");
+    let retry = retry_of(&user, &id).await.expect("a retry");
     assert_eq!(
         (&retry["target"], &retry["repetition"], &retry["experiment"]),
         (&lost["target"], &lost["repetition"], &lost["experiment"])
     );
-    // The second loss of the same cell is left to people.
-    agent.say(&AgentMessage::Done { run: job.run });
+    // A second loss is not retried.
+    agent.send_message(&AgentMessage::Done { run: job.run });
     let second = agent.job().await;
     assert_eq!(second.run.to_string(), text(&retry["id"]));
     reaches(&app, &user, &text(&retry["id"]), "lost").await;
     assert_eq!(retry_of(&user, &text(&retry["id"])).await, None);
-    let whole = user.get(&format!("/api/v1/experiments/{}", text(&lost["experiment"]))).await.ok().json();
+    let experiment = user.get(&format!("/api/v1/experiments/{}", text(&lost["experiment"]))).await.ok().json();
     assert_eq!(
-        (&whole["progress"]["total"], &whole["progress"]["ended"]),
+        (&experiment["progress"]["total"], &experiment["progress"]["ended"]),
         (&json!(1), &json!(1)),
-        "one cell, however often it was tried"
+        "retries do not add to the total"
     );
 }
 
 #[tokio::test]
-async fn a_sign_of_life_keeps_a_run() {
+async fn a_heartbeat_renews_the_lease() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -202,23 +200,23 @@ async fn a_sign_of_life_keeps_a_run() {
     };
     let first = lease().await;
     app.until("a longer lease", async || {
-        agent.say(&AgentMessage::Heartbeat { running: Some(job.run) });
+        agent.send_message(&AgentMessage::Heartbeat { running: Some(job.run) });
         Some(lease().await).filter(|lease| *lease > first)
     })
     .await;
-    // The heartbeat of somebody else keeps nothing.
+    // The heartbeat of another agent does not renew the lease.
     let other = Agent::start(&app, "other").await;
     let before = lease().await;
-    other.say(&AgentMessage::Heartbeat { running: Some(job.run) });
+    other.send_message(&AgentMessage::Heartbeat { running: Some(job.run) });
     other.enter(job.run, Phase::Measuring);
     let mut other = other;
-    assert_eq!(other.cancelled().await, job.run, "both were heard");
+    assert_eq!(other.cancelled().await, job.run, "both messages were handled");
     assert_eq!(lease().await, before);
 }
 
 #[tokio::test]
-async fn a_late_result_counts_while_nobody_measures_the_cell_again() {
-    let app = impatient().await;
+async fn a_late_result_counts_until_the_retry_starts() {
+    let app = with_short_leases().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let id = submit_one(&user).await;
@@ -233,43 +231,43 @@ async fn a_late_result_counts_while_nobody_measures_the_cell_again() {
 }
 
 #[tokio::test]
-async fn a_late_result_is_dropped_once_the_cell_is_measured_again() {
-    let app = impatient().await;
+async fn a_late_result_is_dropped_once_the_retry_has_started() {
+    let app = with_short_leases().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "a").await;
     let id = submit_one(&user).await;
     let job = agent.job().await;
-    agent.hang_up();
+    agent.disconnect();
     let mut other = Agent::start(&app, "b").await;
     reaches(&app, &user, &id, "lost").await;
     let again = other.job().await;
     let before = user.run(&id).await;
-    assert_dropped(&agent.settle(&outcome(&job, &good())).await, "measures it again already");
+    assert_dropped(&agent.settle(&outcome(&job, &good())).await, "has already started");
     assert_eq!(user.run(&id).await, before);
-    // Its own result arrives whether or not it was given up meanwhile.
+    // The result of the retry is stored, even if its lease has expired.
     other.finish(&again, &good()).await;
     assert_eq!(user.run(&again.run.to_string()).await["phase"], "finished");
 }
 
 #[tokio::test]
-async fn a_result_of_somebody_elses_run_is_dropped() {
+async fn a_result_for_the_run_of_another_agent_is_dropped() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "a").await;
     let id = submit_one(&user).await;
     let job = agent.job().await;
     let other = Agent::start(&app, "b").await;
-    assert_dropped(&other.settle(&outcome(&job, &good())).await, "not in the hands of b");
+    assert_dropped(&other.settle(&outcome(&job, &good())).await, "not assigned to b");
     assert_eq!(user.run(&id).await["phase"], "leased");
     let unknown = Outcome { run: RunId::now(), ..outcome(&job, &good()) };
     agent.send(&unknown).await.refused(404);
     let path = format!("/api/v1/agent/runs/{}/result", RunId::now());
-    let crossed = agent.home.put(&path, &outcome(&job, &good())).await.refused(422);
-    assert!(crossed.starts_with("run: the body is about"), "{crossed}");
+    let crossed = agent.http.put(&path, &outcome(&job, &good())).await.refused(422);
+    assert!(crossed.starts_with("run: the body contains run"), "{crossed}");
 }
 
 #[tokio::test]
-async fn phases_of_somebody_elses_run_are_not_taken() {
+async fn phases_for_the_run_of_another_agent_are_ignored() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "a").await;
@@ -277,20 +275,20 @@ async fn phases_of_somebody_elses_run_are_not_taken() {
     let job = agent.job().await;
     let mut other = Agent::start(&app, "b").await;
     other.enter(job.run, Phase::Measuring);
-    assert_eq!(other.cancelled().await, job.run, "who does what is none of its work is told to stop");
+    assert_eq!(other.cancelled().await, job.run, "an agent must stop a run that it was not assigned");
     assert_eq!(user.run(&id).await["phase"], "leased");
 }
 
 #[tokio::test]
-async fn an_agent_that_comes_back_holding_its_run_keeps_it() {
+async fn an_agent_that_reconnects_with_its_run_keeps_it() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let id = submit_one(&user).await;
     let job = agent.job().await;
-    agent.hang_up();
+    agent.disconnect();
     (agent.hello.running, agent.hello.holds) = (Some(job.run), vec![job.run]);
-    agent.dial(&app).await.expect("a welcome");
+    agent.connect(&app).await.expect("a welcome");
     agent.enter(job.run, Phase::Measuring);
     reaches(&app, &user, &id, "measuring").await;
     agent.finish(&job, &good()).await;
@@ -299,14 +297,14 @@ async fn an_agent_that_comes_back_holding_its_run_keeps_it() {
 }
 
 #[tokio::test]
-async fn an_agent_that_comes_back_without_its_run_has_lost_it_at_once() {
+async fn an_agent_that_reconnects_without_its_run_loses_it_at_once() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let id = submit_one(&user).await;
     agent.job().await;
-    agent.hang_up();
-    agent.dial(&app).await.expect("a welcome");
+    agent.disconnect();
+    agent.connect(&app).await.expect("a welcome");
     let lost = reaches(&app, &user, &id, "lost").await;
     assert_eq!(lost["error"], "its agent was restarted and no longer holds the run");
     let retry = agent.job().await;
@@ -314,21 +312,21 @@ async fn an_agent_that_comes_back_without_its_run_has_lost_it_at_once() {
 }
 
 #[tokio::test]
-async fn an_agent_that_comes_back_with_a_run_that_was_cancelled_is_told_to_stop_it() {
+async fn an_agent_that_reconnects_with_a_cancelled_run_must_stop_it() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let id = submit_one(&user).await;
     let job = agent.job().await;
-    agent.hang_up();
+    agent.disconnect();
     user.post(&format!("/api/v1/runs/{id}/cancel"), &()).await.ok();
     (agent.hello.running, agent.hello.holds) = (Some(job.run), vec![job.run]);
-    agent.dial(&app).await.expect("a welcome");
+    agent.connect(&app).await.expect("a welcome");
     assert_eq!(agent.cancelled().await, job.run);
 }
 
 #[tokio::test]
-async fn a_server_that_starts_anew_takes_back_what_its_agents_still_hold() {
+async fn a_restarted_server_resumes_the_runs_that_agents_still_hold() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -338,52 +336,52 @@ async fn a_server_that_starts_anew_takes_back_what_its_agents_still_hold() {
     let user = user.at(&app.url);
     assert_eq!(user.run(&runs[0]).await["phase"], "leased");
     (agent.hello.running, agent.hello.holds) = (Some(job.run), vec![job.run]);
-    agent.dial(&app).await.expect("a welcome");
+    agent.connect(&app).await.expect("a welcome");
     agent.finish(&job, &good()).await;
     assert_eq!(user.run(&runs[0]).await["phase"], "finished");
-    assert_eq!(agent.job().await.run.to_string(), runs[1], "the queue goes on where it was");
+    assert_eq!(agent.job().await.run.to_string(), runs[1], "the queue continues");
 }
 
 #[tokio::test]
-async fn a_result_that_waits_on_the_agents_disk_keeps_its_run() {
+async fn a_result_that_is_not_uploaded_yet_keeps_its_run() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let id = submit_one(&user).await;
     let job = agent.job().await;
-    agent.hang_up();
+    agent.disconnect();
     agent.hello.holds = vec![job.run];
-    agent.dial(&app).await.expect("a welcome");
+    agent.connect(&app).await.expect("a welcome");
     assert_eq!(agent.settle(&outcome(&job, &good())).await, Settled { kept: true, why: None });
     assert_eq!(user.run(&id).await["phase"], "finished");
 }
 
 #[tokio::test]
-async fn what_one_agent_declines_another_does() {
+async fn a_declined_run_goes_to_another_agent() {
     let app = App::start().await;
     let user = app.user().await;
     let mut first = Agent::start(&app, "a").await;
     let id = submit_one(&user).await;
     let job = first.job().await;
     let mut second = Agent::start(&app, "b").await;
-    first.say(&AgentMessage::Declined { run: job.run, reason: "it is ending".to_owned() });
+    first.send_message(&AgentMessage::Declined { run: job.run, reason: "it is ending".to_owned() });
     assert_eq!(second.job().await.run, job.run);
     let run = user.run(&id).await;
     assert_eq!((&run["agent"], &run["phase"]), (&json!("b"), &json!("leased")));
-    assert_dropped(&first.settle(&outcome(&job, &good())).await, "not in the hands of a");
+    assert_dropped(&first.settle(&outcome(&job, &good())).await, "not assigned to a");
     second.finish(&job, &good()).await;
     assert_eq!(user.run(&id).await["phase"], "finished");
 }
 
 #[tokio::test]
-async fn what_nobody_else_can_do_waits_until_its_agent_comes_back() {
+async fn a_declined_run_waits_if_no_other_agent_can_do_it() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let (_, runs) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;
     let job = agent.job().await;
-    agent.say(&AgentMessage::Declined { run: job.run, reason: "not now".to_owned() });
-    assert_eq!(agent.job().await.run.to_string(), runs[1], "it is not asked for the same at once");
+    agent.send_message(&AgentMessage::Declined { run: job.run, reason: "not now".to_owned() });
+    assert_eq!(agent.job().await.run.to_string(), runs[1], "the declined run is not offered again at once");
     assert_eq!(user.run(&runs[0]).await["phase"], "queued");
 }
 
@@ -407,8 +405,8 @@ async fn an_agent_whose_clock_is_an_hour_off_stores_the_right_times() {
         let user = app.user().await;
         let mut agent = Agent::start_with(&app, "rack", |hello| hello.now_ms += offset).await;
         let agents = user.get("/api/v1/agents").await.ok().json();
-        let seen = agents["agents"][0]["about"]["clock_offset_ms"].as_i64().expect("an offset");
-        assert!((seen - offset).abs() < 60_000, "{seen}");
+        let offset_ms = agents["agents"][0]["about"]["clock_offset_ms"].as_i64().expect("an offset");
+        assert!((offset_ms - offset).abs() < 60_000, "{offset_ms}");
         let before = now_ms();
         let id = submit_one(&user).await;
         let job = agent.job().await;
@@ -429,7 +427,7 @@ async fn an_agent_whose_clock_is_an_hour_off_stores_the_right_times() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_cuts_the_connection_at_once() {
+async fn a_revoked_key_closes_the_connection_at_once() {
     let app = App::start().await;
     let admin = app.admin().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -437,93 +435,93 @@ async fn a_revoked_key_cuts_the_connection_at_once() {
     let job = agent.job().await;
     admin.delete("/api/v1/agent-keys/rack").await.ok();
     assert_eq!(agent.cancelled().await, job.run);
-    assert_eq!(agent.hear().await, None);
+    assert_eq!(agent.receive().await, None);
     agent.send(&outcome(&job, &good())).await.refused(401);
-    assert_eq!(agent.dial(&app).await, Err("401".to_owned()));
+    assert_eq!(agent.connect(&app).await, Err("401".to_owned()));
     let lost = reaches(&app, &admin, &id, "lost").await;
     assert_eq!(lost["requests"], Value::Null);
-    assert!(text(&lost["error"]).contains("revoked"), "nobody waits for its lease to run out: {lost}");
+    assert!(text(&lost["error"]).contains("revoked"), "without waiting for the lease: {lost}");
     admin.delete("/api/v1/agent-keys/rack").await.refused(404);
 }
 
 #[tokio::test]
-async fn another_protocol_is_refused_and_told_what_to_upgrade() {
+async fn another_protocol_is_refused_with_what_to_upgrade() {
     let app = App::start().await;
     for (protocol, which) in [(PROTOCOL - 1, "agent"), (PROTOCOL + 1, "server")] {
-        let mut agent = Agent::away(&app, &format!("speaks {protocol}")).await;
+        let mut agent = Agent::disconnected(&app, &format!("protocol {protocol}")).await;
         agent.hello.protocol = protocol;
-        let reason = agent.dial(&app).await.expect_err("refused");
+        let reason = agent.connect(&app).await.expect_err("refused");
         assert_eq!(reason, format!("this agent uses protocol {protocol}, this server {PROTOCOL}: upgrade the {which}"));
     }
 }
 
 #[tokio::test]
-async fn an_agent_of_the_previous_protocol_is_told_to_upgrade_though_its_introduction_has_other_fields() {
+async fn an_agent_of_an_older_protocol_must_upgrade_even_if_its_hello_has_other_fields() {
     let app = App::start().await;
-    let mut agent = Agent::away(&app, "old").await;
+    let mut agent = Agent::disconnected(&app, "old").await;
     let old = json!({"type": "hello", "protocol": 6, "version": "0.1.0", "now_ms": 0, "k6_version": "1.8.1",
         "targets": [], "any_scenario": false, "running": null, "holds": [],
         "machine": {"hostname": "rack", "cores": 2, "memory_bytes": 1, "kernel": "Linux", "cpu_model": "a CPU",
             "cpu": "none", "memory": "none"}});
-    let reason = agent.dial_saying(&app, &old.to_string()).await.expect_err("refused");
+    let reason = agent.connect_with(&app, &old.to_string()).await.expect_err("refused");
     assert_eq!(reason, format!("this agent uses protocol 6, this server {PROTOCOL}: upgrade the agent"));
     let mut broken = serde_json::to_value(&agent.hello).expect("written");
     broken["type"] = json!("hello");
     broken["machine"] = json!(7);
-    let reason = agent.dial_saying(&app, &broken.to_string()).await.expect_err("refused");
-    assert!(reason.starts_with("this agent's introduction can't be read: "), "{reason}");
+    let reason = agent.connect_with(&app, &broken.to_string()).await.expect_err("refused");
+    assert!(reason.starts_with("this agent's hello message can't be read: "), "{reason}");
 }
 
 #[tokio::test]
-async fn messages_that_the_server_does_not_know_are_left_out() {
+async fn unknown_messages_are_ignored() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let id = submit_one(&user).await;
     let job = agent.job().await;
-    agent.say_raw(r#"{"type": "tea_time", "sugar": 2}"#);
+    agent.send_text(r#"{"type": "tea_time", "sugar": 2}"#);
     agent.finish(&job, &good()).await;
     reaches(&app, &user, &id, "finished").await;
 }
 
 #[tokio::test]
-async fn of_two_connections_of_one_process_the_newer_counts() {
+async fn a_newer_connection_replaces_the_older_one() {
     let app = App::start().await;
     let user = app.user().await;
     let mut first = Agent::start(&app, "rack").await;
-    let mut second = Agent { name: "rack".to_owned(), ..Agent::away(&app, "unused").await };
-    second.home = first.home.clone();
+    let mut second = Agent { name: "rack".to_owned(), ..Agent::disconnected(&app, "unused").await };
+    second.http = first.http.clone();
     second.hello = first.hello.clone();
-    second.dial(&app).await.expect("a welcome");
-    assert_eq!(first.hear().await, None, "the older one is closed");
+    second.connect(&app).await.expect("a welcome");
+    assert_eq!(first.receive().await, None, "the older one is closed");
     let id = submit_one(&user).await;
     assert_eq!(second.job().await.run.to_string(), id);
 }
 
 #[tokio::test]
-async fn who_speaks_nonsense_is_cut_off_and_nobody_else_is() {
+async fn an_agent_that_sends_garbage_is_disconnected_and_others_are_not() {
     let app = App::start().await;
     let user = app.user().await;
     let mut bad = Agent::start(&app, "bad").await;
-    let mut good_one = Agent::start_with(&app, "good", |hello| hello.targets.truncate(1)).await;
+    let mut good_agent = Agent::start_with(&app, "good", |hello| hello.targets.truncate(1)).await;
     for _ in 0..20 {
-        bad.say_raw("make coffee");
+        bad.send_text("make coffee");
     }
-    assert_eq!(bad.hear().await, None);
+    assert_eq!(bad.receive().await, None);
     let id = submit_one(&user).await;
-    assert_eq!(good_one.job().await.run.to_string(), id);
+    assert_eq!(good_agent.job().await.run.to_string(), id);
 }
 
 #[tokio::test]
-async fn a_server_that_ends_in_order_says_goodbye_to_its_agents() {
+async fn a_stopping_server_closes_connections_with_a_code() {
     let app = App::start().await;
     let mut agent = Agent::start(&app, "rack").await;
     app.stop().await;
-    assert_eq!(agent.goodbye().await, Some(1001));
+    assert_eq!(agent.close_code().await, Some(1001));
 }
 
 #[tokio::test]
-async fn every_figure_of_an_agents_report_is_stored() {
+async fn every_metric_of_an_agents_report_is_stored() {
     const REPORT: &str = include_str!("../../samples/published/k6-gosherve-1vcpu-256mb.txt");
     let app = App::start().await;
     let user = app.user().await;
@@ -538,7 +536,7 @@ async fn every_figure_of_an_agents_report_is_stored() {
 }
 
 #[tokio::test]
-async fn the_logs_of_a_run_are_there_for_programs() {
+async fn the_logs_of_a_run_are_available_by_api_and_command() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -557,7 +555,7 @@ async fn the_logs_of_a_run_are_there_for_programs() {
 }
 
 #[tokio::test]
-async fn start_up_time_and_idle_memory_are_figures_of_a_run_also_without_samples() {
+async fn start_up_time_and_idle_memory_are_metrics_even_without_samples() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -571,18 +569,18 @@ async fn start_up_time_and_idle_memory_are_figures_of_a_run_also_without_samples
     assert_eq!(user.run(&id).await["idle_memory_bytes"], 3 << 20);
     let sorted = user.get("/api/v1/runs?sort=startup").await.ok().json();
     assert_eq!(sorted["runs"][0]["id"], id.as_str());
-    let page = user.at_pages().get("/runs?columns=startup&columns=idle_memory").await.ok().text();
+    let page = user.in_browser().get("/runs?columns=startup&columns=idle_memory").await.ok().text();
     assert!(page.contains("start-up") && page.contains("3\u{a0}MiB"), "{page}");
 }
 
 #[tokio::test]
-async fn the_share_of_time_in_which_a_target_was_throttled_is_a_figure_like_any_other() {
+async fn the_throttled_share_is_stored_exported_and_sortable() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let id = submit_one(&user).await;
     let job = agent.job().await;
-    let mut series = fitting(&good()).unpack().expect("a series");
+    let mut series = matching_series(&good()).unpack().expect("a series");
     for sample in &mut series.measured.as_mut().expect("seconds").usage {
         sample.target.throttled_us = Some(if sample.at_ms == 0 { 0 } else { 250_000 });
     }

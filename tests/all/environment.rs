@@ -83,19 +83,19 @@ async fn an_environment_is_told_and_held_against_another() {
 #[tokio::test]
 async fn pages_show_the_environment_and_lead_to_the_differences() {
     let Site { app, runs: [rack, laptop, imported], .. } = Site::start().await;
-    let user = app.user().await.at_pages();
+    let user = app.user().await.in_browser();
     let page = async |path: String| user.get(&path).await.ok().text().replace('\u{a0}', " ");
     let run = page(format!("/runs/{rack}")).await;
-    assert!(run.contains("not quiet within 10 s: 1.50 cores in use, 0.25 allowed"), "{run}");
-    assert!(run.contains("was set forward by") && run.contains("net.core.somaxconn"));
+    assert!(run.contains("not idle within 10 s: 1.50 cores in use, limit 0.25"), "{run}");
+    assert!(run.contains("set forward by") && run.contains("net.core.somaxconn"));
     assert!(run.contains(&format!("/runs/{rack}/environment\"")));
 
     let compared = page(format!("/compare?runs={rack},{laptop}")).await;
     assert!(compared.contains(&format!("/runs/{rack}/environment?with={laptop}")), "{compared}");
     let differences = page(format!("/runs/{rack}/environment?with={laptop}")).await;
-    assert!(differences.contains("1 fact that matters differs") && differences.contains("6502"), "{differences}");
-    assert!(page(format!("/runs/{imported}/environment")).await.contains("Nothing is known of it"));
-    assert!(page(format!("/runs/{rack}/environment?with={rack}")).await.contains("one and the same run"));
+    assert!(differences.contains("1 relevant difference") && differences.contains("6502"), "{differences}");
+    assert!(page(format!("/runs/{imported}/environment")).await.contains("No environment data"));
+    assert!(page(format!("/runs/{rack}/environment?with={rack}")).await.contains("Both are the same run."));
     let gone = user.get(&format!("/runs/{rack}/environment?with=nowhere")).await;
     assert_eq!(gone.status, 404);
 }
@@ -107,14 +107,17 @@ async fn a_command_tells_the_same() {
     let tell = async |arguments: &[&str]| as_user(&app, user.secret(), arguments).await.ok();
     let text = tell(&["run", "environment", &end(&rack)]).await;
     assert!(text.contains("\nProcessor\n") && text.contains("Z80") && text.contains("net.core.somaxconn"), "{text}");
-    assert!(text.contains("not quiet within 10 s: 1.50 cores in use,"), "{text}");
+    assert!(text.contains("not idle within 10 s: 1.50 cores in use,"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let text = tell(&["run", "environment", &end(&rack), &end(&laptop)]).await;
-    assert!(text.starts_with("1 fact that matters differs;") && text.contains("6502"), "{text}");
+    assert!(text.starts_with("1 relevant difference;") && text.contains("6502"), "{text}");
     let text = tell(&["compare", &rack, &laptop]).await;
-    assert!(text.contains(&format!("  more: brewbench run environment {} {}\n", end(&rack), end(&laptop))), "{text}");
+    assert!(
+        text.contains(&format!("  details: brewbench run environment {} {}\n", end(&rack), end(&laptop))),
+        "{text}"
+    );
     let text = tell(&["run", "environment", &imported]).await;
-    assert!(text.contains("nothing is known of its environment"), "{text}");
+    assert!(text.contains("no environment: the run was imported"), "{text}");
     let printed: Value = serde_json::from_str(&tell(&["run", "environment", &rack, "--json"]).await).expect("JSON");
     let request = user.request(&Method::GET, &format!("/api/v1/runs/{rack}/environment"));
     assert_eq!(printed, request.send().await.expect("an answer").json::<Value>().await.expect("JSON"));

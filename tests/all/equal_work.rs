@@ -36,7 +36,7 @@ impl Site {
         }
         let mut command = serve_with_agent(data.path(), &tools);
         // Elsewhere k6 follows no redirect, and a target that redirects has other statuses, not more requests.
-        command.args(["--any-scenario", "--load-anywhere"]).arg("--manifests").arg(&targets);
+        command.args(["--any-scenario", "--allow-any-address"]).arg("--manifests").arg(&targets);
         let program = Running::start(command);
         let user = user_of(&program, data.path()).await;
         until(&program, "the agent", async || {

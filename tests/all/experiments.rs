@@ -18,7 +18,10 @@ async fn without_an_agent_nothing_is_queued() {
     let app = App::start().await;
     let user = app.user().await;
     let sentence = user.post("/api/v1/experiments", &plan_with(&json!({}))).await.refused(409);
-    assert_eq!(sentence, "no agent is connected; start one with `brewbench agent`, or the server with --local-agent");
+    assert_eq!(
+        sentence,
+        "no agent is connected; start one with `brewbench agent`, or start the server with --local-agent"
+    );
     let named = user.post("/api/v1/experiments", &plan_with(&json!({"agent": "rack"}))).await.refused(409);
     assert_eq!(named, "agent: \"rack\" is not connected");
     assert_eq!(user.count_runs().await, 0);
@@ -28,7 +31,7 @@ async fn without_an_agent_nothing_is_queued() {
 async fn after_a_restart_runs_wait_for_the_agents_that_are_known() {
     let app = App::start().await;
     let mut agent = Agent::start(&app, "rack").await;
-    agent.hang_up();
+    agent.disconnect();
     let app = App::on(app.stop().await, |_| ()).await;
     let user = app.user().await;
     let queued = user.post("/api/v1/experiments", &plan_with(&json!({}))).await.ok().json();
@@ -44,7 +47,7 @@ async fn after_a_restart_runs_wait_for_the_agents_that_are_known() {
         let sentence = user.post("/api/v1/experiments", &plan_with(&change)).await.refused(409);
         assert!(sentence.starts_with(refusal), "{sentence}");
     }
-    agent.dial(&app).await.expect("a connection");
+    agent.connect(&app).await.expect("a connection");
     assert_eq!(agent.job().await.run.to_string(), run);
 }
 
@@ -57,47 +60,44 @@ async fn what_can_not_be_done_is_refused_at_submission_with_the_reason() {
     admin.post("/api/v1/sizes", &huge).await.ok();
     user.post("/api/v1/scenarios", &json!({"name": "mine", "script": "export default 1"})).await.ok();
     let refused = [
-        (
-            409,
-            json!({"targets": ["nginx"]}),
-            "target: \"nginx\" is offered by no connected agent; there are fast, slow",
-        ),
+        (409, json!({"targets": ["nginx"]}), "target: no connected agent offers \"nginx\"; offered: fast, slow"),
         (
             409,
             json!({"sizes": ["16/16GiB"]}),
-            "size: no connected agent with \"fast\" can give 16 vCPU / 16 GiB; rack has 8 cores",
+            "size: no connected agent that offers \"fast\" can provide 16 vCPU / 16 GiB; rack has 8 cores",
         ),
         (
             409,
             json!({"sizes": ["huge"]}),
-            "size: no connected agent with \"fast\" can give huge; rack has 32.0 GiB of memory",
+            "size: no connected agent that offers \"fast\" can provide huge; rack has 32.0 GiB of memory",
         ),
         (
             409,
             json!({"scenario": "mine"}),
-            "scenario: \"mine\" did not come with brewbench, and no connected agent runs such scripts; start one with --any-scenario",
+            "scenario: \"mine\" is not bundled, and no connected agent runs user scenarios; start one with \
+             --any-scenario",
         ),
         (409, json!({"agent": "other"}), "agent: \"other\" is not connected"),
-        (422, json!({"sizes": ["3/7GiB"]}), "sizes: there is no \"3/7GiB\"; `brewbench size list` shows what there is"),
-        (422, json!({"scenario": "nothing"}), "scenario: there is no \"nothing\""),
-        (422, json!({"parameters": {"SIZE": "1"}}), "parameters: \"hash\" has no \"SIZE\"; it has none"),
+        (422, json!({"sizes": ["3/7GiB"]}), "sizes: \"3/7GiB\" does not exist; `brewbench size list` lists the sizes"),
+        (422, json!({"scenario": "nothing"}), "scenario: \"nothing\" does not exist"),
+        (422, json!({"parameters": {"SIZE": "1"}}), "parameters: \"hash\" has no parameter \"SIZE\"; it has none"),
         (
             422,
             json!({"scenario": "single-file", "parameters": {"SIZE": "1"}}),
-            "parameters: \"single-file\" has no \"SIZE\"; it has PAYLOAD",
+            "parameters: \"single-file\" has no parameter \"SIZE\"; it has PAYLOAD",
         ),
         (422, json!({"targets": []}), "targets: name at least one"),
         (422, json!({"sizes": []}), "sizes: name at least one"),
         (422, json!({"targets": ["fast", "fast"]}), "targets: one is named twice"),
         (422, json!({"sizes": ["1/256MiB", "1 vCPU / 256 MiB"]}), "sizes: \"1 vCPU / 256 MiB\" is named twice"),
         (422, json!({"repetitions": 0}), "repetitions: at least 1"),
-        (422, json!({"repetitions": 10_001}), "this makes 10001 runs; at most 10000 go into one experiment"),
-        (422, json!({"warm_up_s": -1.0}), "warm_up_s: between 0 and 86400 seconds"),
-        (422, json!({"warm_up_s": 0.0, "warm_up_auto": true}), "warm_up_s: more than 0 where warm_up_auto is set"),
+        (422, json!({"repetitions": 10_001}), "this makes 10001 runs; an experiment has at most 10000"),
+        (422, json!({"warm_up_s": -1.0}), "warm_up_s: must be between 0 and 86400 seconds"),
+        (422, json!({"warm_up_s": 0.0, "warm_up_auto": true}), "warm_up_s: must be more than 0 if warm_up_auto is set"),
         (
             422,
             json!({"warm_up_s": 2.0, "warm_up_auto": true, "generators": ["other"]}),
-            "warm_up_auto: does not go with generators, whose warm-ups end together",
+            "warm_up_auto: can't be combined with generators, whose warm-ups must end together",
         ),
         (422, json!({"name": "a\nb"}), "name: 1 to 80 characters on one line"),
     ];
@@ -174,7 +174,7 @@ async fn the_stream_of_events_ends_when_all_runs_have_ended() {
     let mut agent = Agent::start(&app, "rack").await;
     let (experiment, runs) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;
     let request = user.request(&reqwest::Method::GET, &format!("/api/v1/experiments/{experiment}/events"));
-    let following = tokio::spawn(crate::harness::Answer::of(request));
+    let following = tokio::spawn(crate::harness::Answer::to(request));
     for _ in &runs {
         let job = agent.job().await;
         agent.enter(job.run, Phase::Measuring);

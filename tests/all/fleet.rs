@@ -12,7 +12,7 @@ use tokio::process::Command;
 use crate::harness::{
     Actor, Agent, App, PATIENCE,
     agent::outcome,
-    program::{Done, Running, Tools, as_user, brewbench},
+    program::{Output, Running, Tools, as_user, brewbench},
     submit::{plan_with, reaches, retry_of, submit, submit_one, text},
     summaries::good,
 };
@@ -66,8 +66,8 @@ async fn a_drained_agent_is_asked_about_no_script_and_stays_drained_when_it_come
     let admin = app.admin().await;
     let mut agent = Agent::start_with(&app, "rack", |hello| hello.any_scenario = true).await;
     stand(&admin, "rack", "drained").await;
-    agent.hang_up();
-    agent.dial(&app).await.expect("a welcome");
+    agent.disconnect();
+    agent.connect(&app).await.expect("a welcome");
     let scenario = json!({"name": "mine", "script": "invalid script"});
     let added = admin.post("/api/v1/scenarios", &scenario).await.ok().json();
     assert_eq!(added["check"], Value::Null, "nobody looked at it: {added}");
@@ -84,16 +84,16 @@ async fn a_disabled_agent_is_cut_off_at_once_and_its_run_goes_to_another() {
     let mut other = Agent::start(&app, "b").await;
     stand(&admin, "a", "disabled").await;
     assert_eq!(agent.cancelled().await, job.run);
-    assert_eq!(agent.hear().await, None);
+    assert_eq!(agent.receive().await, None);
     let lost = reaches(&app, &admin, &id, "lost").await;
     assert_eq!(lost["error"], "its agent was disabled");
     assert_eq!(text(&retry_of(&admin, &id).await.expect("a retry")["id"]), other.job().await.run.to_string());
-    let refused = agent.dial(&app).await.expect_err("it is not let in");
+    let refused = agent.connect(&app).await.expect_err("it is not let in");
     assert!(refused.contains("403"), "{refused}");
     let said = agent.send(&outcome(&job, &good())).await.refused(403);
     assert!(said.contains("disabled by token admin"), "{said}");
     stand(&admin, "a", "enabled").await;
-    agent.dial(&app).await.expect("a welcome");
+    agent.connect(&app).await.expect("a welcome");
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn an_experiment_stays_on_one_machine_until_that_is_disabled() {
     poor.finish(&job, &good()).await;
     rich.finish(&first, &good()).await;
     let _second = rich.job().await;
-    rich.hang_up();
+    rich.disconnect();
     let away = app
         .until("its absence", async || {
             let queue = admin.get("/api/v1/queue").await.ok().json();
@@ -130,7 +130,8 @@ async fn an_experiment_stays_on_one_machine_until_that_is_disabled() {
 #[tokio::test]
 async fn who_looks_after_agents_says_so_on_their_pages() {
     let app = App::start().await;
-    let (admin, viewer) = (app.person(Role::Admin).await.at_pages(), app.person(Role::Viewer).await.at_pages());
+    let (admin, viewer) =
+        (app.signed_in(Role::Admin).await.in_browser(), app.signed_in(Role::Viewer).await.in_browser());
     let mut agent = Agent::start(&app, "rack 1").await;
     let page = async |who: &Actor| who.get("/agents/rack%201").await.ok().text();
     let offered = page(&admin).await;
@@ -141,25 +142,25 @@ async fn who_looks_after_agents_says_so_on_their_pages() {
     let done = admin.form("/agents/rack%201/drain", &[]).await;
     assert_eq!((done.status, done.header("location")), (StatusCode::SEE_OTHER, "/agents/rack%201"));
     let drained = page(&viewer).await;
-    assert!(drained.contains("It was drained by admin") && drained.contains("it gets no runs"), "{drained}");
+    assert!(drained.contains("Drained by admin") && drained.contains("it gets no runs"), "{drained}");
     admin.form("/agents/rack%201/labels", &[("labels", "arm, rack,,arm")]).await;
     let list = viewer.get("/agents").await.ok().text();
     assert!(list.contains(r#"<a href="/agents?label=arm">arm</a>"#), "{list}");
     assert!(viewer.get("/agents?label=arm").await.ok().text().contains("/agents/rack%201\""));
-    assert!(viewer.get("/agents?label=x").await.ok().text().contains("No agent has this label."));
+    assert!(viewer.get("/agents?label=x").await.ok().text().contains("No agents with this label."));
 
     let question = admin.get("/agents/rack%201/disable").await.ok().text();
     assert!(question.contains("Disable this agent?") && question.contains("drain it instead"), "{question}");
     admin.form("/agents/rack%201/disable", &[]).await;
-    assert_eq!(agent.hear().await, None);
-    assert!(page(&viewer).await.contains("it is not let in"));
+    assert_eq!(agent.receive().await, None);
+    assert!(page(&viewer).await.contains("it may not connect"));
     assert_eq!(admin.get("/agents/rack%201/disable").await.status, StatusCode::CONFLICT);
     assert_eq!(admin.get("/agents/rack%201/disable").await.status, StatusCode::CONFLICT);
     admin.form("/agents/rack%201/enable", &[]).await;
     let renamed = admin.form("/agents/rack%201/rename", &[("name", "rack/2")]).await;
     assert_eq!(renamed.header("location"), "/agents/rack%2F2", "{}", renamed.text());
     let question = admin.get("/agents/rack%2F2/forget").await.ok().text();
-    assert!(question.contains("Forget this agent?") && question.contains("stay, under its name"), "{question}");
+    assert!(question.contains("Remove this agent?") && question.contains("stay, under its name"), "{question}");
     assert_eq!(admin.form("/agents/rack%2F2/forget", &[]).await.header("location"), "/agents");
     assert_eq!(admin.get("/agents/rack%2F2").await.status, StatusCode::NOT_FOUND);
 }
@@ -188,16 +189,16 @@ async fn a_new_name_goes_with_the_agents_runs_and_not_while_it_is_at_work() {
     let (experiment, runs) = submit(&admin, &plan_with(&json!({"agent": "old", "repetitions": 2}))).await;
     let job = agent.job().await;
     let rename = async |new: &str| admin.put("/api/v1/agents/old/name", &json!({"name": new})).await;
-    assert!(rename("new").await.refused(409).contains("at work"));
+    assert!(rename("new").await.refused(409).contains("is busy"));
     stand(&admin, "old", "drained").await;
     agent.finish(&job, &good()).await;
     assert!(rename("taken").await.refused(409).contains("already"));
     rename(" ").await.refused(422);
     assert_eq!(rename("new").await.ok().json()["name"], "new");
-    assert_eq!(agent.hear().await, None, "it is to connect anew");
+    assert_eq!(agent.receive().await, None, "it is to connect anew");
     stand(&admin, "new", "enabled").await;
     agent.name = "new".to_owned();
-    agent.dial(&app).await.expect("a welcome by its new name");
+    agent.connect(&app).await.expect("a welcome by its new name");
     assert_eq!(agent.job().await.run.to_string(), runs[1], "what waited for it still does");
     assert_eq!(admin.run(&runs[0]).await["agent"], "new");
     let plan = &admin.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json()["experiment"]["plan"];
@@ -214,8 +215,8 @@ async fn a_forgotten_agent_is_cut_off_its_runs_stay_and_its_name_is_free() {
     let job = agent.job().await;
     agent.finish(&job, &good()).await;
     admin.delete("/api/v1/agents/rack").await.ok();
-    assert_eq!(agent.goodbye().await, Some(1001));
-    assert_eq!(agent.dial(&app).await, Err("401".to_owned()));
+    assert_eq!(agent.close_code().await, Some(1001));
+    assert_eq!(agent.connect(&app).await, Err("401".to_owned()));
     assert_eq!(admin.run(&id).await["agent"], "rack");
     assert_eq!(agent_in_list(&admin, "rack").await, None);
     admin.delete("/api/v1/agents/rack").await.refused(404);
@@ -229,16 +230,16 @@ async fn another_process_with_the_same_key_is_refused_and_the_first_keeps_its_ru
     let mut first = Agent::start(&app, "rack").await;
     let id = submit_one(&user).await;
     let job = first.job().await;
-    let mut copy = Agent { name: "rack".to_owned(), ..Agent::away(&app, "unused").await };
-    copy.home = first.home.clone();
+    let mut copy = Agent { name: "rack".to_owned(), ..Agent::disconnected(&app, "unused").await };
+    copy.http = first.http.clone();
     copy.hello.machine.hostname = "rack-2".to_owned();
-    let reason = copy.dial(&app).await.expect_err("refused");
+    let reason = copy.connect(&app).await.expect_err("refused");
     assert!(reason.contains("another process is connected with this agent's key, on rack-1"), "{reason}");
     first.finish(&job, &good()).await;
     assert_eq!(user.run(&id).await["phase"], "finished");
     // Once it is gone, the other is welcome.
-    first.hang_up();
-    copy.dial(&app).await.expect("a welcome");
+    first.disconnect();
+    copy.connect(&app).await.expect("a welcome");
 }
 
 fn new_key(key: &str) -> Value {
@@ -249,7 +250,7 @@ fn new_key(key: &str) -> Value {
 async fn a_one_time_key_is_exchanged_once_and_opens_nothing_else() {
     let app = App::start().await;
     let admin = app.admin().await;
-    let newcomer = app.nobody().with_secret(&app.one_time_key("rack").await);
+    let newcomer = app.anonymous().with_secret(&app.one_time_key("rack").await);
     newcomer.get("/api/v1/agent/self").await.refused(401);
     newcomer.get("/api/v1/agent/channel").await.refused(401);
     newcomer.post("/api/v1/agent/enrolment", &json!({"key_sha256": "short"})).await.refused(422);
@@ -258,17 +259,17 @@ async fn a_one_time_key_is_exchanged_once_and_opens_nothing_else() {
         newcomer.post("/api/v1/agent/enrolment", &new_key("bba_mine")).await.ok();
     }
     let said = newcomer.post("/api/v1/agent/enrolment", &new_key("bba_other")).await.refused(409);
-    assert!(said.contains("was used already"), "{said}");
-    let own = app.nobody().with_secret("bba_mine");
+    assert!(said.contains("was already used"), "{said}");
+    let own = app.anonymous().with_secret("bba_mine");
     assert_eq!(own.get("/api/v1/agent/self").await.ok().json(), json!({"name": "rack"}));
     own.post("/api/v1/agent/enrolment", &new_key("bba_other")).await.refused(401);
     assert_eq!(deeds(&admin).await[0], ("agent enrolled".to_owned(), "rack".to_owned()));
 
-    let late = app.nobody().with_secret(&app.one_time_key("late").await);
+    let late = app.anonymous().with_secret(&app.one_time_key("late").await);
     let end = "update agent set one_time_until = 1 where name = 'late'";
     sqlx::query(end).execute(&app.state.db.write).await.expect("a week later");
     late.post("/api/v1/agent/enrolment", &new_key("bba_late")).await.refused(401);
-    let revoked = app.nobody().with_secret(&app.one_time_key("revoked").await);
+    let revoked = app.anonymous().with_secret(&app.one_time_key("revoked").await);
     admin.delete("/api/v1/agent-keys/revoked").await.ok();
     revoked.post("/api/v1/agent/enrolment", &new_key("bba_revoked")).await.refused(401);
 }
@@ -280,23 +281,23 @@ async fn an_agent_is_asked_for_another_key_and_the_old_one_works_until_the_new_o
     let mut agent = Agent::start(&app, "rack").await;
     let asked = admin.post("/api/v1/agent-keys/rack/change", &()).await.ok().json();
     assert!(asked["key_change_asked_at_ms"].is_i64(), "{asked}");
-    assert_eq!(agent.hear().await, Some(ServerMessage::ChangeKey));
+    assert_eq!(agent.receive().await, Some(ServerMessage::ChangeKey));
     // It did not get round to it: it is asked again.
-    agent.hang_up();
-    agent.dial(&app).await.expect("a welcome");
-    assert_eq!(agent.hear().await, Some(ServerMessage::ChangeKey));
-    let (old, new) = (agent.home.clone(), agent.home.clone().with_secret("bba_new"));
+    agent.disconnect();
+    agent.connect(&app).await.expect("a welcome");
+    assert_eq!(agent.receive().await, Some(ServerMessage::ChangeKey));
+    let (old, new) = (agent.http.clone(), agent.http.clone().with_secret("bba_new"));
     old.put("/api/v1/agent/key", &new_key("bba_new")).await.ok();
     old.get("/api/v1/agent/self").await.ok();
     new.get("/api/v1/agent/self").await.ok();
     old.get("/api/v1/agent/self").await.refused(401);
     let listed = agent_in_list(&admin, "rack").await.expect("an agent");
     assert_eq!(listed["key_change_asked_at_ms"], Value::Null);
-    assert_eq!(deeds(&admin).await[0], ("agent key changed".to_owned(), "rack".to_owned()));
+    assert_eq!(deeds(&admin).await[0], ("agent key rotated".to_owned(), "rack".to_owned()));
     // The connection that there is stays, and so does its work.
     let id = submit_one(&admin).await;
     let job = agent.job().await;
-    agent.home = new;
+    agent.http = new;
     agent.finish(&job, &good()).await;
     assert_eq!(admin.run(&id).await["phase"], "finished");
 
@@ -342,7 +343,7 @@ async fn a_real_agent_makes_itself_a_key_keeps_it_for_itself_and_changes_it() {
         (agent["key_change_asked_at_ms"].is_null() && kept_key(folder.path()) != first).then_some(())
     })
     .await;
-    app.nobody().with_secret(&first).get("/api/v1/agent/self").await.refused(401);
+    app.anonymous().with_secret(&first).get("/api/v1/agent/self").await.refused(401);
     let (_, runs) = submit(&admin, &plan_with(&json!({"targets": ["rust-hyper"]}))).await;
     reaches(&app, &admin, &runs[0], "finished").await;
 
@@ -356,9 +357,9 @@ async fn a_real_agent_makes_itself_a_key_keeps_it_for_itself_and_changes_it() {
         again.ended(PATIENCE).await;
     }
     let other = tempfile::tempdir().expect("a folder");
-    let said = Done::of(agent_program(&app, other.path(), &tools, &["--key", &one_time])).await.refused(1);
-    assert!(said.contains("was used already"), "{said}");
-    let said = Done::of(agent_program(&app, other.path(), &tools, &[])).await.refused(1);
+    let said = Output::of(agent_program(&app, other.path(), &tools, &["--key", &one_time])).await.refused(1);
+    assert!(said.contains("was already used"), "{said}");
+    let said = Output::of(agent_program(&app, other.path(), &tools, &[])).await.refused(1);
     assert!(said.contains("agent-key new NAME"), "{said}");
 }
 
@@ -370,7 +371,7 @@ async fn commands_look_after_agents_as_the_pages_do() {
     app.key("rack").await;
     let run = async |arguments: &[&str]| as_user(&app, &token, arguments).await;
     let said = run(&["fleet", "drain", "rack"]).await;
-    assert!(said.err.contains("rack finishes what it does"), "{}", said.err);
+    assert!(said.err.contains("rack is drained"), "{}", said.err);
     let disabled = run(&["fleet", "disable", "rack", "--json"]).await.json();
     assert_eq!(disabled["standing"], "disabled");
     assert!(run(&["fleet", "list"]).await.ok().contains("disabled"));
@@ -380,16 +381,16 @@ async fn commands_look_after_agents_as_the_pages_do() {
     assert!(!run(&["fleet", "list", "--label", "new"]).await.ok().contains("rack"));
     run(&["fleet", "rename", "rack", "shelf"]).await.ok();
     let said = run(&["agent-key", "change", "shelf"]).await;
-    assert!(said.err.contains("shelf makes itself another key when it connects next"), "{}", said.err);
+    assert!(said.err.contains("shelf rotates its key the next time it connects"), "{}", said.err);
     run(&["fleet", "forget", "shelf"]).await.ok();
     let said = run(&["fleet", "forget", "shelf"]).await.refused(1);
     assert!(said.contains("shelf"), "{said}");
 }
 
-async fn doctor(server: &str, key: &str, state: &Path, k6: &Path) -> Done {
+async fn doctor(server: &str, key: &str, state: &Path, k6: &Path) -> Output {
     let mut command = brewbench(&["agent", "doctor", "--server", server, "--key", key, "--json"]);
     command.arg("--state").arg(state).arg("--k6").arg(k6);
-    Done::of(command).await
+    Output::of(command).await
 }
 
 fn sign<'a>(signs: &'a Value, what: &str) -> &'a Value {
@@ -431,9 +432,9 @@ async fn a_doctor_that_finds_nothing_in_the_way_ends_well() {
     let one_time = app.one_time_key("rack").await;
     let mut command = brewbench(&["agent", "doctor", "--server", app.url.as_str(), "--key", &one_time]);
     command.arg("--state").arg(folder.path()).arg("--k6").arg(&tools.k6);
-    let out = Done::of(command).await.ok();
-    assert!(out.contains("k6") && out.contains("to be exchanged at the first start"), "{out}");
-    let spent = app.nobody().with_secret(&one_time).post("/api/v1/agent/enrolment", &new_key("bba_x")).await;
+    let out = Output::of(command).await.ok();
+    assert!(out.contains("k6") && out.contains("exchanged at the first start"), "{out}");
+    let spent = app.anonymous().with_secret(&one_time).post("/api/v1/agent/enrolment", &new_key("bba_x")).await;
     spent.ok();
 }
 
@@ -442,10 +443,10 @@ async fn a_doctor_that_finds_nothing_in_the_way_ends_well() {
 async fn a_process_that_names_no_life_is_refused_while_another_one_has_the_key() {
     let app = App::start().await;
     let mut first = Agent::start(&app, "rack").await;
-    let mut copy = Agent { name: "rack".to_owned(), ..Agent::away(&app, "unused").await };
-    (copy.home, copy.hello.life) = (first.home.clone(), None);
-    let reason = copy.dial(&app).await.expect_err("refused");
+    let mut copy = Agent { name: "rack".to_owned(), ..Agent::disconnected(&app, "unused").await };
+    (copy.http, copy.hello.life) = (first.http.clone(), None);
+    let reason = copy.connect(&app).await.expect_err("refused");
     assert!(reason.contains("another process is connected with this agent's key"), "{reason}");
-    first.hang_up();
-    copy.dial(&app).await.expect("a welcome");
+    first.disconnect();
+    copy.connect(&app).await.expect("a welcome");
 }

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     Actor, App,
-    program::{Done, as_user, brewbench},
-    submit::{in_turn, repetitions, text},
+    program::{Output, as_user, brewbench},
+    submit::{interleaved, repetitions, text},
     summaries::target_down,
 };
 
 /// Ten repetitions of a baseline called `main`, and as many of a candidate that is so many times as fast.
 async fn against(user: &Actor, faster: f64) -> String {
-    let runs = in_turn(user, &[("servy", "1.0", 1.0), ("servy", "1.1", faster)], 10).await;
+    let runs = interleaved(user, &[("servy", "1.0", 1.0), ("servy", "1.1", faster)], 10).await;
     user.put("/api/v1/baselines/main", &json!({"runs": runs[0]})).await.ok();
     runs[1].join(",")
 }
@@ -35,7 +35,7 @@ async fn a_gate_closes_on_a_real_difference_beyond_a_rule_and_on_nothing_else() 
     assert!(text(&closed["headline"]).starts_with("Regression: throughput −10.0"), "{closed}");
     assert_eq!(closed["baseline"], "main");
     assert_eq!(ask("fail_on=rps%3C-15%25").await["outcome"], "fine");
-    let page = app.person(Role::Viewer).await;
+    let page = app.signed_in(Role::Viewer).await;
     let url = text(&closed["url"]);
     let path = &url[url.find("/compare").expect("a page")..];
     page.get(path).await.ok();
@@ -56,13 +56,13 @@ async fn what_can_not_be_said_is_told_and_what_makes_no_sense_is_refused() {
     let refused =
         async |query: &str, status: u16| user.get(&format!("/api/v1/compare/gate?{query}")).await.refused(status);
     let told = refused(&format!("baseline={base}&candidate={one}&fail_on=rsp%3C-5%25"), 422).await;
-    assert!(told.starts_with("fail_on: \"rsp<-5%\": at 1: \"rsp\" is no metric; there are rps"), "{told}");
+    assert!(told.starts_with("fail_on: \"rsp<-5%\": at 1: unknown metric \"rsp\"; use one of rps"), "{told}");
     assert_eq!(
         refused(&format!("baseline=main&candidate={one}&fail_on=rps%3C0%25"), 404).await,
         "there is no baseline \"main\""
     );
     let told = refused(&format!("baseline={base}&candidate={one}"), 422).await;
-    assert!(told.starts_with("fail_on: say on what to fail"), "{told}");
+    assert!(told.starts_with("fail_on: write 1 to 50 rules"), "{told}");
     refused(&format!("baseline=&candidate={one}&fail_on=rps%3C0%25"), 422).await;
     refused(&format!("baseline={base}&candidate={base},{one}&fail_on=rps%3C0%25"), 422).await;
     refused(&format!("baseline={base}&candidate={one}&fail_on=rps%3C0%25&accept=everything"), 422).await;
@@ -116,20 +116,20 @@ async fn a_command_ends_with_0_1_2_or_64_and_leaves_its_files() {
     assert_eq!(one.code, Some(2), "{}{}", one.out, one.err);
 
     let misspelt = ask(&["--fail-on", "rps<5%"]).await.refused(64);
-    assert!(misspelt.contains("at 5: after < comes 0 or less, as in rps<-5%"), "{misspelt}");
+    assert!(misspelt.contains("at 5: the limit after < must not be positive, as in rps<-5%"), "{misspelt}");
     ask(&[]).await.refused(64);
     let nobody = ["compare", "--baseline", "nobody", "--candidate", &candidate, "--fail-on", "rps<-5%"];
     let told = as_user(&app, user.secret(), &nobody).await.refused(64);
-    assert!(told.contains("no baseline is called \"nobody\""), "{told}");
+    assert!(told.contains("no baseline, experiment or run matches \"nobody\""), "{told}");
     let away = [&nobody[..], &["--url", "http://127.0.0.1:9", "--token", "x"]].concat();
-    Done::of(brewbench(&away)).await.refused(2);
+    Output::of(brewbench(&away)).await.refused(2);
 }
 
 #[tokio::test]
 async fn one_experiment_may_hold_both_sides_by_their_targets() {
     let app = App::start().await;
     let user = app.user().await;
-    let runs = in_turn(&user, &[("old", "1", 1.0), ("new", "1", 1.3)], 10).await.concat();
+    let runs = interleaved(&user, &[("old", "1", 1.0), ("new", "1", 1.3)], 10).await.concat();
     user.put("/api/v1/baselines/both", &json!({"runs": runs})).await.ok();
     let query = "baseline=both&candidate=both&fail_on=rps%3C-5%25";
     let found = gate(&user, &format!("{query}&baseline_target=old&candidate_target=new")).await;
@@ -137,7 +137,7 @@ async fn one_experiment_may_hold_both_sides_by_their_targets() {
     let turned = gate(&user, &format!("{query}&baseline_target=new&candidate_target=old")).await;
     assert_eq!(turned["outcome"], "regression", "{turned}");
     let told = user.get(&format!("/api/v1/compare/gate?{query}")).await.refused(422);
-    assert!(told.contains("would be held against itself"), "{told}");
+    assert!(told.contains("would be compared with itself"), "{told}");
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn the_page_asks_answers_and_keeps_what_was_typed_where_it_was_wrong() {
     let app = App::start().await;
     let user = app.user().await;
     let candidate = against(&user, 0.9).await;
-    let viewer = app.person(Role::Viewer).await.at_pages();
+    let viewer = app.signed_in(Role::Viewer).await.in_browser();
     let empty = viewer.get("/gate?baseline=main").await.ok().text();
     assert!(empty.contains(r#"value="main""#) && empty.contains("<option"), "{empty}");
     let page =
@@ -157,7 +157,7 @@ async fn the_page_asks_answers_and_keeps_what_was_typed_where_it_was_wrong() {
     );
     let wrong = viewer.get(&format!("/gate?baseline=main&candidate={candidate}&fail_on=rps%3C5%25")).await;
     assert_eq!(wrong.status.as_u16(), 422);
-    assert!(wrong.text().contains("at 5: after") && wrong.text().contains(&candidate), "{}", wrong.text());
+    assert!(wrong.text().contains("at 5: the limit after") && wrong.text().contains(&candidate), "{}", wrong.text());
     let nobody = viewer.get(&format!("/gate?baseline=nobody&candidate={candidate}&fail_on=rps%3C-5%25")).await;
     assert_eq!(nobody.status.as_u16(), 404);
 }

@@ -53,9 +53,9 @@ async fn failed_and_invalid_runs_are_done_again_up_to_a_limit_and_that_is_said()
     let whole = over(&app, &user, &experiment).await;
     assert_eq!(retry_of(&user, &third.run.to_string()).await, None, "two tries more, and no third");
     assert_eq!((&whole["progress"]["total"], &whole["progress"]["ended"]), (&json!(1), &json!(1)));
-    let sentence = "2 runs were done again; the first: fast, repetition 1 failed (the port was taken)";
+    let sentence = "2 runs were retried; the first: fast, repetition 1 failed (the port was taken)";
     assert_eq!(whole["repeated"], sentence);
-    let page = user.clone().at_pages().get(&format!("/experiments/{experiment}")).await.ok().text();
+    let page = user.clone().in_browser().get(&format!("/experiments/{experiment}")).await.ok().text();
     assert!(page.contains(sentence), "{page}");
     let shown = as_user(&app, user.secret(), &["experiment", "show", &experiment]).await.ok();
     assert!(shown.contains(sentence), "{shown}");
@@ -90,15 +90,15 @@ async fn none_of_the_runs_of_a_paused_experiment_is_begun_and_the_one_that_runs_
         (&paused["progress"]["standing"], paused["experiment"]["paused_by"].is_string()),
         (&json!("paused"), true)
     );
-    assert_eq!(user.post(&format!("{path}/pause"), &()).await.refused(409), "the experiment is paused already");
+    assert_eq!(user.post(&format!("{path}/pause"), &()).await.refused(409), "the experiment is already paused");
     agent.finish(&first, &good()).await;
     assert_eq!(user.run(&runs[0]).await["phase"], "finished");
     // Another experiment goes past it.
     let (other, _) = submit(&user, &plan_with(&json!({}))).await;
     let job = agent.job().await;
     assert_eq!(text(&user.run(&job.run.to_string()).await["experiment"]), other);
-    let page = user.clone().at_pages().get(&format!("/experiments/{experiment}")).await.ok().text();
-    assert!(page.contains("none is begun until it is resumed") && page.contains("/resume"), "{page}");
+    let page = user.clone().in_browser().get(&format!("/experiments/{experiment}")).await.ok().text();
+    assert!(page.contains("no run starts until you resume") && page.contains("/resume"), "{page}");
     user.post(&format!("{path}/resume"), &()).await.ok();
     assert_eq!(user.post(&format!("{path}/resume"), &()).await.refused(409), "the experiment is not paused");
     agent.finish(&job, &good()).await;
@@ -114,7 +114,7 @@ async fn pages_and_commands_pause_resume_add_and_cancel_and_the_log_has_it() {
     let command = async |deed: &[&str]| as_user(&app, user.secret(), &[&["experiment"], deed].concat()).await;
     assert!(command(&["pause", &experiment]).await.ok().contains("paused by"));
     command(&["resume", &experiment]).await.ok();
-    let pages = user.clone().at_pages();
+    let pages = user.clone().in_browser();
     let place = format!("/experiments/{experiment}");
     assert_eq!(fill_in(&pages, &format!("{place}/pause"), "").await.header("location"), place);
     fill_in(&pages, &format!("{place}/resume"), "").await;
@@ -123,11 +123,11 @@ async fn pages_and_commands_pause_resume_add_and_cancel_and_the_log_has_it() {
     let path = format!("/api/v1{place}");
     assert_eq!(
         user.post(&format!("{path}/pause"), &()).await.refused(409),
-        "the experiment is over: there is nothing to pause"
+        "the experiment is over and can't be paused"
     );
     let added = command(&["add", &experiment, "--repeat", "2", "--json"]).await.json();
     assert_eq!((&added["progress"]["total"], &added["experiment"]["plan"]["repetitions"]), (&json!(3), &json!(3)));
-    assert!(pages.get(&format!("{place}/repetitions")).await.ok().text().contains("Each is 1 run more"));
+    assert!(pages.get(&format!("{place}/repetitions")).await.ok().text().contains("Each repetition adds 1 run"));
     fill_in(&pages, &format!("{place}/repetitions"), "repetitions=1").await;
     let repetitions: Vec<_> = whole(&user, &experiment).await["runs"]
         .as_array()
@@ -140,7 +140,7 @@ async fn pages_and_commands_pause_resume_add_and_cancel_and_the_log_has_it() {
         assert_eq!(fill_in(&pages, &format!("{place}/repetitions"), wrong).await.status.as_u16(), 422, "{wrong}");
     }
     let asked = pages.get(&format!("{place}/cancel")).await.ok().text();
-    assert!(asked.contains("3 runs will not be done"), "{asked}");
+    assert!(asked.contains("3 runs will be cancelled"), "{asked}");
     command(&["cancel", &experiment, "--yes"]).await.ok();
     assert_eq!(whole(&user, &experiment).await["progress"]["standing"], "over");
     let log = admin.get("/api/v1/audit").await.ok().json();
@@ -199,8 +199,8 @@ async fn an_experiment_goes_on_until_its_differences_are_known() {
     let pair = &narrowing["pairs"][0];
     assert_eq!((&pair["target"], &pair["against"], &pair["state"]), (&json!("fast"), &json!("slow"), &json!("narrow")));
     assert!((pair["ratio"].as_f64().expect("a ratio") - 1.2).abs() < 0.02, "{pair}");
-    let page = user.clone().at_pages().get(&format!("/experiments/{experiment}")).await.ok().text();
-    assert!(page.contains("Until the differences are known") && page.contains("narrow enough"), "{page}");
+    let page = user.clone().in_browser().get(&format!("/experiments/{experiment}")).await.ok().text();
+    assert!(page.contains("Adaptive repetitions") && page.contains("narrow enough"), "{page}");
     let shown = as_user(&app, user.secret(), &["experiment", "show", &experiment]).await.ok();
     assert!(shown.contains("1 of 1 interval narrower than 5%, after 4 of at most 7 repetitions"), "{shown}");
 
@@ -223,7 +223,7 @@ async fn whoever_cancels_an_experiment_that_decides_by_itself_has_the_last_word(
     let (experiment, _) = submit(&user, &plan).await;
     let add = format!("/api/v1/experiments/{experiment}/repetitions");
     let refused = user.post(&add, &json!({"repetitions": 1})).await.refused(409);
-    assert!(refused.starts_with("the experiment gets its repetitions by itself"), "{refused}");
+    assert!(refused.starts_with("the experiment adds repetitions itself"), "{refused}");
     let first = agent.job().await;
     agent.finish(&first, &good()).await;
     let second = agent.job().await;
@@ -277,13 +277,16 @@ async fn a_search_finds_the_highest_rate_at_which_the_objective_holds_and_shows_
     let path = found["path"].as_array().expect("a path");
     assert!(path.len() > 4 && path.iter().filter(|rung| rung["confirmed"] == true).count() >= 2, "{found}");
     let id = text(&whole["experiment"]["id"]);
-    let page = user.clone().at_pages().get(&format!("/experiments/{id}")).await.ok().text();
-    assert!(page.contains("The knee is at") && page.contains("Path of the search") && page.contains("held"), "{page}");
+    let page = user.clone().in_browser().get(&format!("/experiments/{id}")).await.ok().text();
+    assert!(
+        page.contains("The knee is at") && page.contains("Steps of the knee search") && page.contains("held"),
+        "{page}"
+    );
     let shown = as_user(&app, user.secret(), &["experiment", "watch", &id]).await.ok();
     assert!(shown.contains("the knee is at") && shown.contains("confirmed"), "{shown}");
     let refused =
         user.post(&format!("/api/v1/experiments/{id}/repetitions"), &json!({"repetitions": 1})).await.refused(409);
-    assert_eq!(refused, "a search for the knee decides by itself how often it measures");
+    assert_eq!(refused, "repetitions can't be added to a knee search, which decides how often it measures");
 }
 
 #[tokio::test]
@@ -300,5 +303,5 @@ async fn a_search_without_a_knee_in_its_range_says_so() {
     let saturated = search(&app, &user, &mut agent, 1e9, &wide).await;
     let found = &saturated["searches"][0];
     assert_eq!((&found["state"], &found["knee"]), (&json!("saturated"), &Value::Null), "{found}");
-    assert!(text(&found["told"]).contains("the generator is at its limit, not the target"), "{found}");
+    assert!(text(&found["description"]).contains("the generator, not the target, is at its limit"), "{found}");
 }

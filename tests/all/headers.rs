@@ -16,13 +16,13 @@ fn nonce(answer: &Answer) -> &str {
 #[tokio::test]
 async fn every_answer_is_locked_down_and_runs_no_script_but_those_that_its_page_names() {
     let app = App::start().await;
-    let (member, nobody) = (app.person(Role::Member).await.at_pages(), app.nobody().at_pages());
+    let (member, nobody) = (app.signed_in(Role::Member).await.in_browser(), app.anonymous().in_browser());
     let asset = brewbench::web::assets::asset("app.css");
     for (who, path) in [
         (&member, "/"),
         (&member, "/compare"),
         (&member, "/nowhere"),
-        (&member, "/people"),
+        (&member, "/users"),
         (&member, "/api/v1/runs"),
         (&nobody, "/login"),
         (&nobody, "/runs"),
@@ -97,24 +97,24 @@ fn visit(folder: &Path, look: &mut impl FnMut(&Path, &str)) {
 #[tokio::test]
 async fn a_refusal_is_told_with_the_name_of_the_request() {
     let app = App::start().await;
-    let viewer = app.person(Role::Viewer).await;
-    for (path, status) in [("/nowhere", 404), ("/people", 403), ("/runs/none", 404)] {
-        let page = viewer.clone().at_pages().get(path).await;
+    let viewer = app.signed_in(Role::Viewer).await;
+    for (path, status) in [("/nowhere", 404), ("/users", 403), ("/runs/none", 404)] {
+        let page = viewer.clone().in_browser().get(path).await;
         assert_eq!(page.status, status, "{path}");
         let id = page.header("x-request-id");
         assert!(page.text().contains(&format!("Request <code>{id}</code>")), "{path}: {}", page.text());
     }
-    let answer = app.nobody().get("/api/v1/nowhere").await;
+    let answer = app.anonymous().get("/api/v1/nowhere").await;
     assert_eq!(answer.json()["request_id"], answer.header("x-request-id"));
-    let asked = app.nobody().request(&Method::GET, "/nowhere").header("x-request-id", "theirs");
-    let answer = Answer::of(asked).await;
+    let asked = app.anonymous().request(&Method::GET, "/nowhere").header("x-request-id", "theirs");
+    let answer = Answer::to(asked).await;
     assert_ne!(answer.header("x-request-id"), "theirs", "what others call it does not go into the log");
 }
 
 #[tokio::test]
 async fn a_fault_of_the_server_has_the_same_name_on_the_page_in_json_and_in_the_log() {
     let app = App::start().await;
-    let (person, token) = (app.person(Role::Viewer).await.at_pages(), app.reader().await);
+    let (person, token) = (app.signed_in(Role::Viewer).await.in_browser(), app.reader().await);
     let file = tempfile::NamedTempFile::new().expect("a file");
     let to = file.reopen().expect("a file");
     // The whole process has one log; this is the only test that reads it.

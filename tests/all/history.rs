@@ -2,7 +2,7 @@
 
 use brewbench::runs::{
     column,
-    filter::{Filter, Wanted},
+    filter::{Filter, RunQuery},
 };
 use brewbench_agent::wire::Phase;
 use reqwest::Method;
@@ -17,7 +17,7 @@ use crate::harness::{
 
 async fn bring(user: &Actor, about: &[(&str, &str)], summary: String) -> String {
     let request = user.request(&Method::POST, "/api/v1/runs/import").query(about).body(summary);
-    text(&Answer::of(request).await.ok().json()["runs"][0]["id"])
+    text(&Answer::to(request).await.ok().json()["runs"][0]["id"])
 }
 
 async fn found(user: &Actor, query: &str) -> Vec<String> {
@@ -64,7 +64,7 @@ async fn every_filter_finds_its_runs_alone_and_together() {
     }
     for bad in ["sort=seq", "from=then", "phase=odd", "verdict=odd", "sort=-"] {
         user.get(&format!("/api/v1/runs?{bad}")).await.refused(422);
-        assert_eq!(user.clone().at_pages().get(&format!("/runs?{bad}")).await.status, 422, "{bad}");
+        assert_eq!(user.clone().in_browser().get(&format!("/runs?{bad}")).await.status, 422, "{bad}");
     }
 }
 
@@ -73,7 +73,7 @@ async fn filters_offer_a_value_from_the_moment_a_run_has_it_until_none_has_it() 
     let app = App::start().await;
     let (user, admin) = (app.user().await, app.admin().await);
     let offers = async |value: &str| {
-        let page = user.clone().at_pages().get("/runs").await;
+        let page = user.clone().in_browser().get("/runs").await;
         page.text().contains(&format!(r#"<option value="{value}"></option>"#))
     };
     assert!(!offers("servy").await);
@@ -220,7 +220,7 @@ fn filter(view: &str, id: &str) -> Filter {
         .collect();
     let object: serde_json::Map<String, Value> =
         pairs.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
-    serde_json::from_value::<Wanted>(object.into()).expect("a query").filter().expect("a filter")
+    serde_json::from_value::<RunQuery>(object.into()).expect("a query").filter().expect("a filter")
 }
 
 /// More runs than are sorted sooner than walked.
@@ -255,14 +255,14 @@ async fn labels_and_notes_are_kept_shown_and_taken_away() {
     reader.put(&format!("{path}/note"), &json!({"note": "mine"})).await.refused(403);
     user.put(&format!("{path}/note"), &json!({"note": "x".repeat(20_001)})).await.refused(422);
     assert_eq!(user.run(&id).await["note"], note);
-    let page = reader.clone().at_pages().get(&format!("/runs/{id}")).await.ok().text();
+    let page = reader.clone().in_browser().get(&format!("/runs/{id}")).await.ok().text();
     assert!(page.contains("<h3>It is <em>quick</em></h3>"), "{page}");
     assert!(
         !page.contains("<script>alert") && !page.contains("href=\"javascript:") && !page.contains("<img"),
         "{page}"
     );
     assert!(!page.contains("<textarea"), "who only reads has no editor");
-    let history = reader.at_pages().get("/runs").await.ok().text();
+    let history = reader.in_browser().get("/runs").await.ok().text();
     assert!(history.contains("zeta") && history.contains("It is quick"), "{history}");
     user.put(&format!("{path}/note"), &json!({"note": " \n"})).await.ok();
     assert_eq!(user.run(&id).await["note"], Value::Null);
@@ -276,7 +276,7 @@ async fn what_is_deleted_is_nowhere_and_comes_back_when_it_is_undone() {
         (bring(&user, &[("target", "a")], good()).await, bring(&user, &[("target", "b")], good()).await);
     user.put(&format!("/api/v1/runs/{gone}/labels/odd"), &()).await.ok();
     user.put(&format!("/api/v1/runs/{gone}/note"), &json!({"note": "odd"})).await.ok();
-    let browser = user.clone().at_pages();
+    let browser = user.clone().in_browser();
     let asked = browser.get(&format!("/runs/delete?runs={gone}")).await.ok().text();
     assert!(asked.contains("10 minutes") && asked.contains("1 run"), "{asked}");
     let done = browser.post(&format!("/runs/delete?runs={gone}"), &()).await;
@@ -295,7 +295,7 @@ async fn what_is_deleted_is_nowhere_and_comes_back_when_it_is_undone() {
     assert!(both.contains(&stays), "{both}");
     let page = browser.get("/runs").await.ok().text();
     assert!(page.contains("1 run deleted") && page.contains("/runs/undelete?at="), "{page}");
-    let viewer = app.reader().await.at_pages().get("/runs").await.ok().text();
+    let viewer = app.reader().await.in_browser().get("/runs").await.ok().text();
     assert!(!viewer.contains("/runs/undelete"), "who only reads brings nothing back");
 
     let back = user.post(&format!("/api/v1/runs/{}/undelete", &gone[24..]), &()).await.ok().json();
@@ -354,9 +354,9 @@ async fn a_page_says_what_is_asked_and_which_filter_finds_nothing() {
     let app = App::start().await;
     let user = app.user().await;
     bring(&user, &[("target", "servy"), ("version", "1.0")], good()).await;
-    let browser = user.at_pages();
+    let browser = user.in_browser();
     let page = browser.get("/runs?target=servy&version=9&sort=-rps&columns=p999&columns=person").await.ok().text();
-    assert!(page.contains("Nothing matches") && page.contains("There are runs without one of these"), "{page}");
+    assert!(page.contains("No matching runs") && page.contains("Remove one of these filters"), "{page}");
     let without = "/runs?target=servy&#38;sort=-rps";
     assert!(page.contains(without), "{page}");
     let page = browser.get("/runs?target=servy&columns=p999,person").await.ok().text();
@@ -387,17 +387,14 @@ async fn a_view_is_saved_under_a_name_for_everybody_and_removed() {
     reader.put("/api/v1/views/mine", &json!({"query": "target=servy"})).await.refused(403);
     assert_eq!(reader.get("/api/v1/views").await.ok().json()["views"].as_array().expect("a list").len(), 1);
 
-    let (browser, viewer) = (user.clone().at_pages(), reader.at_pages());
+    let (browser, viewer) = (user.clone().in_browser(), reader.in_browser());
     let elsewhere = browser.get("/runs?target=servy").await.ok().text();
-    assert!(elsewhere.contains("slow ones") && elsewhere.contains("Save this view"), "{elsewhere}");
+    assert!(elsewhere.contains("slow ones") && elsewhere.contains("Save view"), "{elsewhere}");
     let there = browser.get("/runs?target=servy&sort=-p99&columns=p99&columns=rps").await.ok().text();
     let remove = "/runs/views/remove?name=slow+ones";
-    assert!(there.contains(remove) && !there.contains("Save this view"), "{there}");
-    assert!(
-        !viewer.get("/runs?target=servy").await.ok().text().contains("Save this view"),
-        "who only reads saves none"
-    );
-    assert!(browser.get(remove).await.ok().text().contains("The runs that it shows stay"));
+    assert!(there.contains(remove) && !there.contains("Save view"), "{there}");
+    assert!(!viewer.get("/runs?target=servy").await.ok().text().contains("Save view"), "who only reads saves none");
+    assert!(browser.get(remove).await.ok().text().contains("Its runs stay."));
     assert_eq!(browser.post(remove, &()).await.header("location"), "/runs");
     assert_eq!(browser.get(remove).await.status, 404);
     user.delete("/api/v1/views/slow%20ones").await.refused(404);
@@ -423,7 +420,7 @@ async fn an_experiment_keeps_labels_and_a_note_and_is_found_by_them() {
     let whole = user.get(&path).await.ok().json();
     assert_eq!(whole["experiment"]["labels"], json!(["alpha", "zeta"]));
     assert_eq!(whole["experiment"]["note"], "before *the* move");
-    let page = reader.clone().at_pages().get(&format!("/experiments/{id}")).await.ok().text();
+    let page = reader.clone().in_browser().get(&format!("/experiments/{id}")).await.ok().text();
     assert!(page.contains("before <em>the</em> move") && page.contains("/experiments?label=zeta"), "{page}");
     assert!(!page.contains("<textarea"), "who only reads has no editor");
     let listed = async |label: &str| {
@@ -431,8 +428,8 @@ async fn an_experiment_keeps_labels_and_a_note_and_is_found_by_them() {
         list["experiments"].as_array().expect("a list").len()
     };
     assert_eq!((listed("zeta").await, listed("zet").await), (1, 0));
-    let none = reader.at_pages().get("/experiments?label=zet").await.ok().text();
-    assert!(none.contains("No experiment has this label"), "{none}");
+    let none = reader.in_browser().get("/experiments?label=zet").await.ok().text();
+    assert!(none.contains("No experiments with this label"), "{none}");
     assert_eq!(found(&user, "q=move").await, [run]);
     user.delete(&format!("{path}/labels/zeta")).await.ok();
     user.put(&format!("{path}/note"), &json!({"note": ""})).await.ok();
@@ -463,10 +460,10 @@ async fn commands_do_what_the_history_does() {
         assert_eq!(ids, [&*fast], "{arguments:?}");
     }
     let unknown = as_me(&["run", "list", "--view", "lost"]).await.refused(1);
-    assert!(unknown.contains("there is no view \"lost\""), "{unknown}");
+    assert!(unknown.contains("no view named \"lost\""), "{unknown}");
     as_me(&["view", "remove", "moved"]).await.ok();
     let none = as_me(&["view", "list"]).await.ok();
-    assert!(none.contains("no view is saved yet"), "{none}");
+    assert!(none.contains("no saved views"), "{none}");
 
     as_me(&["run", "delete", "--yes", &fast]).await.ok();
     as_me(&["run", "show", &fast]).await.refused(1);

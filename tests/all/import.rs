@@ -58,7 +58,7 @@ const FIELDS: [&str; 26] = [
 
 async fn import(user: &Actor, query: &str, summary: &str) -> Value {
     let request = user.request(&reqwest::Method::POST, &format!("/api/v1/runs/import?{query}"));
-    let answer = Answer::of(request.body(summary.to_owned())).await;
+    let answer = Answer::to(request.body(summary.to_owned())).await;
     assert_eq!(answer.status, 201, "{}", answer.text());
     answer.json()["runs"][0].take()
 }
@@ -257,7 +257,7 @@ async fn bad_input_is_refused_with_fault_and_place_and_nothing_is_stored() {
         ["target=", "target=a%0Ab", "target=%1B[2J", "target=t&size=3/7GiB", "target=t&repetition=-1", "version=1"]
     {
         let request = user.request(&reqwest::Method::POST, &format!("/api/v1/runs/import?{query}")).body(good());
-        Answer::of(request).await.refused(422);
+        Answer::to(request).await.refused(422);
     }
     assert_eq!(user.count_runs().await, 0);
 }
@@ -326,7 +326,10 @@ async fn on_a_full_disk_nothing_is_stored_and_nothing_is_lost() {
         answer = user.import(good()).await;
     }
     let sentence = answer.refused(507);
-    assert_eq!(sentence, "the server's disk is full: nothing was stored; make room in its data folder and try again");
+    assert_eq!(
+        sentence,
+        "the server's disk is full and nothing was stored; free space for its data folder and try again"
+    );
     let before = user.count_runs().await;
     // A limit is the connection's own, and the one that met it may be gone.
     set_disk(&app, Disk::Full).await;
@@ -345,7 +348,7 @@ async fn names_with_markup_and_control_characters_are_shown_as_text() {
     let query = "target=%3Cscript%3Ealert(1)%3C%2Fscript%3E";
     let run = import(&user, query, &good_checking(name)).await;
     assert_eq!(run["target"], "<script>alert(1)</script>");
-    let page = user.clone().at_pages();
+    let page = user.clone().in_browser();
     for path in
         ["/runs".to_owned(), format!("/runs/{}", text(&run["id"])), format!("/compare?runs={}", text(&run["id"]))]
     {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     App,
-    program::{Done, as_user, brewbench},
+    program::{Output, as_user, brewbench},
     submit::text,
 };
 
@@ -37,7 +37,7 @@ async fn an_agent_with_an_unsupported_k6_does_not_start_and_its_page_and_the_com
     for version in ["0.57.0", "3.0.0"] {
         let k6 = k6_of(folder.path(), version);
         let sentence = format!("{} is k6 {version}; supported is 1.x … 2.x", k6.display());
-        let said = Done::of(agent(&[], &app, &key, &folder.path().join("state"), &k6)).await.refused(1);
+        let said = Output::of(agent(&[], &app, &key, &folder.path().join("state"), &k6)).await.refused(1);
         assert!(said.contains(&sentence), "{said}");
 
         let listed = admin.get("/api/v1/agents").await.ok().json()["agents"][0].clone();
@@ -48,7 +48,7 @@ async fn an_agent_with_an_unsupported_k6_does_not_start_and_its_page_and_the_com
         );
         assert_eq!(engine["supported"], "1.x … 2.x");
         assert!(text(&engine["fault"]).starts_with(&sentence), "{listed}");
-        let page = admin.clone().at_pages().get("/agents/rack").await.ok().text();
+        let page = admin.clone().in_browser().get("/agents/rack").await.ok().text();
         assert!(page.contains("not supported") && page.contains(&sentence), "{page}");
         let table = as_user(&app, admin.secret(), &["fleet", "list"]).await.ok();
         assert!(table.contains(&format!("{version} (not supported)")) && table.contains("1.x … 2.x"), "{table}");
@@ -62,7 +62,7 @@ async fn a_doctor_reports_the_version_of_k6_its_place_and_the_supported_range() 
     let key = app.key("rack").await;
     for (version, rank) in [("1.0.0", "good"), ("2.2.0", "good"), ("0.57.0", "bad"), ("3.0.0", "bad")] {
         let k6 = k6_of(folder.path(), version);
-        let done = Done::of(agent(&["doctor", "--json"], &app, &key, &folder.path().join("state"), &k6)).await;
+        let done = Output::of(agent(&["doctor", "--json"], &app, &key, &folder.path().join("state"), &k6)).await;
         let signs: Value = serde_json::from_str(&done.out).expect("JSON");
         let sign = signs.as_array().expect("signs").iter().find(|sign| sign["what"] == "k6").expect("k6");
         let seen = text(&sign["seen"]);

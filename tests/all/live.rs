@@ -36,7 +36,7 @@ async fn measuring(app: &App, user: &Actor) -> (Agent, Job) {
 }
 
 fn tell(agent: &Agent, run: RunId, part: Part, seconds: RangeInclusive<u32>) {
-    agent.say(&AgentMessage::Series(Box::new(portion(run, part, seconds))));
+    agent.send_message(&AgentMessage::Series(Box::new(portion(run, part, seconds))));
 }
 
 async fn ask(who: &Actor, run: RunId, last: Option<&str>) -> Response {
@@ -61,13 +61,13 @@ struct Listener {
 
 impl Listener {
     async fn new(who: &Actor, run: RunId) -> Self {
-        let events = Events::of(ask(who, run, None).await);
+        let events = Events::from_response(ask(who, run, None).await);
         Self { events, last: None, seconds: Vec::new(), samples: Vec::new(), phase: None, ended: None }
     }
 
     /// Connects anew.
     async fn again(&mut self, who: &Actor, run: RunId) {
-        self.events = Events::of(ask(who, run, self.last.as_deref()).await);
+        self.events = Events::from_response(ask(who, run, self.last.as_deref()).await);
     }
 
     /// Hears one event; false when the stream has ended.
@@ -117,7 +117,7 @@ async fn seven_seconds(app: &App, user: &Actor) -> (Agent, RunId, Listener) {
 /// An agent connects anew in the middle of a run, and begins to tell its past.
 async fn dial_again(agent: &mut Agent, app: &App, run: RunId) {
     (agent.hello.running, agent.hello.holds) = (Some(run), vec![run]);
-    agent.dial(app).await.expect("a welcome");
+    agent.connect(app).await.expect("a welcome");
     tell(agent, run, Part::WarmUp, 1..=3);
     tell(agent, run, Part::Measured, 1..=2);
 }
@@ -181,7 +181,7 @@ async fn who_listens_before_a_run_begins_hears_all_of_it() {
     assert_eq!(cancelled["runs"][0]["phase"], "cancelled");
     while listener.hear().await {}
     assert_eq!(listener.ended.expect("an end").runs[0].phase, Phase::Cancelled);
-    app.until("nothing to be left", async || app.state.underway.open_runs().is_empty().then_some(())).await;
+    app.until("nothing to be left", async || app.state.live_feed.open_runs().is_empty().then_some(())).await;
 }
 
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn nothing_is_doubled_when_the_agent_or_the_listener_connects_anew() {
     let app = App::start().await;
     let user = app.user().await;
     let (mut agent, run, mut listener) = seven_seconds(&app, &user).await;
-    agent.hang_up();
+    agent.disconnect();
     dial_again(&mut agent, &app, run).await;
     tell(&agent, run, Part::Measured, 3..=5);
     listener.draws(8).await;
@@ -233,15 +233,15 @@ async fn an_agent_is_heard_only_about_the_run_that_it_works_on() {
     let app = App::start().await;
     let user = app.user().await;
     let (agent, job) = measuring(&app, &user).await;
-    let mut stranger = Agent::away(&app, "stranger").await;
+    let mut stranger = Agent::disconnected(&app, "stranger").await;
     // It may claim what it likes.
     (stranger.hello.running, stranger.hello.holds) = (Some(job.run), vec![job.run]);
     stranger.hello.targets.clear();
-    stranger.dial(&app).await.expect("a welcome");
+    stranger.connect(&app).await.expect("a welcome");
     assert_eq!(stranger.cancelled().await, job.run);
     tell(&stranger, job.run, Part::Measured, 1..=9);
     let garbled = Portion { points: Packed::from_bytes(vec![7; 99]), ..portion(job.run, Part::Measured, 1..=1) };
-    agent.say(&AgentMessage::Series(Box::new(garbled)));
+    agent.send_message(&AgentMessage::Series(Box::new(garbled)));
     tell(&agent, job.run, Part::Measured, 1..=2);
     // What both said was heard before the next phase is.
     let mut listener = Listener::new(&user, job.run).await;
@@ -249,16 +249,16 @@ async fn an_agent_is_heard_only_about_the_run_that_it_works_on() {
     tell(&stranger, job.run, Part::Measured, 1..=9);
     stranger.enter(job.run, Phase::Collecting);
     assert_eq!(stranger.cancelled().await, job.run, "it was heard, and so was what it said before");
-    let series = app.state.underway.series(job.run).expect("a series");
+    let series = app.state.live_feed.series(job.run).expect("a series");
     assert_eq!(series.measured.expect("seconds").seconds.len(), 2);
-    assert_eq!(app.state.underway.open_runs(), [(job.run, "rack".to_owned())]);
+    assert_eq!(app.state.live_feed.open_runs(), [(job.run, "rack".to_owned())]);
     agent.finish(&job, &good()).await;
-    app.until("nothing to be left", async || app.state.underway.open_runs().is_empty().then_some(())).await;
+    app.until("nothing to be left", async || app.state.live_feed.open_runs().is_empty().then_some(())).await;
     tell(&agent, job.run, Part::Measured, 1..=9);
     agent.enter(job.run, Phase::Collecting);
     let mut agent = agent;
     while agent.cancelled().await != job.run {}
-    assert_eq!(app.state.underway.open_runs(), [], "a run that has ended is not told of");
+    assert_eq!(app.state.live_feed.open_runs(), [], "a run that has ended is not told of");
 }
 
 #[tokio::test]
@@ -295,7 +295,7 @@ async fn what_runs_is_told_with_its_present_rate() {
     });
     assert!((rate.await - 1_000.0).abs() < 1e-6);
     for page in ["/", "/runs", &format!("/runs/{}", job.run)] {
-        let html = app.person(Role::Viewer).await.get(page).await.ok().text();
+        let html = app.signed_in(Role::Viewer).await.get(page).await.ok().text();
         assert!(html.replace("&#38;nbsp;", " ").replace('\u{a0}', " ").contains("1,000 requests/s"), "{page}: {html}");
     }
     let listed = crate::harness::program::as_user(&app, user.secret(), &["run", "list"]).await.ok();

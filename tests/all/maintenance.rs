@@ -17,8 +17,8 @@ use tokio::process::Command;
 use crate::harness::{
     Actor, Agent, App,
     agent::outcome,
-    program::{Done, PROGRAM, Running, Tools, as_user, brewbench},
-    series::fitting,
+    program::{Output, PROGRAM, Running, Tools, as_user, brewbench},
+    series::matching_series,
     submit::{plan_with, submit},
     summaries::good,
 };
@@ -26,10 +26,10 @@ use crate::harness::{
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// The program on a data folder.
-async fn owner(arguments: &[&str], data: &Path) -> Done {
+async fn owner(arguments: &[&str], data: &Path) -> Output {
     let mut command = brewbench(arguments);
     command.arg("--data").arg(data);
-    Done::of(command).await
+    Output::of(command).await
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -87,7 +87,7 @@ async fn a_backup_takes_nobodys_place_unless_it_is_told_to_and_is_for_administra
     let text = file.display().to_string();
     let admin = app.token_secret(Scope::Admin, None).await;
     for done in [owner(&["backup", &text], app.data()).await, as_user(&app, &admin, &["backup", &text]).await] {
-        assert!(done.refused(1).contains("mine.db is there already; name another file, or say --force"));
+        assert!(done.refused(1).contains("mine.db already exists; choose another file, or use --force"));
     }
     assert_eq!(fs::read(&file).expect("a file"), b"mine");
     let user = app.token_secret(Scope::Submit, None).await;
@@ -136,17 +136,18 @@ async fn a_backup_that_finds_no_room_leaves_nothing_and_disturbs_nobody() {
 #[tokio::test]
 async fn settings_say_when_the_last_backup_was_made_and_hand_one_out() {
     let app = App::start().await;
-    let (viewer, admin) = (app.person(Role::Viewer).await.at_pages(), app.person(Role::Admin).await.at_pages());
+    let (viewer, admin) =
+        (app.signed_in(Role::Viewer).await.in_browser(), app.signed_in(Role::Admin).await.in_browser());
     let page = viewer.get("/settings").await.ok().text();
-    assert!(page.contains("none within a year") && !page.contains("/api/v1/backup"), "{page}");
+    assert!(page.contains("none in the last year") && !page.contains("/api/v1/backup"), "{page}");
     assert!(admin.get("/settings").await.ok().text().contains(r#"href="/api/v1/backup""#));
     let backup = admin.get("/api/v1/backup").await.ok();
     assert!(backup.body.starts_with(b"SQLite format 3\0"));
     assert_eq!(backup.header("content-length"), backup.body.len().to_string());
     assert!(backup.header("content-disposition").contains(".db\""), "{:?}", backup.headers);
     let page = viewer.get("/settings").await.ok().text();
-    assert!(page.contains("just now") && !page.contains("none within a year"), "{page}");
-    let log = app.admin().await.get("/api/v1/audit?what=backup+made").await.ok().json();
+    assert!(page.contains("just now") && !page.contains("none in the last year"), "{page}");
+    let log = app.admin().await.get("/api/v1/audit?what=backup+created").await.ok().json();
     assert_eq!(log["entries"][0]["detail"]["bytes"], backup.body.len());
 }
 
@@ -166,7 +167,7 @@ async fn a_backup_comes_back_and_what_was_there_is_kept_beside_it() {
 
     let folder = app.stop().await;
     let done = owner(&["restore", &text], folder.path()).await;
-    assert!(done.err.contains("has the 1 run of") && done.err.contains("brewbench.db.before-"), "{}", done.err);
+    assert!(done.err.contains("restored 1 run from") && done.err.contains("brewbench.db.before-"), "{}", done.err);
     done.ok();
     let aside: Vec<_> = names(folder.path()).into_iter().filter(|name| name.contains(".before-")).collect();
     let [aside] = aside.as_slice() else { panic!("{aside:?}") };
@@ -201,9 +202,9 @@ async fn what_is_no_backup_is_refused_and_nothing_changes() {
     damaged[half..].fill(7);
     for bytes in [b"a text that is long enough to be read as something else".as_slice(), &whole[..half], &damaged] {
         let told = refused(bytes).await;
-        assert!(told.contains("bad.db is not restored: ") && told.contains("damaged"), "{told}");
+        assert!(told.contains("cannot restore ") && told.contains("bad.db: ") && told.contains("damaged"), "{told}");
     }
-    assert!(refused(b"").await.contains("it is no database of brewbench"));
+    assert!(refused(b"").await.contains("not a brewbench database"));
     let newer = db::open(to.path()).await.expect("a database");
     sqlx::query(
         "update _sqlx_migrations set version = 9999 where version = (select max(version) from _sqlx_migrations)",
@@ -234,12 +235,12 @@ async fn a_database_is_looked_over_and_each_fault_is_named() {
     }
     user.import(good()).await.ok();
     let well = owner(&["check"], app.data()).await.ok();
-    assert!(well.contains("whole: 4 runs"), "{well}");
+    assert!(well.contains("ok: 4 runs"), "{well}");
     let json = owner(&["check", "--json"], app.data()).await.json();
     assert_eq!((&json["runs"], &json["faults"], &json["unfit"]), (&json!(4), &json!([]), &json!(null)));
 
     let folder = app.stop().await;
-    let pool = db::as_it_is(&folder.path().join(db::FILE)).await.expect("a database");
+    let pool = db::open_existing(&folder.path().join(db::FILE)).await.expect("a database");
     let hurt = async |sql: String| {
         sqlx::query("pragma foreign_keys = off").execute(&pool).await.expect("off");
         sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&pool).await.expect("hurt");
@@ -251,10 +252,10 @@ async fn a_database_is_looked_over_and_each_fault_is_named() {
     let done = owner(&["check"], folder.path()).await;
     assert_eq!(done.code, Some(1));
     for fault in [
-        "run_summary: 1 row of which the run is not there",
-        "run_evidence: 1 row of which the run is not there",
+        "run_summary: 1 row whose run is missing",
+        "run_evidence: 1 row whose run is missing",
         "1 finished run without a summary",
-        &format!("the record of what the agent saw of run {} can't be read", runs[2]),
+        &format!("the evidence of run {} can't be read", runs[2]),
     ] {
         assert!(done.out.contains(fault), "{fault}: {}", done.out);
     }
@@ -266,15 +267,15 @@ async fn a_database_is_looked_over_and_each_fault_is_named() {
     )
     .expect("a file");
     let done = owner(&["check"], empty.path()).await;
-    assert!(done.code == Some(1) && done.out.contains("it can't be used"), "{done:?}");
+    assert!(done.code == Some(1) && done.out.contains("unusable: "), "{done:?}");
 }
 
 #[tokio::test]
 async fn a_server_is_ready_only_while_its_store_can_be_written() {
     let app = App::start().await;
-    let nobody = app.nobody();
+    let nobody = app.anonymous();
     assert_eq!(nobody.get("/readyz").await.ok().text(), "ready");
-    let other = db::as_it_is(&app.data().join(db::FILE)).await.expect("a database");
+    let other = db::open_existing(&app.data().join(db::FILE)).await.expect("a database");
     let held = other.begin_with("begin immediate").await.expect("the lock of writers");
     assert_eq!(nobody.get("/readyz").await.refused(503), "the database is busy");
     assert_eq!(nobody.get("/healthz").await.ok().text(), "ok", "it is alive");
@@ -286,7 +287,7 @@ async fn a_server_is_ready_only_while_its_store_can_be_written() {
     .execute(&app.state.db.write)
     .await
     .expect("another version");
-    assert_eq!(nobody.get("/readyz").await.refused(503), "the database is not of this version");
+    assert_eq!(nobody.get("/readyz").await.refused(503), "the database schema is not at this version's migration");
 }
 
 #[tokio::test]
@@ -331,7 +332,7 @@ async fn metrics_tell_of_runs_agents_requests_and_the_store() {
     once.sort_unstable();
     once.dedup();
     assert_eq!(once.len(), families.len(), "{families:?}");
-    app.nobody().get("/metrics").await.refused(401);
+    app.anonymous().get("/metrics").await.refused(401);
 }
 
 /// A finished run with a series of some seconds.
@@ -339,7 +340,7 @@ async fn measured(app: &App, user: &Actor) -> String {
     let mut agent = Agent::start(app, "rack").await;
     let (_, runs) = submit(user, &plan_with(&json!({"repetitions": 1}))).await;
     let job = agent.job().await;
-    agent.end(Outcome { series: Some(fitting(&good())), ..outcome(&job, &good()) }).await;
+    agent.end(Outcome { series: Some(matching_series(&good())), ..outcome(&job, &good()) }).await;
     runs[0].clone()
 }
 
@@ -354,33 +355,33 @@ async fn old_series_are_thinned_then_deleted_by_a_rule_and_figures_stay() {
     let (whole, before) = (points().await, user.run(&run).await);
     let latencies = user.get(&path).await.ok().json()["measured"]["succeeded"].clone();
 
-    assert_eq!(as_user(&app, &admin, &["series-rule"]).await.ok(), "series are kept for ever\n");
+    assert_eq!(as_user(&app, &admin, &["retention"]).await.ok(), "series are kept forever\n");
     assert_eq!(apply(4_000).await, 0, "off unless somebody says so");
-    let told = as_user(&app, &admin, &["series-rule", "--thin-after", "90"]).await.ok();
-    assert!(told.starts_with("series are thinned after 90 days; set by token admin"), "{told}");
+    let told = as_user(&app, &admin, &["retention", "--downsample-after", "90"]).await.ok();
+    assert!(told.starts_with("series are downsampled after 90 days; set by token admin"), "{told}");
     assert_eq!((apply(89).await, points().await), (0, whole));
     assert_eq!(apply(91).await, 1);
     let thinned = points().await;
     assert!(thinned < whole && thinned == whole.div_ceil(10), "{whole} → {thinned}");
     assert_eq!(user.get(&path).await.ok().json()["measured"]["succeeded"], latencies, "histograms add up");
     assert_eq!(apply(91).await, 0, "once is enough");
-    let page = user.clone().at_pages().get(&format!("/runs/{run}")).await.ok().text();
-    assert!(page.contains("was thinned to points of ten seconds"), "{page}");
+    let page = user.clone().in_browser().get(&format!("/runs/{run}")).await.ok().text();
+    assert!(page.contains("was downsampled to points of ten seconds"), "{page}");
 
     let kept = as_user(&app, &admin, &["run", "rejudge", "--all", "--json"]).await.json();
-    assert!(kept.to_string().contains("thinned or deleted because it is old"), "{kept}");
-    as_user(&app, &admin, &["series-rule", "--delete-after", "30"]).await.ok();
+    assert!(kept.to_string().contains("downsampled or deleted by retention"), "{kept}");
+    as_user(&app, &admin, &["retention", "--delete-after", "30"]).await.ok();
     assert_eq!(apply(31).await, 1);
-    assert!(user.get(&path).await.refused(404).contains("it was old and deleted"));
-    let page = user.clone().at_pages().get(&format!("/runs/{run}")).await.ok().text();
+    assert!(user.get(&path).await.refused(404).contains("retention deleted it"));
+    let page = user.clone().in_browser().get(&format!("/runs/{run}")).await.ok().text();
     assert!(page.contains("was deleted") && page.contains("17,070"), "{page}");
     assert_eq!(user.run(&run).await, before, "figures and verdict are what they were");
 
-    assert_eq!(as_user(&app, &admin, &["series-rule", "--off"]).await.ok(), "series are kept for ever\n");
+    assert_eq!(as_user(&app, &admin, &["retention", "--off"]).await.ok(), "series are kept forever\n");
     let log = app.admin().await.get("/api/v1/audit").await.ok().json();
     let deeds: Vec<_> = log["entries"].as_array().expect("a list").iter().map(|entry| entry["what"].clone()).collect();
     let counted = |deed: &str| deeds.iter().filter(|what| **what == deed).count();
-    assert_eq!((counted("rule for series set"), counted("series reduced")), (3, 2), "{deeds:?}");
+    assert_eq!((counted("retention set"), counted("series reduced")), (3, 2), "{deeds:?}");
 }
 
 #[tokio::test]
@@ -390,7 +391,7 @@ async fn a_rule_for_series_can_be_taken_back_for_an_hour() {
     measured(&app, &user).await;
     let age = sqlx::query("update run set finished_at = finished_at - ?").bind(400 * DAY_MS);
     age.execute(&app.state.db.write).await.expect("an old run");
-    admin.put("/api/v1/series-rule", &json!({"after_days": 30, "reduction": "delete"})).await.ok();
+    admin.put("/api/v1/retention", &json!({"after_days": 30, "reduction": "delete"})).await.ok();
     let after = async |minutes: i64| retention::apply(&app.state, now_ms() + minutes * 60_000).await.expect("applied");
     assert_eq!((after(59).await, after(61).await), (0, 1));
 }
@@ -398,13 +399,14 @@ async fn a_rule_for_series_can_be_taken_back_for_an_hour() {
 #[tokio::test]
 async fn the_rule_for_series_is_set_on_the_settings_page_by_administrators() {
     let app = App::start().await;
-    let (member, admin) = (app.person(Role::Member).await.at_pages(), app.person(Role::Admin).await.at_pages());
+    let (member, admin) =
+        (app.signed_in(Role::Member).await.in_browser(), app.signed_in(Role::Admin).await.in_browser());
     let page = member.get("/settings").await.ok().text();
-    assert!(page.contains("kept for ever") && !page.contains("/settings/series"), "{page}");
+    assert!(page.contains("kept forever") && !page.contains("/settings/series"), "{page}");
     let thin = [("reduction", "thin"), ("days", " 90 ")];
     assert_eq!(member.form("/settings/series", &thin).await.status, StatusCode::FORBIDDEN);
     assert_eq!(admin.form("/settings/series", &thin).await.status, StatusCode::SEE_OTHER);
-    assert!(member.get("/settings").await.ok().text().contains("thinned after 90 days"));
+    assert!(member.get("/settings").await.ok().text().contains("downsampled after 90 days"));
     for bad in [
         [("reduction", "thin"), ("days", "soon")],
         [("reduction", "thin"), ("days", "0")],
@@ -412,13 +414,13 @@ async fn the_rule_for_series_is_set_on_the_settings_page_by_administrators() {
     ] {
         assert_eq!(admin.form("/settings/series", &bad).await.status, StatusCode::UNPROCESSABLE_ENTITY, "{bad:?}");
     }
-    let rule = app.reader().await.get("/api/v1/series-rule").await.ok().json();
+    let rule = app.reader().await.get("/api/v1/retention").await.ok().json();
     assert_eq!(rule["rule"], json!({"after_days": 90, "reduction": "thin"}));
     assert_eq!(
         admin.form("/settings/series", &[("reduction", "keep"), ("days", "90")]).await.status,
         StatusCode::SEE_OTHER
     );
-    assert_eq!(app.reader().await.get("/api/v1/series-rule").await.ok().json()["rule"], json!(null));
+    assert_eq!(app.reader().await.get("/api/v1/retention").await.ok().json()["rule"], json!(null));
 }
 
 #[tokio::test]
@@ -429,8 +431,8 @@ async fn a_log_for_programs_is_a_json_object_a_line() {
     let mut command = brewbench(&["agent", "--server", "http://127.0.0.1:1/", "--log", "json"]);
     command.arg("--state").arg(state.path()).arg("--k6").arg(&tools.k6).env("BREWBENCH_AGENT_KEY", "bba_nothing");
     let mut agent = Running::start(command);
-    agent.says("no connection").await;
-    let said = agent.said();
+    agent.wait_for("failed to connect").await;
+    let said = agent.stderr();
     let lines: Vec<serde_json::Value> =
         said.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|fault| panic!("{fault}: {line}"))).collect();
     assert!(lines.iter().any(|line| line["level"] == "WARN" && line["server"] == "http://127.0.0.1:1/"), "{said}");
@@ -452,10 +454,10 @@ async fn an_archive_is_installed_where_somebody_wants_it_and_runs_from_there() {
     let built = Path::new(PROGRAM).parent().expect("a folder");
     let mut pack = script("scripts/dist.sh");
     pack.arg(built).arg(folder.path()).env("LEVEL", "1");
-    let archive = Done::of(pack).await.ok();
+    let archive = Output::of(pack).await.ok();
     let mut unpack = Command::new("tar");
     unpack.arg("-C").arg(folder.path()).arg("-xzf").arg(archive.trim());
-    Done::of(unpack).await.ok();
+    Output::of(unpack).await.ok();
     let unpacked = archive.trim().strip_suffix(".tar.gz").expect("an archive").to_owned();
     for file in ["README.md", "LICENSE", "targets/rust-hyper.toml", "targets/bin/rust-hyper"] {
         assert!(Path::new(&unpacked).join(file).is_file(), "{file}");
@@ -464,8 +466,8 @@ async fn an_archive_is_installed_where_somebody_wants_it_and_runs_from_there() {
     let prefix = folder.path().join("usr");
     let mut install = Command::new(format!("{unpacked}/install.sh"));
     install.env("PREFIX", &prefix).env_remove("DESTDIR").env_remove("UNITDIR");
-    assert!(Done::of(install).await.ok().contains("systemctl enable --now brewbench"));
-    let version = Done::of({
+    assert!(Output::of(install).await.ok().contains("systemctl enable --now brewbench"));
+    let version = Output::of({
         let mut program = Command::new(prefix.join("bin/brewbench"));
         program.arg("--version");
         program

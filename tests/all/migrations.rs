@@ -95,14 +95,14 @@ async fn a_server_goes_on_with_the_runs_of_the_first_version() {
     let experiment = &reader.get("/api/v1/experiments").await.ok().json()["experiments"][0]["experiment"];
     assert_eq!(experiment["plan"]["loads"], json!([vus(2, 1.0)]), "{experiment}");
     let id = experiment["id"].as_str().expect("an id");
-    reader.clone().at_pages().get(&format!("/experiments/{id}")).await.ok();
+    reader.clone().in_browser().get(&format!("/experiments/{id}")).await.ok();
     // Imported in this order before the agent came.
     let colours = sqlx::query("select name from target_colour order by slot").fetch_all(&app.state.db.read).await;
     let colours: Vec<String> = colours.expect("colours").iter().map(|row| row.get(0)).collect();
     assert_eq!(colours, ["servy", "down", "fast", "slow"]);
     for run in runs {
         let id = run["id"].as_str().expect("an id");
-        reader.clone().at_pages().get(&format!("/runs/{id}")).await.ok();
+        reader.clone().in_browser().get(&format!("/runs/{id}")).await.ok();
         let load = if run["origin"] == "import" { json!(null) } else { vus(2, 1.0) };
         assert_eq!(run["load"], load);
         if run["requests"] == 51_230 {
@@ -122,7 +122,7 @@ async fn a_server_goes_on_with_what_people_kept_in_the_last_version() {
     assert_eq!(baseline["baseline"]["runs"], json!([run]));
     assert_eq!(reader.get("/api/v1/shares").await.ok().json()["shares"][0]["runs"], json!([run]));
     reader.get(&format!("/api/v1/runs/{run}/series")).await.ok();
-    reader.clone().at_pages().get(&format!("/compare?runs={run}")).await.ok();
+    reader.clone().in_browser().get(&format!("/compare?runs={run}")).await.ok();
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn a_new_fixture_is_written_where_it_is_asked_for() {
     let user = app.user().await;
     for (target, summary) in [("servy", good()), ("down", target_down())] {
         let path = format!("/api/v1/runs/import?target={target}");
-        Answer::of(user.request(&reqwest::Method::POST, &path).body(summary)).await.ok();
+        Answer::to(user.request(&reqwest::Method::POST, &path).body(summary)).await.ok();
     }
     let mut agent = Agent::start(&app, "rack").await;
     let (_, runs) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;

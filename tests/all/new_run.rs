@@ -11,7 +11,7 @@ use crate::harness::{
 /// Sends a form as a browser does.
 pub async fn fill_in(who: &Actor, path: &str, form: &str) -> Answer {
     let request = who.request(&Method::POST, path).header("content-type", "application/x-www-form-urlencoded");
-    Answer::of(request.body(form.to_owned())).await
+    Answer::to(request.body(form.to_owned())).await
 }
 
 const WHOLE: &str = "target=fast&target=slow&size=1+vCPU+%2F+256+MiB&scenario=hash&load=vus&vus=2&duration=1s&\
@@ -20,7 +20,7 @@ const WHOLE: &str = "target=fast&target=slow&size=1+vCPU+%2F+256+MiB&scenario=ha
 #[tokio::test]
 async fn the_earlier_address_of_the_form_leads_to_it_with_what_it_says() {
     let app = App::start().await;
-    let user = app.user().await.at_pages();
+    let user = app.user().await.in_browser();
     for (query, location) in [("", "/experiments/new"), ("?target=fast&vus=8", "/experiments/new?target=fast&vus=8")] {
         let answer = user.get(&format!("/runs/new{query}")).await;
         assert_eq!((answer.status, answer.header("location")), (StatusCode::PERMANENT_REDIRECT, location));
@@ -30,11 +30,11 @@ async fn the_earlier_address_of_the_form_leads_to_it_with_what_it_says() {
 #[tokio::test]
 async fn the_form_makes_the_same_experiment_as_the_api() {
     let app = App::start().await;
-    let user = app.user().await.at_pages();
+    let user = app.user().await.in_browser();
     let _agent = Agent::start(&app, "rack").await;
     let shown = user.get(&format!("/experiments/new?{WHOLE}")).await.ok().text();
     assert!(shown.contains("4 runs, about 10") && shown.contains("2 targets × 1 size × 2 repetitions"), "{shown}");
-    assert!(shown.contains("Starts at once: nothing else runs or waits."), "{shown}");
+    assert!(shown.contains("Starts immediately: the queue is empty."), "{shown}");
     assert!(
         shown.contains("brewbench run new --target fast --target slow --size &#39;1 vCPU / 256 MiB&#39;"),
         "{shown}"
@@ -53,7 +53,7 @@ async fn the_form_makes_the_same_experiment_as_the_api() {
     let query = again.header("location").to_owned();
     assert!(query.starts_with("/experiments/new?target=fast&target=slow&size=1+vCPU"), "{query}");
     let behind = user.get(&query).await.ok().text();
-    assert!(behind.contains("behind 4 runs that have not ended"), "{behind}");
+    assert!(behind.contains("after 4 runs in progress or waiting"), "{behind}");
     let run = text(&whole["runs"][0]["id"]);
     assert!(user.get(&format!("/runs/{run}")).await.ok().text().contains(&format!("/experiments/new?run={run}")));
     let one = user.get(&format!("/experiments/new?run={run}")).await;
@@ -65,20 +65,20 @@ async fn the_form_makes_the_same_experiment_as_the_api() {
 #[tokio::test]
 async fn what_is_wrong_stands_at_its_field_and_what_was_typed_stays() {
     let app = App::start().await;
-    let user = app.user().await.at_pages();
+    let user = app.user().await.in_browser();
     let _agent = Agent::start(&app, "rack").await;
     let wrong = "target=fast&scenario=hash&load=vus&vus=many&duration=soon&warm-up=0s&repeat=2&name=%3Cb%3Ex";
     let answer = fill_in(&user, "/experiments/new", wrong).await;
     assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
     let page = answer.text();
-    assert!(page.contains("Virtual users: a whole number, such as 10") && page.contains(r#"value="many""#), "{page}");
-    assert!(page.contains("Measured time: a time, such as") && page.contains(r#"value="soon""#), "{page}");
+    assert!(page.contains("Virtual users: write a whole number") && page.contains(r#"value="many""#), "{page}");
+    assert!(page.contains("Duration: must be a time, such as") && page.contains(r#"value="soon""#), "{page}");
     assert!(page.contains("&#60;b&#62;x") && !page.contains("<b>x"), "{page}");
     let limits = [
-        ("duration=0.5s", "Measured time: between 1 and 86400 seconds"),
+        ("duration=0.5s", "Duration: between 1 and 86400 seconds"),
         ("vus=0", "Virtual users: between 1 and 100000"),
         ("repeat=0", "Repetitions: at least 1"),
-        ("repeat=9999999", "at most 10000 go into one experiment"),
+        ("repeat=9999999", "an experiment has at most 10000"),
         ("agent=attic", "&#34;attic&#34; is not connected"),
     ];
     for (field, sentence) in limits {
@@ -94,12 +94,12 @@ async fn what_is_wrong_stands_at_its_field_and_what_was_typed_stays() {
 #[tokio::test]
 async fn it_offers_what_somebody_connected_can_do_and_says_why_not_the_rest() {
     let app = App::start().await;
-    let user = app.user().await.at_pages();
+    let user = app.user().await.in_browser();
     let none = user.get("/experiments/new").await.ok().text();
     assert!(none.contains("No agent is connected") && none.contains(r#"href="/agents""#), "{none}");
     let mut gone = Agent::start_with(&app, "attic", |hello| hello.targets[0].name = "old".to_owned()).await;
     let _agent = Agent::start(&app, "rack").await;
-    gone.hang_up();
+    gone.disconnect();
     app.until("its absence", async || {
         let list = app.reader().await.get("/api/v1/agents").await.ok().json();
         (list["agents"][0]["connected"] == false).then_some(())
@@ -117,7 +117,7 @@ async fn it_offers_what_somebody_connected_can_do_and_says_why_not_the_rest() {
     assert!(!input("size", "8 vCPU / 16 GiB").contains("disabled"));
     let large = input("size", "16 vCPU / 16 GiB");
     assert!(large.contains("disabled") && large.contains("rack has 8 cores"), "{large}");
-    assert!(input("scenario", "mine").contains("no connected agent runs scripts that did not come with brewbench"));
+    assert!(input("scenario", "mine").contains("no connected agent runs user scenarios"));
     assert!(input("agent", "attic").contains("not connected") && !input("agent", "rack").contains("disabled"));
     // What was chosen can be given up, and nothing is submitted that nobody can do.
     let stale = user.get("/experiments/new?target=old&size=1%2F256MiB").await.ok().text();
@@ -135,11 +135,11 @@ async fn a_changed_field_brings_the_parts_that_it_changes() {
         viewer.get("/experiments/new/check?scenario=single-file&set.PAYLOAD=10k&target=fast&datastar=%7B%7D").await;
     assert_eq!(parts.header("content-type"), "text/html; charset=utf-8");
     let parts = parts.ok().text();
-    assert!(parts.contains(r#"name="set.PAYLOAD" value="10k""#) && parts.contains("usually 1k"), "{parts}");
+    assert!(parts.contains(r#"name="set.PAYLOAD" value="10k""#) && parts.contains("default: 1k"), "{parts}");
     assert!(parts.contains(r#"id="forecast""#) && parts.contains("Choose at least one machine size."), "{parts}");
     assert!(!parts.contains("name at least one"), "what is not chosen yet is no fault yet");
-    let page = viewer.at_pages().get("/experiments/new").await.ok().text();
-    assert!(page.contains("You may look, not submit."), "{page}");
+    let page = viewer.in_browser().get("/experiments/new").await.ok().text();
+    assert!(page.contains("You cannot submit runs."), "{page}");
 }
 
 #[tokio::test]
@@ -151,18 +151,18 @@ async fn experiments_are_listed_newest_first_by_page_api_and_in_pages() {
     for place in 0..22 {
         ids.push(submit(&user, &plan_with(&json!({"name": format!("experiment {place:02}")}))).await.0);
     }
-    let page = user.clone().at_pages().get("/experiments").await.ok().text();
+    let page = user.clone().in_browser().get("/experiments").await.ok().text();
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
     assert!(at("experiment 21") < at("experiment 20") && !page.contains("experiment 01"), "{page}");
     let older = format!("/experiments?before={}", ids[2]);
     assert!(page.contains(&older), "{page}");
-    let rest = user.clone().at_pages().get(&older).await.ok().text();
+    let rest = user.clone().in_browser().get(&older).await.ok().text();
     assert!(rest.contains("experiment 01") && rest.contains("Older experiments") && !rest.contains("experiment 02"));
     let list = user.get("/api/v1/experiments?limit=2").await.ok().json();
     let names: Vec<_> =
         list["experiments"].as_array().expect("a list").iter().map(|one| &one["experiment"]["id"]).collect();
     assert_eq!(names, [&json!(ids[21]), &json!(ids[20])]);
-    assert_eq!(list["experiments"][0]["verdict"], "no figures yet");
+    assert_eq!(list["experiments"][0]["verdict"], "no results yet");
     let next = user.get(&format!("/api/v1/experiments?limit=2&before={}", ids[20])).await.ok().json();
     assert_eq!(next["experiments"][0]["experiment"]["id"], json!(ids[19]));
 }

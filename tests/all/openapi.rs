@@ -38,15 +38,15 @@ async fn answer_to_garbage(who: &Actor, method: &Method, path: &str) -> Answer {
         .join("/");
     let query = if path.ends_with("/import") { "?target=t" } else { "" };
     let request = who.request(method, &format!("{address}{query}"));
-    Answer::of(request.header("content-type", "application/json").body(GARBAGE)).await
+    Answer::to(request.header("content-type", "application/json").body(GARBAGE)).await
 }
 
 #[tokio::test]
 async fn every_operation_that_reads_a_body_describes_it_and_no_other() {
     let app = App::start().await;
-    let person = app.person(Role::Admin).await;
-    let agent = app.nobody().with_secret(&app.key("rack").await);
-    let newcomer = app.nobody().with_secret(&app.one_time_key("new").await);
+    let person = app.signed_in(Role::Admin).await;
+    let agent = app.anonymous().with_secret(&app.key("rack").await);
+    let newcomer = app.anonymous().with_secret(&app.one_time_key("new").await);
     for (method, path, operation) in writes(&app).await.1 {
         let who = match path.as_str() {
             "/api/v1/agent/enrolment" => &newcomer,

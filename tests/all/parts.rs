@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     Actor, Agent, App,
-    crew::{of_generator, of_host},
+    participants::{generator_outcome, host_outcome},
     program::as_user,
     series::portion,
     submit::{plan_with, reaches, retry_of, submit},
@@ -38,7 +38,7 @@ impl Crew {
         let mut host = Agent::start(&app, "bench-01").await;
         submit(&user, &plan_with(&json!({"retries": retries}))).await;
         let job = host.job().await;
-        let others = [Agent::away(&app, "bench-02").await, Agent::away(&app, "bench-03").await];
+        let others = [Agent::disconnected(&app, "bench-02").await, Agent::disconnected(&app, "bench-03").await];
         let crew = Self { app, user, host, others, job };
         crew.lease().await;
         crew.host.enter(crew.job.run, Phase::Measuring);
@@ -76,7 +76,11 @@ impl Crew {
     }
 
     fn parts(&self) -> [Outcome; 3] {
-        [of_host(&self.job), of_generator(&self.job, &good(), AHEAD_MS), of_generator(&self.job, &scaled(0.5), 0)]
+        [
+            host_outcome(&self.job),
+            generator_outcome(&self.job, &good(), AHEAD_MS),
+            generator_outcome(&self.job, &scaled(0.5), 0),
+        ]
     }
 
     /// Who brings the part of a place.
@@ -139,10 +143,10 @@ async fn each_one_s_share_is_told_on_the_page_in_json_and_by_commands() {
     );
     assert!(of["after_first_ms"].as_i64().is_some_and(|ms| ms < 10_000), "the hour is out of it: {of}");
     assert!(list["percentiles_within"].as_f64().is_some_and(|width| (0.09..0.091).contains(&width)), "{list}");
-    let pages = crew.user.clone().at_pages();
+    let pages = crew.user.clone().in_browser();
     let page = pages.get(&format!("/runs/{}", crew.id())).await.ok().text();
     for words in
-        ["load from bench-02, bench-03", "added histograms of 2 generators", "1/2:1", "51,230", "Log of k6 on bench-03"]
+        ["load from bench-02, bench-03", "merged histograms of 2 generators", "1/2:1", "51,230", "k6 log on bench-03"]
     {
         assert!(page.contains(words), "{words} is not in {page}");
     }
@@ -150,8 +154,9 @@ async fn each_one_s_share_is_told_on_the_page_in_json_and_by_commands() {
     assert!(csv.contains(",generators,") && csv.contains("bench-02 · bench-03"), "{csv}");
     let token = crew.app.token_secret(Scope::Read, None).await;
     let shown = as_user(&crew.app, &token, &["run", "show", &crew.id()]).await.ok();
-    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("load from bench-02, segment 0:1/2, 51,230 requests"), "{shown}");
+    // Long lines wrap, also at hyphens.
+    let dense = |text: &str| text.split_whitespace().collect::<String>();
+    assert!(dense(&shown).contains(&dense("generator bench-02, segment 0:1/2, 51,230 requests")), "{shown}");
     let shown: Value =
         serde_json::from_str(&as_user(&crew.app, &token, &["run", "show", "--json", &crew.id()]).await.ok())
             .expect("JSON");
@@ -186,9 +191,9 @@ async fn the_scripts_thresholds_are_judged_for_the_whole_where_that_can_be_told_
         let of = |count, other| {
             [("http_reqs", COUNT, count), ("http_req_duration", P99, true), ("http_req_waiting", OTHER, other)]
         };
-        let first = of_generator(&crew.job, &with_thresholds(&good(), &of(false, true)), AHEAD_MS);
-        let last = of_generator(&crew.job, &with_thresholds(&scaled(0.5), &of(false, other)), 0);
-        for (place, part) in [of_host(&crew.job), first, last].iter().enumerate() {
+        let first = generator_outcome(&crew.job, &with_thresholds(&good(), &of(false, true)), AHEAD_MS);
+        let last = generator_outcome(&crew.job, &with_thresholds(&scaled(0.5), &of(false, other)), 0);
+        for (place, part) in [host_outcome(&crew.job), first, last].iter().enumerate() {
             assert!(crew.who(place).settle(part).await.kept, "{place}");
         }
         crew
@@ -213,36 +218,37 @@ async fn the_scripts_thresholds_are_judged_for_the_whole_where_that_can_be_told_
         (&list["generators"][0]["thresholds"], &list["generators"][0]["thresholds_failed"]),
         (&json!(3), &json!(1))
     );
-    let page = crew.user.clone().at_pages().get(&format!("/runs/{}", crew.id())).await.ok().text();
-    for words in ["bench-03’s part", "by the added histograms", "and the parts don’t settle it", "not known"] {
+    let page = crew.user.clone().in_browser().get(&format!("/runs/{}", crew.id())).await.ok().text();
+    for words in [">bench-03</th>", "from the merged histograms", "and the generators disagree", ">unknown</span>"] {
         assert!(page.contains(words), "{words} is not in {page}");
     }
     let token = crew.app.token_secret(Scope::Read, None).await;
     let shown = as_user(&crew.app, &token, &["run", "show", &crew.id()]).await.ok();
-    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Long lines wrap, also at hyphens.
+    let dense = |text: &str| text.split_whitespace().collect::<String>();
     for told in [
-        "threshold http_reqs count>60000: held (by the figures of all, added), bench-02 crossed, bench-03 crossed",
-        "http_req_waiting p(95)<3: not known",
+        "threshold http_reqs count>60000: passed (from the summed metrics), bench-02 crossed, bench-03 crossed",
+        "http_req_waiting p(95)<3: unknown",
     ] {
-        assert!(words.contains(told), "{told} is not in {shown}");
+        assert!(dense(&shown).contains(&dense(told)), "{told} is not in {shown}");
     }
 }
 
 #[tokio::test]
 async fn what_comes_twice_or_from_somebody_else_changes_nothing() {
     let crew = Crew::begun(0).await;
-    let stranger = Agent::away(&crew.app, "bench-09").await;
+    let stranger = Agent::disconnected(&crew.app, "bench-09").await;
     let [_, first, _] = crew.parts();
     assert!(crew.others[0].settle(&first).await.kept);
-    let doubled = crew.others[0].settle(&of_generator(&crew.job, &scaled(9.0), 0)).await;
-    assert_eq!(doubled.why.as_deref(), Some("the part of bench-02 is there already"));
+    let doubled = crew.others[0].settle(&generator_outcome(&crew.job, &scaled(9.0), 0)).await;
+    assert_eq!(doubled.why.as_deref(), Some("the part of bench-02 was already delivered"));
     let foreign = stranger.settle(&first).await;
-    assert!(foreign.why.is_some_and(|why| why.ends_with("is not in the hands of bench-09")));
+    assert!(foreign.why.is_some_and(|why| why.ends_with("is not assigned to bench-09")));
     let [of_host, _, last] = crew.parts();
     assert!(crew.others[1].settle(&last).await.kept && crew.host.settle(&of_host).await.kept);
     assert_eq!(crew.run().await["requests"], 76_845);
     let late = crew.others[0].settle(&first).await;
-    assert_eq!(late.why.as_deref(), Some("there is a result already"));
+    assert_eq!(late.why.as_deref(), Some("the run already has a result"));
 }
 
 #[tokio::test]
@@ -265,15 +271,15 @@ async fn a_generator_that_fails_ends_the_run_for_all() {
     assert_eq!(crew.host.settle(&of_host).await.why.as_deref(), Some(LAST_WORDS));
 }
 
-/// What the target's agent hears that brings its part after a generator has ended the run.
-const LAST_WORDS: &str = "the run had failed; what was seen of its target is kept";
+/// The response to a host that delivers its part after a generator has failed the run.
+const LAST_WORDS: &str = "the run had already failed; the evidence about its target was stored";
 
 #[tokio::test]
 async fn the_targets_last_words_are_kept_where_a_generator_ended_the_run_first() {
     for is_silent in [false, true] {
         let crew = Crew::begun(0).await;
         let [of_host, first, _] = crew.parts();
-        let page = async || crew.user.clone().at_pages().get(&format!("/runs/{}", crew.id())).await.ok().text();
+        let page = async || crew.user.clone().in_browser().get(&format!("/runs/{}", crew.id())).await.ok().text();
         let facts = async || {
             let path = format!("/api/v1/runs/{}/environment", crew.id());
             crew.user.get(&path).await.ok().json()["facts"].as_object().expect("facts").len()
@@ -286,7 +292,7 @@ async fn the_targets_last_words_are_kept_where_a_generator_ended_the_run_first()
             let ended = Ended::Failed { reason: "k6 broke".to_owned(), cause: Cause::Generator };
             let log = "k6 said something".to_owned();
             assert!(crew.others[0].settle(&Outcome { ended, summary: None, generator_log: log, ..first }).await.kept);
-            assert!(page().await.contains("its agent has not told yet"));
+            assert!(page().await.contains("waiting for the agent’s report"));
         }
         assert_eq!(facts().await, 0, "those of a generator are not the target's");
         let before = crew.run().await;
@@ -296,18 +302,18 @@ async fn the_targets_last_words_are_kept_where_a_generator_ended_the_run_first()
         assert_eq!(crew.host.settle(&late).await.why.as_deref(), Some(LAST_WORDS));
         assert_eq!(crew.run().await, before, "it is the same run still");
         let page = page().await;
-        for words in ["panic: out of ideas", "bench-01 failed as well", "killed by signal 9"] {
+        for words in ["panic: out of ideas", "bench-01 also failed:", "killed by signal 9"] {
             assert!(page.contains(words), "{words} is not in {page}");
         }
         assert_eq!(page.contains("k6 said something"), !is_silent);
         assert!(facts().await > 0);
         let twice = Outcome { target_log: "second thoughts".to_owned(), ..late };
-        assert_eq!(crew.host.settle(&twice).await.why.as_deref(), Some("there is a result already"));
+        assert_eq!(crew.host.settle(&twice).await.why.as_deref(), Some("the run already has a result"));
         assert!(
             !crew
                 .user
                 .clone()
-                .at_pages()
+                .in_browser()
                 .get(&format!("/runs/{}", crew.id()))
                 .await
                 .ok()
@@ -342,7 +348,7 @@ async fn a_failure_of_the_target_s_agent_is_judged_by_its_own_cause() {
     for (cause, verdict) in [(Cause::TargetDied, json!("invalid")), (Cause::Other, Value::Null)] {
         let crew = Crew::begun(0).await;
         let ended = Ended::Failed { reason: "it broke".to_owned(), cause };
-        assert!(crew.host.settle(&Outcome { ended, ..of_host(&crew.job) }).await.kept);
+        assert!(crew.host.settle(&Outcome { ended, ..host_outcome(&crew.job) }).await.kept);
         let run = crew.run().await;
         assert_eq!((&run["phase"], &run["verdict"], &run["error"]), (&json!("failed"), &verdict, &json!("it broke")));
         assert_eq!(run["enforced"]["cpu"], "cgroup2");
@@ -422,7 +428,7 @@ async fn live_figures_are_the_sum_of_what_every_generator_has_told() {
     for agent in &mut crew.others {
         agent.hello.running = Some(crew.job.run);
         agent.hello.holds = vec![crew.job.run];
-        agent.dial(&crew.app).await.expect("a welcome");
+        agent.connect(&crew.app).await.expect("a welcome");
     }
     let say = |agent: &Agent, seconds| {
         let mut portion = portion(crew.job.run, Part::Measured, seconds);
@@ -431,10 +437,10 @@ async fn live_figures_are_the_sum_of_what_every_generator_has_told() {
             series.measured.as_mut().expect("a stretch").start_ms += AHEAD_MS;
             portion.points = Packed::pack(&series);
         }
-        agent.say(&AgentMessage::Series(Box::new(portion)));
+        agent.send_message(&AgentMessage::Series(Box::new(portion)));
     };
     let run = crew.job.run;
-    let known = || crew.app.state.underway.series(run).and_then(|series| series.measured);
+    let known = || crew.app.state.live_feed.series(run).and_then(|series| series.measured);
     say(&crew.others[0], 1..=3);
     say(&crew.host, 1..=2);
     say(&crew.others[1], 1..=2);

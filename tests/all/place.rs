@@ -49,7 +49,7 @@ async fn a_label_says_who_may_begin_and_where_it_has_begun_it_stays() {
     // The label goes over to the other machine: what has begun stays, what has not follows the label at once.
     label(&admin, "two", &[]).await;
     let sentence = user.post("/api/v1/experiments", &plan).await.refused(422);
-    assert_eq!(sentence, "agent_label: no agent is labelled \"arm\"; none has any");
+    assert_eq!(sentence, "agent_label: no agent has the label \"arm\"; there are no labels");
     label(&admin, "one", &["arm"]).await;
     let (_, second) = submit(&user, &plan).await;
     let other = one.job().await;
@@ -65,7 +65,7 @@ async fn a_label_says_who_may_begin_and_where_it_has_begun_it_stays() {
     one.finish(&other, &good()).await;
     let last = one.job().await;
     assert_eq!(last.run.to_string(), second[1]);
-    waits(&app, &user, "it is for agents labelled arm, and there is none any more").await;
+    waits(&app, &user, "it requires the label arm, and there is no such agent").await;
     label(&admin, "two", &["arm"]).await;
     assert_eq!(two.job().await.run.to_string(), third[0]);
 }
@@ -78,20 +78,20 @@ async fn a_place_that_makes_no_sense_is_refused() {
     label(&admin, "two", &["arm"]).await;
     let knee = json!({"objective": "p99<50ms", "from": 10, "to": 90, "duration_s": 1.0});
     for (changes, words) in [
-        (json!({"agent_label": "arm", "agent": "two"}), "agent_label: two is named already"),
-        (json!({"agent_label": "x86"}), "agent_label: no agent is labelled \"x86\"; there are arm"),
-        (json!({"spread": true, "agent": "two"}), "spread: only two may do it"),
-        (json!({"spread": true, "generators": ["one"]}), "spread: agents make load for one machine at a time"),
-        (json!({"spread": true, "knee": knee, "load": []}), "spread: a search for the knee"),
+        (json!({"agent_label": "arm", "agent": "two"}), "agent_label: can't be combined with agent two"),
+        (json!({"agent_label": "x86"}), "agent_label: no agent has the label \"x86\"; existing labels: arm"),
+        (json!({"spread": true, "agent": "two"}), "spread: can't be combined with agent two"),
+        (json!({"spread": true, "generators": ["one"]}), "spread: can't be combined with generators"),
+        (json!({"spread": true, "knee": knee, "load": []}), "spread: can't be combined with knee"),
         (
             json!({"spread": true, "targets": ["fast", "slow"], "until": {"narrower_than": 0.02, "at_most": 9}}),
-            "spread: the differences of machines keep intervals wide",
+            "spread: can't be combined with until",
         ),
     ] {
         let said = user.post("/api/v1/experiments", &plan_with(&changes)).await.refused(422);
         assert!(said.starts_with(words), "{changes}: {said}");
     }
-    two.hang_up();
+    two.disconnect();
     let said = app
         .until("its absence", async || {
             let answer = user.post("/api/v1/experiments", &plan_with(&json!({"agent_label": "arm"}))).await;
@@ -146,8 +146,8 @@ async fn several_machines_share_the_repetitions_and_their_figures_name_a_winner(
         ("not_comparable", &json!("Agents")),
         "{part}"
     );
-    let page = user.clone().at_pages().get(&format!("/experiments/{experiment}")).await.ok().text();
-    assert!(page.contains("on several machines at once"), "{page}");
+    let page = user.clone().in_browser().get(&format!("/experiments/{experiment}")).await.ok().text();
+    assert!(page.contains("spread over several machines"), "{page}");
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ async fn what_is_done_again_is_done_where_its_repetition_is() {
     let ended = Ended::Failed { reason: "the port was taken".to_owned(), cause: Cause::Other };
     two.end(Outcome { ended, summary: None, ..outcome(&first, "") }).await;
     let second = two.job().await;
-    two.hang_up();
+    two.disconnect();
     measure(&mut one).await;
     measure(&mut one).await;
     let again = retry_of(&user, &first.run.to_string()).await.expect("a retry");
@@ -169,7 +169,7 @@ async fn what_is_done_again_is_done_where_its_repetition_is() {
     assert_eq!(waiting["run"]["id"], again["id"], "nobody else may do it");
     two.hello.holds = vec![second.run];
     two.hello.running = Some(second.run);
-    two.dial(&app).await.expect("a welcome");
+    two.connect(&app).await.expect("a welcome");
     two.finish(&second, &good()).await;
     assert_eq!(two.job().await.run.to_string(), text(&again["id"]));
 }
@@ -178,12 +178,12 @@ async fn what_is_done_again_is_done_where_its_repetition_is() {
 async fn the_form_and_the_command_say_where() {
     let app = App::start().await;
     let (user, admin) = (app.user().await, app.admin().await);
-    let pages = user.clone().at_pages();
+    let pages = user.clone().in_browser();
     let (_one, _two) = (Agent::start(&app, "one").await, Agent::start(&app, "two").await);
     label(&admin, "two", &["arm"]).await;
     let page = pages.get("/experiments/new").await.ok().text();
     assert!(page.contains(r#"name="agent" value="label:arm" data-preserve"#), "{page}");
-    assert!(page.contains("Any labelled arm<small>two</small>") && page.contains(r#"name="spread" value="on""#));
+    assert!(page.contains("Any with label arm<small>two</small>") && page.contains(r#"name="spread" value="on""#));
     let form = "target=fast&size=1%2F256MiB&vus=1&duration=1s&repeat=2&agent=label:arm&spread=on";
     let checked = pages.get(&format!("/experiments/new?{form}")).await.ok().text();
     let command = "brewbench run new --spread --target fast";
@@ -194,13 +194,13 @@ async fn the_form_and_the_command_say_where() {
     let plan = user.get(&path).await.ok().json()["experiment"]["plan"].clone();
     assert_eq!((&plan["agent_label"], &plan["spread"]), (&json!("arm"), &json!(true)));
     let shown = pages.get(made.header("location")).await.ok().text();
-    assert!(shown.contains("on agents labelled arm · on several machines at once"), "{shown}");
+    assert!(shown.contains("on agents labelled arm · spread over several machines"), "{shown}");
     let again = made.header("location").replace("/experiments/", "/experiments/new?experiment=");
     let query = pages.get(&again).await.header("location").to_owned();
     assert!(query.contains("agent-label=arm") && query.contains("spread=on"), "{query}");
     let wrong = fill_in(&pages, "/experiments/new", &form.replace("label:arm", "two")).await;
     assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert!(wrong.text().contains("only two may do it"), "{}", wrong.text());
+    assert!(wrong.text().contains("combined with agent two"), "{}", wrong.text());
 
     let request = user.request(&Method::POST, &format!("{path}/cancel"));
     request.send().await.expect("an answer");

@@ -11,7 +11,7 @@ use std::{
 
 use brewbench::{
     app::{db, local_admin},
-    auth::{model::Scope, people::NewToken},
+    auth::{model::Scope, users::NewToken},
     runs::{filter::Filter, model::Run},
 };
 use brewbench_agent::{sandbox::AGENT_MARK, wire::job::hex};
@@ -22,7 +22,7 @@ use tokio::process::Command;
 
 use crate::harness::{
     Actor, App, PATIENCE,
-    program::{Done, Running, Tools, brewbench},
+    program::{Output, Running, Tools, brewbench},
     submit::{plan_with, reaches, retry_of, submit, text, vus},
 };
 
@@ -32,7 +32,7 @@ const GRACE: Duration = Duration::from_secs(20);
 async fn serve_refused(data: &Path, more: &[&str]) -> String {
     let data = data.display().to_string();
     let arguments = [&["serve", "--data", &data, "--listen", "127.0.0.1:0"], more].concat();
-    Done::of(brewbench(&arguments)).await.refused(1)
+    Output::of(brewbench(&arguments)).await.refused(1)
 }
 
 #[tokio::test]
@@ -66,10 +66,10 @@ async fn a_log_has_no_registration_link_in_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().display().to_string();
     let mut program = Running::start(brewbench(&["serve", "--listen", "127.0.0.1:0", "--data", &data]));
-    program.says("nobody has registered yet; ").await;
+    program.wait_for("no users yet; ").await;
     program.signal(Signal::SIGTERM);
     assert!(program.ended(Duration::from_secs(30)).await.success());
-    let said = program.said();
+    let said = program.stderr();
     assert!(said.contains(&format!("`brewbench invite --data {data}`")) && !said.contains("token="), "{said}");
 }
 
@@ -99,8 +99,8 @@ async fn a_port_that_is_taken_is_named_with_the_way_out() {
     let address = taken.local_addr().expect("an address").to_string();
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().display().to_string();
-    let said = Done::of(brewbench(&["serve", "--data", &data, "--listen", &address])).await.refused(1);
-    assert!(said.contains(&format!("{address} can't be listened on")) && said.contains("--listen"), "{said}");
+    let said = Output::of(brewbench(&["serve", "--data", &data, "--listen", &address])).await.refused(1);
+    assert!(said.contains(&format!("can't listen on {address}")) && said.contains("--listen"), "{said}");
 }
 
 #[tokio::test]
@@ -114,16 +114,16 @@ async fn a_public_address_that_passkeys_do_not_take_is_refused() {
 async fn without_k6_an_agent_says_how_to_get_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let said = serve_refused(folder.path(), &["--local-agent", "--k6", "/nonexistent"]).await;
-    assert!(said.contains("there is no k6 at /nonexistent") && said.contains("go install go.k6.io/k6@"), "{said}");
+    assert!(said.contains("k6 not found at /nonexistent") && said.contains("go install go.k6.io/k6@"), "{said}");
     let data = folder.path().display().to_string();
     let mut command = brewbench(&["serve", "--local-agent", "--listen", "127.0.0.1:0", "--data", &data]);
     command.env("PATH", "/nonexistent");
-    let said = Done::of(command).await.refused(1);
-    assert!(said.contains("there is no k6 in PATH"), "{said}");
+    let said = Output::of(command).await.refused(1);
+    assert!(said.contains("k6 not found in PATH"), "{said}");
     let mut command = brewbench(&["demo", "--once", "--json", "--data", &data]);
     command.env("PATH", "/nonexistent");
-    let said = Done::of(command).await.refused(1);
-    assert!(said.contains("there is no k6 in PATH"), "{said}");
+    let said = Output::of(command).await.refused(1);
+    assert!(said.contains("k6 not found in PATH"), "{said}");
 }
 
 #[tokio::test]
@@ -133,8 +133,8 @@ async fn an_agent_whose_key_nobody_knows_ends_with_a_sentence() {
     let state = tempfile::tempdir().expect("a folder");
     let (url, state, k6) = (app.url.to_string(), state.path().display().to_string(), tools.k6.display().to_string());
     let arguments = ["agent", "--server", &url, "--key", "bba_wrong", "--state", &state, "--k6", &k6];
-    let said = Done::of(brewbench(&arguments)).await.refused(1);
-    assert!(said.contains("does not know this agent's key; `brewbench agent-key new NAME` makes one"), "{said}");
+    let said = Output::of(brewbench(&arguments)).await.refused(1);
+    assert!(said.contains("does not know this agent's key; create one with `brewbench agent-key new NAME`"), "{said}");
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ async fn the_demo_prints_one_document_and_ends() {
         "--k6",
         &k6,
     ];
-    let document = Done::of(brewbench(&arguments)).await.json();
+    let document = Output::of(brewbench(&arguments)).await.json();
     assert_eq!(document.as_object().map(serde_json::Map::len), Some(3), "experiment, url, runs");
     assert!(text(&document["url"]).ends_with(&format!("/experiments/{}", text(&document["experiment"]))));
     let runs = document["runs"].as_array().expect("runs");
@@ -229,12 +229,12 @@ pub fn serve_with_agent(data: &Path, tools: &Tools) -> Command {
 
 /// Somebody who submits.
 pub async fn user_of(program: &Running, data: &Path) -> Actor {
-    let address = program.says("brewbench listens on ").await;
+    let address = program.wait_for("brewbench listens on ").await;
     let name = format!("test {}", uuid::Uuid::now_v7());
     let token = NewToken { name, scope: Scope::Submit, expires_in_days: None };
     let made = local_admin::token(data, &token).await.expect("a token");
     brewbench_agent::connection::client::prepare_tls();
-    Actor::nobody(&format!("http://{address}/").parse().expect("an address")).with_secret(&made.secret)
+    Actor::anonymous(&format!("http://{address}/").parse().expect("an address")).with_secret(&made.secret)
 }
 
 /// Looks again and again: another process tells nothing.
@@ -247,7 +247,7 @@ pub async fn until<T>(program: &Running, what: &str, mut look: impl AsyncFnMut()
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
-    seen.await.unwrap_or_else(|_| panic!("waited in vain for {what}: {}", program.said()))
+    seen.await.unwrap_or_else(|_| panic!("waited in vain for {what}: {}", program.stderr()))
 }
 
 /// The mark of the agent with a state folder.
@@ -312,8 +312,8 @@ async fn sigterm_in_the_middle_of_a_run_hands_it_back_and_leaves_nothing() {
     until(&measuring.program, "target and k6", async || Some(()).filter(|()| processes_of(&agent).len() >= 2)).await;
     measuring.program.signal(Signal::SIGTERM);
     let status = measuring.program.ended(GRACE).await;
-    assert!(status.success(), "{status}: {}", measuring.program.said());
-    let said = measuring.program.said();
+    assert!(status.success(), "{status}: {}", measuring.program.stderr());
+    let said = measuring.program.stderr();
     assert!(!said.contains("connection lost"), "{said}");
     assert_clean(&folder.path().join("agent"));
     let runs = stored_runs(folder.path()).await;
@@ -345,7 +345,7 @@ async fn after_a_kill_the_run_is_lost_and_done_again_and_nothing_is_orphaned() {
     let cancelled = user.post(&format!("/api/v1/runs/{}/cancel", text(&again["id"])), &()).await.ok().json();
     assert_eq!(cancelled["runs"][0]["phase"], "cancelled");
     program.signal(Signal::SIGTERM);
-    assert!(program.ended(GRACE).await.success(), "{}", program.said());
+    assert!(program.ended(GRACE).await.success(), "{}", program.stderr());
     assert_clean(&folder.path().join("agent"));
 }
 
@@ -393,7 +393,7 @@ async fn a_killed_agent_takes_its_processes_along_and_does_the_run_again_when_it
     reaches(&app, &user, &again, "measuring").await;
     // Asked to end, it hands the run back.
     second.signal(Signal::SIGTERM);
-    assert!(second.ended(GRACE).await.success(), "{}", second.said());
+    assert!(second.ended(GRACE).await.success(), "{}", second.stderr());
     reaches(&app, &user, &again, "queued").await;
     assert_clean(state.path());
 }
@@ -412,7 +412,7 @@ async fn a_run_goes_on_while_the_server_is_away_and_its_result_arrives() {
     let done = reaches(&app, &user, &run, "finished").await;
     assert!(done["requests"].as_u64() > Some(0) && user.count_runs().await == 1, "{done}");
     agent.signal(Signal::SIGTERM);
-    assert!(agent.ended(GRACE).await.success(), "{}", agent.said());
+    assert!(agent.ended(GRACE).await.success(), "{}", agent.stderr());
     assert_clean(state.path());
     let spool = fs::read_dir(state.path().join("spool")).expect("a spool").flatten();
     let waiting: Vec<_> = spool.map(|entry| entry.file_name()).filter(|name| name != "aside").collect();
@@ -452,7 +452,7 @@ async fn processors_that_were_made_steady_are_put_back_however_the_agent_ends() 
     let app = App::start().await;
     let (user, key) = (app.user().await, app.key("rack").await);
     let (state, processors) = (tempfile::tempdir().expect("a folder"), Processors::new());
-    let steady = [OsStr::new("--steady-cpu"), OsStr::new("--sysfs"), processors.0.path().as_os_str()];
+    let steady = [OsStr::new("--cpu-tuning"), OsStr::new("--sysfs"), processors.0.path().as_os_str()];
 
     let mut first = agent_told(&app, &key, state.path(), &tools, &steady).await;
     assert_eq!(processors.settings(), Processors::BEFORE, "nothing runs yet");
@@ -471,9 +471,9 @@ async fn processors_that_were_made_steady_are_put_back_however_the_agent_ends() 
     second.signal(Signal::SIGKILL);
     second.ended(GRACE).await;
     assert_eq!(processors.settings(), Processors::STEADY);
-    let mut command = brewbench(&["agent-restore", "--state"]);
+    let mut command = brewbench(&["agent", "restore", "--state"]);
     command.arg(state.path());
-    Done::of(command).await.ok();
+    Output::of(command).await.ok();
     assert_eq!(processors.settings(), Processors::BEFORE);
 
     let mut third = agent_told(&app, &key, state.path(), &tools, &steady).await;
@@ -486,7 +486,7 @@ async fn processors_that_were_made_steady_are_put_back_however_the_agent_ends() 
     let back = async || Some(()).filter(|()| processors.settings() == Processors::BEFORE);
     until(&fourth, "what the next agent puts back", back).await;
     fourth.signal(Signal::SIGTERM);
-    assert!(fourth.ended(GRACE).await.success(), "{}", fourth.said());
+    assert!(fourth.ended(GRACE).await.success(), "{}", fourth.stderr());
     assert_clean(state.path());
 }
 
@@ -494,13 +494,13 @@ async fn processors_that_were_made_steady_are_put_back_however_the_agent_ends() 
 async fn processors_that_can_not_be_made_steady_are_told_at_the_start() {
     let Some(tools) = Tools::find() else { return };
     let (state, nothing) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-    let mut command = brewbench(&["agent", "--server", "http://127.0.0.1:9", "--key", "bba_x", "--steady-cpu"]);
+    let mut command = brewbench(&["agent", "--server", "http://127.0.0.1:9", "--key", "bba_x", "--cpu-tuning"]);
     command.arg("--state").arg(state.path()).arg("--k6").arg(&tools.k6).arg("--sysfs").arg(nothing.path());
-    let said = Done::of(command).await.refused(1);
-    assert!(said.contains("start the agent without --steady-cpu"), "{said}");
-    let mut command = brewbench(&["agent-restore", "--state"]);
+    let said = Output::of(command).await.refused(1);
+    assert!(said.contains("start the agent without --cpu-tuning"), "{said}");
+    let mut command = brewbench(&["agent", "restore", "--state"]);
     command.arg(state.path());
-    let done = Done::of(command).await;
+    let done = Output::of(command).await;
     assert_eq!(done.code, Some(0));
 }
 
@@ -515,9 +515,9 @@ async fn a_run_is_watched_over_a_restart_of_the_server_and_every_second_is_told_
     let run = submit(&user, &plan).await.1.remove(0);
     let mut watch = brewbench(&["run", "watch", "--json", &run]);
     watch.env("BREWBENCH_URL", app.url.as_str()).env("BREWBENCH_TOKEN", user.secret());
-    let watching = tokio::spawn(Done::of(watch));
+    let watching = tokio::spawn(Output::of(watch));
     let id = run.parse().expect("an id");
-    app.until("a second of the measurement", async || app.state.underway.series(id)?.measured).await;
+    app.until("a second of the measurement", async || app.state.live_feed.series(id)?.measured).await;
     let port = app.url.port().expect("a port");
     let app = App::on(app.stop().await, |config| config.listen.set_port(port)).await;
     let out = watching.await.expect("no panic").ok();
@@ -538,6 +538,6 @@ async fn a_run_is_watched_over_a_restart_of_the_server_and_every_second_is_told_
     let requests: u64 = by_beginning.collect::<std::collections::BTreeMap<_, _>>().into_values().sum();
     assert_eq!(json!(requests), done["requests"], "{out}");
     agent.signal(Signal::SIGTERM);
-    assert!(agent.ended(GRACE).await.success(), "{}", agent.said());
+    assert!(agent.ended(GRACE).await.success(), "{}", agent.stderr());
     drop(app);
 }

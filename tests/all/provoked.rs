@@ -12,8 +12,8 @@ use std::{
 
 use brewbench_agent::{
     engine::k6::K6,
-    host::idle_wait::Quiet,
-    run::{execute, execute::Workbench},
+    host::idle_wait::IdleWait,
+    run::{execute, execute::RunContext},
     sandbox::{CGROUP_ROOT, Sandbox},
     wire::{Phase, job::Job, messages::TargetOffer, outcome::Ended},
 };
@@ -46,7 +46,7 @@ struct Stage {
     _app: App,
     user: Actor,
     agent: Agent,
-    bench: Workbench,
+    bench: RunContext,
     /// Rung when k6 begins to measure.
     measuring: Notify,
     _folder: tempfile::TempDir,
@@ -85,9 +85,9 @@ impl Stage {
             std::fs::create_dir(folder).expect("a folder");
         }
         let k6 = K6::find(Some(&tools.k6)).await.expect("k6");
-        let bench = Workbench::new(sandbox, k6, targets, work_folder);
-        let quiet = Quiet { longest: Duration::ZERO, ..bench.quiet };
-        let bench = Workbench { quiet, ..bench };
+        let bench = RunContext::new(sandbox, k6, targets, work_folder);
+        let quiet = IdleWait { longest: Duration::ZERO, ..bench.quiet };
+        let bench = RunContext { quiet, ..bench };
         // What is provoked takes the processors from the agent as well, which is played in this thread.
         let app = App::with(|config| (config.silence, config.lease) = (PATIENCE, PATIENCE)).await;
         let size = json!({"name": SMALL, "vcpus": 0.1, "memory_bytes": 64 << 20});
@@ -336,7 +336,7 @@ async fn a_target_that_is_killed_half_way_is_a_failure_of_its_own() {
     };
     let run = stage.done(&id, &job, murder).await;
     assert_eq!(run["phase"], "failed", "{run}");
-    assert!(text(&run["error"]).contains("died"), "{run}");
+    assert!(text(&run["error"]).contains("exited"), "{run}");
     assert_eq!((&run["verdict"], codes(&run)), (&json!("invalid"), vec!["target_died".to_owned()]));
 }
 

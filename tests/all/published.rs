@@ -78,7 +78,7 @@ async fn the_published_folder_gives_the_published_matrix_and_each_cell_is_one_re
     }
     let notes = comparison["notes"].to_string();
     assert!(notes.contains("Too few repetitions"), "{notes}");
-    let page = user.at_pages().get(&format!("/compare?runs={}", ids(&nine))).await.ok().text();
+    let page = user.in_browser().get(&format!("/compare?runs={}", ids(&nine))).await.ok().text();
     for figure in ["86\u{a0}MB/s", "587\u{a0}MB/s", "1.70\u{a0}GB/s", "5.20\u{a0}GB/s"] {
         assert!(page.contains(figure), "{figure}");
     }
@@ -124,14 +124,14 @@ async fn a_bad_index_or_file_names_fault_and_place_and_nothing_is_stored() {
     let cases = [
         (index.replace("\"vcpus\": 16", "\"vcpu\": 16"), files(), "index.json: unknown field `vcpu`"),
         (index[..index.len() - 2].to_owned(), files(), "index.json: EOF while parsing"),
-        (index.clone(), without, "index.json: entry 6 (\"k6-servy-2vcpu-4gb.txt\"): file: is not in the folder"),
+        (index.clone(), without, "index.json: entry 6 (\"k6-servy-2vcpu-4gb.txt\"): file: not in the folder"),
         (index.clone(), cut, "\"k6-servy-2vcpu-4gb.txt\": "),
         (index.clone(), mixed, "entry 6 (\"k6-servy-2vcpu-4gb.txt\"): tool: the file is wrk's output"),
         (index.replace("\"target\": \"servy\"", "\"target\": \"a\\nb\""), files(), "target: 1 to 80 characters"),
         (
             index.replace("kcup post", "a source of more than forty characters is no label"),
             files(),
-            "label: between 1 and 40",
+            "label: must have 1 to 40",
         ),
     ];
     for (index, files, said) in cases {
@@ -150,7 +150,7 @@ async fn a_text_comes_back_as_it_was_is_judged_anew_and_says_what_it_was_taken_f
     let user = app.user().await;
     let wrk = published("wrk-kcup-rust-1M.txt");
     let path = "/api/v1/runs/import?target=kcup&parameter=payload%3D1M&parameter=where=here";
-    let answer = Answer::of(user.request(&reqwest::Method::POST, path).body(wrk.clone())).await.ok().json();
+    let answer = Answer::to(user.request(&reqwest::Method::POST, path).body(wrk.clone())).await.ok().json();
     let (run, file) = (&answer["runs"][0], &answer["files"][0]);
     assert_eq!(run["parameters"], json!({"payload": "1M", "threads": "12", "where": "here"}));
     assert_eq!((&file["kind"], &file["rounded"], &file["run"]), (&json!("wrk's output"), &json!(true), &run["id"]));
@@ -163,8 +163,8 @@ async fn a_text_comes_back_as_it_was_is_judged_anew_and_says_what_it_was_taken_f
     assert!(back.header("content-type").starts_with("text/plain") && back.text() == wrk);
     let judged = user.post("/api/v1/runs/rejudge", &json!({"ids": [id], "dry_run": true})).await.ok().json();
     assert_eq!((&judged["judged"], &judged["changed"]), (&json!(1), &json!([])));
-    let page = user.at_pages().get(&format!("/runs/{id}")).await.ok().text();
-    assert!(page.contains("taken for wrk&#39;s output") || page.contains("taken for wrk's output"), "{page}");
+    let page = user.in_browser().get(&format!("/runs/{id}")).await.ok().text();
+    assert!(page.contains("read as wrk&#39;s output") || page.contains("read as wrk's output"), "{page}");
 }
 
 #[tokio::test]
@@ -176,12 +176,12 @@ async fn the_command_reads_files_and_folders_and_says_what_they_are() {
     let done = as_user(&app, token, &["run", "import", &whole]).await;
     assert!(
         done.err.contains(
-            "wrk-kcup-rust-10K.txt: taken for wrk's output, rounded as it was printed; it does not have: least latency"
+            "wrk-kcup-rust-10K.txt: read as wrk's output, values rounded as printed; missing metrics: minimum latency"
         ),
         "{}",
         done.err
     );
-    assert!(done.err.contains("k6-servy-2vcpu-4gb.txt: taken for k6's text report"), "{}", done.err);
+    assert!(done.err.contains("k6-servy-2vcpu-4gb.txt: read as k6's text report"), "{}", done.err);
     assert_eq!(done.ok().lines().count(), 23);
     let one = folder().join("k6-servy-workstation.txt").display().to_string();
     let run = as_user(&app, token, &["run", "import", &one, "--target", "servy", "--param", "machine=mine", "--json"])
@@ -189,13 +189,13 @@ async fn the_command_reads_files_and_folders_and_says_what_they_are() {
         .json();
     assert_eq!(run["runs"][0]["parameters"], json!({"machine": "mine"}));
     let with_flags = as_user(&app, token, &["run", "import", &whole, "--target", "x"]).await.refused(1);
-    assert!(with_flags.contains("leave the flags out"), "{with_flags}");
+    assert!(with_flags.contains("omit the flags"), "{with_flags}");
     let empty = tempfile::tempdir().expect("a folder");
     let bare = as_user(&app, token, &["run", "import", &empty.path().display().to_string()]).await.refused(1);
     assert!(bare.contains("has no index.json"), "{bare}");
     std::fs::write(empty.path().join("index.json"), r#"[{"file": "../x.txt", "target": "t"}]"#).expect("an index");
     let outside = as_user(&app, token, &["run", "import", &empty.path().display().to_string()]).await.refused(1);
-    assert!(outside.contains("nothing of") && outside.contains("is not in the folder"), "{outside}");
+    assert!(outside.contains("nothing was imported from") && outside.contains("file: not in the folder"), "{outside}");
     assert_eq!(user.count_runs().await, 23);
 }
 
@@ -209,11 +209,8 @@ async fn imported_runs_become_an_experiment_of_their_own_once() {
     let runs = done["runs"].as_array().expect("runs");
     assert_eq!(runs.len(), 22);
     let id = text(&runs[0]["experiment"]);
-    let page = user.clone().at_pages().get(&format!("/experiments/{id}")).await.ok().text();
-    assert!(
-        page.contains("theirs") && page.contains("measured somewhere else") && !page.contains("Run again"),
-        "{page}"
-    );
+    let page = user.clone().in_browser().get(&format!("/experiments/{id}")).await.ok().text();
+    assert!(page.contains("theirs") && page.contains("measured elsewhere") && !page.contains("Run again"), "{page}");
     let list = user.get("/api/v1/experiments").await.ok().json();
     assert_eq!(list["experiments"][0]["experiment"]["name"], "theirs");
     let again = json!({"name": "mine", "runs": [runs[0]["id"]]});
@@ -233,13 +230,13 @@ fn form(files: &[(&str, &str)], fields: &[(&str, &str)]) -> (String, String) {
 
 async fn submit(person: &Actor, (kind, body): (String, String)) -> Answer {
     let request = person.request(&reqwest::Method::POST, "/runs/import").header("content-type", kind);
-    Answer::of(request.body(body)).await
+    Answer::to(request.body(body)).await
 }
 
 #[tokio::test]
 async fn the_form_takes_files_or_a_folder_and_shows_what_they_were() {
     let app = App::start().await;
-    let person = app.person(Role::Member).await.at_pages();
+    let person = app.signed_in(Role::Member).await.in_browser();
     assert!(person.get("/runs").await.ok().text().contains("make demo"));
     let page = person.get("/runs/import").await.ok().text();
     assert!(page.contains("multiple") && page.contains("index.json"), "{page}");
@@ -253,7 +250,7 @@ async fn the_form_takes_files_or_a_folder_and_shows_what_they_were() {
     assert_eq!(submit(&person, folder).await.status, 303);
     let bad = submit(&person, form(&[("a.txt", &wrk), ("b.txt", "nothing")], &[("target", "<b>")])).await;
     assert_eq!(bad.status, 422);
-    assert!(bad.text().contains("begins neither JSON nor") && !bad.text().contains("value=\"<b>"), "{}", bad.text());
+    assert!(bad.text().contains("is neither JSON nor") && !bad.text().contains("value=\"<b>"), "{}", bad.text());
     assert_eq!(submit(&person, form(&[], &[])).await.status, 422);
     let list = person.get("/api/v1/runs").await.ok().json();
     assert_eq!(list["runs"].as_array().map(Vec::len), Some(3));

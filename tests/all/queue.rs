@@ -62,7 +62,7 @@ async fn what_waits_is_told_with_its_place_its_reason_and_when_it_begins() {
     assert!(text(&paused["waiting"][0]["why"]).contains("paused by token submit"), "{paused}");
     assert_eq!(paused["waiting"][0]["starts_in_s"], Value::Null);
     user.post(&format!("/api/v1/experiments/{experiment}/resume"), &()).await.ok();
-    agent.hang_up();
+    agent.disconnect();
     let away = all_wait(&app, &user, "away").await;
     let why = text(&away["waiting"][0]["why"]);
     assert!(why.starts_with("its experiment is measured on rack, which is not connected"), "{why}");
@@ -85,7 +85,7 @@ async fn what_nobody_can_do_says_what_they_lack() {
         submit(&user, &plan_with(&change)).await;
     }
     all_wait(&app, &user, "drained").await;
-    able.hang_up();
+    able.disconnect();
     let _small = Agent::start_with(&app, "small", |hello| {
         hello.machine.cores = 2;
         hello.targets.truncate(1);
@@ -102,7 +102,7 @@ async fn what_nobody_can_do_says_what_they_lack() {
     assert_eq!(told[0], "no connected agent offers slow");
     assert!(told[1].contains("small has 2 cores"), "{told:?}");
     assert!(told[2].contains("--any-scenario"), "{told:?}");
-    assert_eq!(told[3], "it is for able, which is not connected");
+    assert_eq!(told[3], "it requires agent able, which is not connected");
 }
 
 #[tokio::test]
@@ -122,26 +122,27 @@ async fn what_is_put_first_is_done_next() {
     let next = agent.job().await;
     assert_eq!(next.run.to_string(), first[2]);
     let said = user.post(&format!("/api/v1/runs/{}/next", first[2]), &()).await.refused(409);
-    assert!(said.contains("does not wait"), "{said}");
+    assert!(said.contains("is not waiting"), "{said}");
     user.post("/api/v1/runs/nothing/next", &()).await.refused(404);
     user.post("/api/v1/experiments/nothing/next", &()).await.refused(404);
-    let log = app.admin().await.get("/api/v1/audit?what=run%20put%20first").await.ok().json();
+    let log = app.admin().await.get("/api/v1/audit?what=run%20moved%20to%20front").await.ok().json();
     assert_eq!(log["entries"].as_array().map(Vec::len), Some(2), "{log}");
 }
 
 #[tokio::test]
 async fn the_page_shows_the_queue_and_who_may_can_change_it() {
     let app = App::start().await;
-    let (user, viewer) = (app.person(Role::Member).await.at_pages(), app.person(Role::Viewer).await.at_pages());
+    let (user, viewer) =
+        (app.signed_in(Role::Member).await.in_browser(), app.signed_in(Role::Viewer).await.in_browser());
     let empty = viewer.get("/queue").await.ok().text();
-    assert!(empty.contains("Nothing waits.") && empty.contains(r#"href="/agents""#), "{empty}");
+    assert!(empty.contains("No queued runs.") && empty.contains(r#"href="/agents""#), "{empty}");
     let mut agent = Agent::start(&app, "rack").await;
     let plan = plan_with(&json!({"repetitions": 3, "name": "<night>"}));
     let (experiment, runs) = submit(&app.user().await, &plan).await;
     let _job = agent.job().await;
     let page = user.get("/queue").await.ok().text();
     for there in
-        ["2 runs wait.", "rack is busy", "&#60;night&#62;", "/queue/live", &format!("/runs/{}/cancel", runs[1])]
+        ["2 runs queued", "rack is busy", "&#60;night&#62;", "/queue/live", &format!("/runs/{}/cancel", runs[1])]
     {
         assert!(page.contains(there), "{there}: {page}");
     }
@@ -154,8 +155,8 @@ async fn the_page_shows_the_queue_and_who_may_can_change_it() {
     let order = order(&queue(&app.reader().await).await);
     assert_eq!(order, [runs[2].clone(), runs[1].clone()]);
     user.form(&format!("/queue/experiments/{experiment}/next"), &[]).await;
-    agent.hang_up();
-    let (reader, stuck) = (app.reader().await, "2 of them for somebody to do something");
+    agent.disconnect();
+    let (reader, stuck) = (app.reader().await, "2 blocked until a user acts");
     all_wait(&app, &reader, "away").await;
     assert!(viewer.get("/queue").await.ok().text().contains(stuck));
 }
@@ -176,11 +177,11 @@ async fn shows(events: &mut Events, text: &str) {
 #[tokio::test]
 async fn the_page_follows_what_happens_to_runs_and_agents() {
     let app = App::start().await;
-    let (viewer, admin) = (app.person(Role::Viewer).await, app.admin().await);
+    let (viewer, admin) = (app.signed_in(Role::Viewer).await, app.admin().await);
     let mut agent = Agent::start(&app, "rack").await;
     let answer = viewer.request(&Method::GET, "/queue/live").send().await.expect("an answer");
-    let mut page = Events::of(answer);
-    shows(&mut page, "Nothing waits.").await;
+    let mut page = Events::from_response(answer);
+    shows(&mut page, "No queued runs.").await;
     submit(&admin, &plan_with(&json!({"repetitions": 2}))).await;
     let _job = agent.job().await;
     shows(&mut page, "rack is busy").await;
@@ -194,7 +195,7 @@ async fn commands_show_the_queue_and_change_its_order() {
     let user = app.user().await;
     let token = user.secret().to_owned();
     let run = async |arguments: &[&str]| as_user(&app, &token, arguments).await;
-    assert_eq!(run(&["queue"]).await.ok(), "nothing waits\n");
+    assert_eq!(run(&["queue"]).await.ok(), "no queued runs\n");
     let mut agent = Agent::start(&app, "rack").await;
     let (_, first) = submit(&user, &plan_with(&json!({"repetitions": 3}))).await;
     let (later, second) = submit(&user, &plan_with(&json!({"targets": ["slow"]}))).await;

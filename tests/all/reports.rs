@@ -8,11 +8,11 @@ use crate::harness::{
     Actor, App,
     program::as_user,
     series::stretch,
-    submit::{in_turn, repetitions},
+    submit::{interleaved, repetitions},
 };
 
 async fn two(user: &Actor, count: u32) -> String {
-    let ids = in_turn(user, &[("gosherve", "1.0", 0.8), ("servy", "1.0", 1.0)], count).await;
+    let ids = interleaved(user, &[("gosherve", "1.0", 0.8), ("servy", "1.0", 1.0)], count).await;
     ids.concat().join(",")
 }
 
@@ -29,7 +29,7 @@ async fn a_report_is_one_file_that_asks_for_nothing_else() {
     let html = answer.text();
     assert!(html.len() <= 2_000_000, "{} bytes", html.len());
     assert!(
-        html.contains("default-src 'none'") && html.contains("data-chart") && html.contains("Every repetition (60)")
+        html.contains("default-src 'none'") && html.contains("data-chart") && html.contains("All repetitions (60)")
     );
     // What the library itself holds as text is no request; what stands in the page is looked at.
     let nonce = html.split("script-src 'nonce-").nth(1).and_then(|rest| rest.split('\'').next()).expect("a nonce");
@@ -103,7 +103,7 @@ async fn the_command_writes_what_the_page_offers() {
     let json = as_user(&app, user.secret(), &[&["report"][..], &ids, &["--json"]].concat()).await.json();
     assert_eq!(json["title"], json!("servy against gosherve"));
     as_user(&app, user.secret(), &[&["report"][..], &ids, &["--format", "pdf"]].concat()).await.refused(2);
-    let person = app.person(Role::Viewer).await.at_pages();
+    let person = app.signed_in(Role::Viewer).await.in_browser();
     let page = person.get(&format!("/compare?runs={runs}")).await.ok().text();
     assert!(page.contains("/api/v1/report?") && page.contains("format=html"), "{page}");
 }

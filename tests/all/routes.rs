@@ -35,6 +35,9 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/metrics", Read),
     ("GET", "/login", Nothing),
     ("GET", "/register", Nothing),
+    ("GET", "/docs", Nothing),
+    ("GET", "/docs/search", Nothing),
+    ("GET", "/docs/{*chapter}", Nothing),
     ("GET", "/confirm", Person),
     ("POST", "/logout", Person),
     ("GET", "/account", Person),
@@ -48,15 +51,15 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("POST", "/tokens", Keeper),
     ("GET", "/tokens/{name}/revoke", Keeper),
     ("POST", "/tokens/{name}/revoke", Keeper),
-    ("GET", "/people", Admin),
-    ("POST", "/people/invites", Admin),
-    ("GET", "/people/invites/{id}/withdraw", Admin),
-    ("POST", "/people/invites/{id}/withdraw", Admin),
-    ("POST", "/people/{name}/role", Admin),
-    ("GET", "/people/{name}/remove", Admin),
-    ("POST", "/people/{name}/remove", Admin),
-    ("GET", "/people/{name}/mend", Admin),
-    ("POST", "/people/{name}/mend", Admin),
+    ("GET", "/users", Admin),
+    ("POST", "/users/invites", Admin),
+    ("GET", "/users/invites/{id}/withdraw", Admin),
+    ("POST", "/users/invites/{id}/withdraw", Admin),
+    ("POST", "/users/{name}/role", Admin),
+    ("GET", "/users/{name}/remove", Admin),
+    ("POST", "/users/{name}/remove", Admin),
+    ("GET", "/users/{name}/reset-passkeys", Admin),
+    ("POST", "/users/{name}/reset-passkeys", Admin),
     ("GET", "/audit", Admin),
     ("GET", "/runs", Read),
     ("GET", "/runs/live", Read),
@@ -180,10 +183,10 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/api/v1/tokens", Keeper),
     ("POST", "/api/v1/tokens", Keeper),
     ("DELETE", "/api/v1/tokens/{name}", Keeper),
-    ("GET", "/api/v1/people", Admin),
-    ("PUT", "/api/v1/people/{name}", Admin),
-    ("DELETE", "/api/v1/people/{name}", Admin),
-    ("GET", "/api/v1/people/{name}/ends", Admin),
+    ("GET", "/api/v1/users", Admin),
+    ("PUT", "/api/v1/users/{name}", Admin),
+    ("DELETE", "/api/v1/users/{name}", Admin),
+    ("GET", "/api/v1/users/{name}/ends", Admin),
     ("GET", "/api/v1/invites", Admin),
     ("POST", "/api/v1/invites", Admin),
     ("DELETE", "/api/v1/invites/{id}", Admin),
@@ -279,9 +282,9 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/api/v1/webhooks/{id}/deliveries", Admin),
     ("POST", "/api/v1/webhooks/{id}/test", Admin),
     ("GET", "/api/v1/backup", Admin),
-    ("GET", "/api/v1/series-rule", Read),
-    ("PUT", "/api/v1/series-rule", Admin),
-    ("DELETE", "/api/v1/series-rule", Admin),
+    ("GET", "/api/v1/retention", Read),
+    ("PUT", "/api/v1/retention", Admin),
+    ("DELETE", "/api/v1/retention", Admin),
     ("GET", "/api/v1/agent/channel", AgentKey),
     ("PUT", "/api/v1/agent/runs/{id}/result", AgentKey),
 ];
@@ -385,7 +388,7 @@ fn the_table_knows_every_page() {
 #[tokio::test]
 async fn nobody_gets_more_than_login_registration_health_and_static_files() {
     let app = App::start().await;
-    let (program, browser) = (app.nobody(), app.nobody().at_pages());
+    let (program, browser) = (app.anonymous(), app.anonymous().in_browser());
     for (method, path, needs) in ROUTES {
         let (status, _) = ask(&program, method, path).await;
         if *needs == Nothing {
@@ -433,31 +436,31 @@ const ASTRAY: &[(&str, &str, &str, u16, &str)] = &[
     ("GET", "/runs?runs=%FF&before=%FF", "", 200, ""),
     ("GET", "/api/v1/runs?limit=many", "", 422, "limit"),
     ("GET", "/api/v1/runs?limit=-1", "", 422, "limit"),
-    ("DELETE", "/api/v1/runs", "", 405, "this address does not take DELETE"),
-    ("PATCH", "/api/v1/runs/x", "{}", 405, "does not take"),
-    ("POST", "/api/v1/compare", "{}", 405, "does not take"),
-    ("POST", "/api/v1/openapi.json", "{}", 405, "does not take"),
-    ("POST", "/runs", "", 405, "does not take"),
-    ("PUT", "/login", "", 405, "does not take"),
+    ("DELETE", "/api/v1/runs", "", 405, "method DELETE is not allowed for this address"),
+    ("PATCH", "/api/v1/runs/x", "{}", 405, "is not allowed"),
+    ("POST", "/api/v1/compare", "{}", 405, "is not allowed"),
+    ("POST", "/api/v1/openapi.json", "{}", 405, "is not allowed"),
+    ("POST", "/runs", "", 405, "is not allowed"),
+    ("PUT", "/login", "", 405, "is not allowed"),
     ("POST", "/api/v1/experiments", "not JSON", 422, "JSON"),
     ("POST", "/api/v1/experiments", "", 422, "JSON"),
     ("POST", "/api/v1/experiments", "[]", 422, "JSON"),
     ("POST", "/api/v1/sizes", "{\"name\": 1}", 422, "name"),
     ("POST", "/api/v1/scenarios", "\u{0}", 422, "JSON"),
     ("POST", "/api/v1/invites", "{\"role\": \"king\"}", 422, "king"),
-    ("POST", "/api/v1/runs/import?target=t", "not JSON", 422, "begins neither JSON"),
+    ("POST", "/api/v1/runs/import?target=t", "not JSON", 422, "is neither JSON"),
 ];
 
 #[tokio::test]
 async fn what_goes_astray_is_told_in_our_words_to_programs_and_to_people() {
     let app = App::start().await;
-    let (program, person) = (app.admin().await, app.person(Role::Admin).await.at_pages());
+    let (program, person) = (app.admin().await, app.signed_in(Role::Admin).await.in_browser());
     for (method, path, body, status, words) in ASTRAY {
         let verb: Method = method.parse().expect("a method");
         let what = format!("{method} {path} {body:?}");
         let ask = async |who: &Actor| {
             let request = who.request(&verb, path).header("content-type", "application/json").body(*body);
-            Answer::of(request).await
+            Answer::to(request).await
         };
         let answer = ask(&program).await;
         if *status == 200 {
@@ -477,13 +480,13 @@ async fn what_goes_astray_is_told_in_our_words_to_programs_and_to_people() {
             assert_eq!(page.refused(*status), sentence, "{what}");
         }
     }
-    let viewer = app.person(Role::Viewer).await.at_pages();
+    let viewer = app.signed_in(Role::Viewer).await.in_browser();
     let forbidden = viewer.get("/runs/x/delete").await;
     assert_eq!(forbidden.status, StatusCode::FORBIDDEN);
     assert!(forbidden.text().contains("Not allowed") && forbidden.text().contains(r#"href="/runs""#));
     let no_type = program.request(&Method::POST, "/api/v1/experiments").body("{}");
-    assert!(Answer::of(no_type).await.refused(422).contains("Content-Type"));
-    let no_upgrade = app.nobody().with_secret(&app.key("rack").await).get("/api/v1/agent/channel").await;
+    assert!(Answer::to(no_type).await.refused(422).contains("Content-Type"));
+    let no_upgrade = app.anonymous().with_secret(&app.key("rack").await).get("/api/v1/agent/channel").await;
     let (status, sentence) = (no_upgrade.status.as_u16(), no_upgrade.clone().refused(no_upgrade.status.as_u16()));
     assert!((400..500).contains(&status) && sentence.contains("upgrade"), "{status} {sentence}");
 }
@@ -493,9 +496,9 @@ async fn a_fault_of_ours_is_told_without_its_cause() {
     let app = App::start().await;
     let reader = app.reader().await;
     sqlx::query("alter table experiment rename to gone").execute(&app.state.db.write).await.expect("a broken store");
-    let told = "something went wrong on the server; its log knows more";
+    let told = "internal server error; see the server's log";
     assert_eq!(reader.get("/api/v1/experiments/x").await.refused(500), told);
-    let page = reader.at_pages().get("/experiments/x").await;
+    let page = reader.in_browser().get("/experiments/x").await;
     assert_eq!(page.status, StatusCode::INTERNAL_SERVER_ERROR);
     assert!(page.text().contains("Something went wrong") && page.text().contains(r#"href="/runs""#));
     assert!(!page.text().contains("no such table"));
@@ -509,7 +512,7 @@ async fn a_scope_reaches_as_far_as_it_says() {
     for (scope, role, reach) in scopes {
         let token = app.token(scope).await;
         for (method, path, needs) in ROUTES {
-            let person = app.person(role).await;
+            let person = app.signed_in(role).await;
             for (who, kind) in [(&token, "token"), (&person, "person")] {
                 let (status, _) = ask(who, method, path).await;
                 let what = format!("{method} {path} as a {kind} of scope {scope:?}: {status}");
@@ -528,7 +531,7 @@ async fn a_scope_reaches_as_far_as_it_says() {
         }
     }
     let sentence = app.admin().await.get("/api/v1/account").await.refused(403);
-    assert_eq!(sentence, "this needs a person who is logged in; a token does not do");
+    assert_eq!(sentence, "this needs a logged-in user; tokens are not accepted");
     let sentence = app.reader().await.post("/api/v1/experiments", &()).await.refused(403);
     assert_eq!(sentence, "this needs the scope submit; yours is read");
 }
@@ -537,11 +540,11 @@ async fn a_scope_reaches_as_far_as_it_says() {
 async fn a_role_that_was_taken_holds_nowhere_any_more() {
     let app = App::start().await;
     let admin = app.admin().await;
-    let person = app.named("Ada", Role::Admin, now_ms() + 86_400_000).await;
-    app.named("Kept", Role::Admin, now_ms() + 86_400_000).await;
-    let token = app.nobody().with_secret(&made(&person, "hers").await);
+    let person = app.signed_in_as("Ada", Role::Admin, now_ms() + 86_400_000).await;
+    app.signed_in_as("Kept", Role::Admin, now_ms() + 86_400_000).await;
+    let token = app.anonymous().with_secret(&made(&person, "hers").await);
     for (role, reach) in [(Role::Member, Submit), (Role::Viewer, Read)] {
-        admin.put("/api/v1/people/Ada", &serde_json::json!({"role": role})).await.ok();
+        admin.put("/api/v1/users/Ada", &serde_json::json!({"role": role})).await.ok();
         for (method, path, needs) in ROUTES.iter().filter(|(_, _, needs)| matches!(needs, Submit | Admin)) {
             for who in [&person, &token] {
                 let (status, _) = ask(who, method, path).await;
@@ -554,7 +557,7 @@ async fn a_role_that_was_taken_holds_nowhere_any_more() {
 #[tokio::test]
 async fn another_site_can_not_write_with_a_persons_session() {
     let app = App::start().await;
-    let person = app.person(Role::Admin).await;
+    let person = app.signed_in(Role::Admin).await;
     let foreign = person.clone().at_origin("https://evil.example");
     let null = person.clone().at_origin("null");
     let unknown = person.clone().at_no_origin();
@@ -581,22 +584,22 @@ async fn another_site_can_not_write_with_a_persons_session() {
 async fn a_secret_that_has_ended_or_is_for_something_else_opens_nothing() {
     let app = App::start().await;
     let admin = app.admin().await;
-    let expired = app.nobody().with_secret(&app.token_secret(Scope::Admin, Some(0)).await);
-    let revoked = app.nobody().with_secret(&made(&admin, "revoked").await);
+    let expired = app.anonymous().with_secret(&app.token_secret(Scope::Admin, Some(0)).await);
+    let revoked = app.anonymous().with_secret(&made(&admin, "revoked").await);
     admin.delete("/api/v1/tokens/revoked").await.ok();
-    let key = app.nobody().with_secret(&app.key("rack").await);
-    let gone = app.person_until(Role::Admin, now_ms() - 1).await;
-    let garbage = app.nobody().with_secret("bbt_0");
-    let half = app.nobody().with_secret(&admin.secret()[..20]);
-    let idle = app.named("Idle", Role::Admin, now_ms() + 86_400_000).await;
+    let key = app.anonymous().with_secret(&app.key("rack").await);
+    let gone = app.signed_in_until(Role::Admin, now_ms() - 1).await;
+    let garbage = app.anonymous().with_secret("bbt_0");
+    let half = app.anonymous().with_secret(&admin.secret()[..20]);
+    let idle = app.signed_in_as("Idle", Role::Admin, now_ms() + 86_400_000).await;
     let sql = "update session set last_used_at = 0 where user_id = (select id from user where name = 'Idle')";
     sqlx::query(sql).execute(&app.state.db.write).await.expect("a session");
-    let removed = app.named("Removed", Role::Admin, now_ms() + 86_400_000).await;
-    let orphan = app.nobody().with_secret(&made(&removed, "orphan").await);
-    let left = app.named("Left", Role::Admin, now_ms() + 86_400_000).await;
+    let removed = app.signed_in_as("Removed", Role::Admin, now_ms() + 86_400_000).await;
+    let orphan = app.anonymous().with_secret(&made(&removed, "orphan").await);
+    let left = app.signed_in_as("Left", Role::Admin, now_ms() + 86_400_000).await;
     left.post("/logout", &()).await;
-    app.named("Kept", Role::Admin, now_ms() + 86_400_000).await;
-    admin.delete("/api/v1/people/Removed").await.ok();
+    app.signed_in_as("Kept", Role::Admin, now_ms() + 86_400_000).await;
+    admin.delete("/api/v1/users/Removed").await.ok();
     for who in [&expired, &revoked, &key, &gone, &garbage, &half, &idle, &removed, &orphan, &left] {
         for (method, path, needs) in ROUTES {
             let key_fits = *needs == AgentKey && who.is_same(&key);

@@ -10,7 +10,7 @@ use crate::harness::{
 
 async fn imported(user: &Actor, target: &str) -> String {
     let path = format!("/api/v1/runs/import?target={target}");
-    let answer = crate::harness::Answer::of(user.request(&reqwest::Method::POST, &path).body(good())).await;
+    let answer = crate::harness::Answer::to(user.request(&reqwest::Method::POST, &path).body(good())).await;
     text(&answer.ok().json()["runs"][0]["id"])
 }
 
@@ -77,7 +77,7 @@ async fn only_what_waits_or_runs_is_cancelled_and_only_what_has_ended_is_deleted
     let user = app.user().await;
     let ended = imported(&user, "a").await;
     let late = user.post(&format!("/api/v1/runs/{ended}/cancel"), &()).await.refused(409);
-    assert_eq!(late, "the run has ended already: finished");
+    assert_eq!(late, "the run has already ended: finished");
 
     let mut agent = Agent::start(&app, "rack").await;
     let (_, runs) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;
@@ -101,7 +101,7 @@ async fn ticks_go_along_from_page_to_page_of_the_history() {
         ids.push(imported(&user, &format!("t{number}")).await);
     }
     let (oldest, newest) = (&ids[0], &ids[50]);
-    let browser = user.at_pages();
+    let browser = user.in_browser();
     let first = browser.get("/runs").await.ok().text();
     let (_, table) = first.split_once(r#"<form id="choice""#).expect("a table");
     assert!(!first.contains(oldest.as_str()) && !table.contains(" checked"), "{first}");

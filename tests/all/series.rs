@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::harness::{
     Agent, App,
     agent::outcome,
-    series::{steady, stretch},
+    series::{constant_series, stretch},
     submit::{plan_with, submit},
     summaries::good,
 };
@@ -23,7 +23,7 @@ async fn the_series_of_a_run_is_kept_and_read_back_as_json_and_csv() {
     let path = format!("/api/v1/runs/{}/series", runs[0]);
     user.get(&path).await.refused(404);
     let job = agent.job().await;
-    agent.end(Outcome { series: Some(steady()), ..outcome(&job, &good()) }).await;
+    agent.end(Outcome { series: Some(constant_series()), ..outcome(&job, &good()) }).await;
 
     let series = user.get(&path).await.ok().json();
     assert_eq!(series["run"], json!(runs[0]));
@@ -53,7 +53,7 @@ async fn a_run_without_a_series_says_so_and_its_page_is_whole() {
     for (run, series) in runs.iter().zip([None, Some(nothing)]) {
         let job = agent.job().await;
         agent.end(Outcome { series, ..outcome(&job, &good()) }).await;
-        user.clone().at_pages().get(&format!("/runs/{run}")).await.ok();
+        user.clone().in_browser().get(&format!("/runs/{run}")).await.ok();
     }
     let why = user.get(&format!("/api/v1/runs/{}/series", runs[0])).await.refused(404);
     assert!(why.contains("series of run"), "{why}");
@@ -69,6 +69,6 @@ async fn a_run_of_an_hour_fits_its_page() {
     let job = agent.job().await;
     let series = Packed::pack(&Series { warm_up: None, measured: Some(stretch(3_600)) });
     agent.end(Outcome { series: Some(series), ..outcome(&job, &good()) }).await;
-    let page = user.at_pages().get(&format!("/runs/{}", runs[0])).await.ok().text();
+    let page = user.in_browser().get(&format!("/runs/{}", runs[0])).await.ok().text();
     assert!(page.len() < 700_000, "{} bytes", page.len());
 }

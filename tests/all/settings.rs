@@ -11,7 +11,7 @@ use crate::{
 async fn settings_say_how_the_server_is_set_up_and_keep_the_scheme_in_a_cookie() {
     let app = App::start().await;
     let _agent = Agent::start(&app, "rack").await;
-    let reader = app.reader().await.at_pages();
+    let reader = app.reader().await.in_browser();
     let page = reader.get("/settings").await.ok().text();
     let folder = app.data().display().to_string();
     for text in [app.state.public_url.as_str(), "16\u{a0}MiB", "10,000", "Load generator on rack", "k6 1.8.1", "SQLite"]
@@ -19,13 +19,13 @@ async fn settings_say_how_the_server_is_set_up_and_keep_the_scheme_in_a_cookie()
         assert!(page.contains(text), "{text}: {page}");
     }
     assert!(!page.contains(&folder), "where things lie is for administrators");
-    assert!(app.admin().await.at_pages().get("/settings").await.ok().text().contains(&folder));
+    assert!(app.admin().await.in_browser().get("/settings").await.ok().text().contains(&folder));
     assert!(page.contains(r#"<html lang="en">"#), "{page}");
     let dark = fill_in(&reader, "/settings/scheme", "scheme=dark").await;
     assert_eq!((dark.status, dark.header("location")), (StatusCode::SEE_OTHER, "/settings"));
     let cookie = dark.header("set-cookie").split(';').next().expect("a cookie").to_owned();
     let with = async |path: &str, cookie: &str| {
-        Answer::of(reader.request(&Method::GET, path).header("cookie", cookie)).await.text()
+        Answer::to(reader.request(&Method::GET, path).header("cookie", cookie)).await.text()
     };
     for path in ["/settings", "/runs", "/nowhere", "/login"] {
         assert!(with(path, &cookie).await.contains(r#"<html lang="en" data-scheme="dark">"#), "{path}");

@@ -27,13 +27,13 @@ async fn who_has_the_link_sees_the_comparison_and_no_way_further() {
     let runs = two(&user).await;
     let down = text(&user.import(crate::harness::summaries::target_down()).await.ok().json()["runs"][0]["id"]);
     let path = shared(&user, &json!({"query": format!("runs={},{down}&baseline=servy", runs.join(","))})).await;
-    let nobody = app.nobody().at_pages();
+    let nobody = app.anonymous().in_browser();
     let answer = nobody.get(&path).await.ok();
     assert_eq!(answer.header("referrer-policy"), "no-referrer");
     assert_eq!(answer.header("x-robots-tag"), "noindex, nofollow");
     assert_eq!(answer.header("cache-control"), "no-store");
     let page = answer.text();
-    assert!(page.contains("gosherve") && page.contains("data-chart") && page.contains("Every repetition"), "{page}");
+    assert!(page.contains("gosherve") && page.contains("data-chart") && page.contains("All repetitions"), "{page}");
     let links: Vec<&str> = page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     assert!(links.iter().all(|link| link.starts_with("/static/") || link.starts_with('#')), "{links:?}");
     assert!(
@@ -55,7 +55,7 @@ async fn a_link_that_was_revoked_or_has_ended_or_never_was_shows_nothing() {
     let over = shared(&user, &over).await;
     user.delete("/api/v1/shares/1").await.ok();
     user.delete("/api/v1/shares/1").await.refused(404);
-    let nobody = app.nobody();
+    let nobody = app.anonymous();
     let told: Vec<String> = [
         nobody.get(&revoked).await.refused(404),
         nobody.get(&over).await.refused(404),
@@ -74,11 +74,11 @@ async fn a_link_shows_the_runs_that_it_was_made_of_and_never_others() {
     let user = app.user().await;
     let runs = two(&user).await;
     let path = shared(&user, &json!({"query": format!("runs={}&baseline=servy", runs.join(","))})).await;
-    let nobody = app.nobody().at_pages();
+    let nobody = app.anonymous().in_browser();
     let page = nobody.get(&format!("{path}?runs={}&baseline=gosherve", runs[0])).await.ok().text();
-    assert!(page.contains("Every repetition (8)"), "what is added to the address changes nothing");
+    assert!(page.contains("All repetitions (8)"), "what is added to the address changes nothing");
     user.delete(&format!("/api/v1/runs/{}", runs[0])).await.ok();
-    assert!(nobody.get(&path).await.ok().text().contains("Every repetition (7)"));
+    assert!(nobody.get(&path).await.ok().text().contains("All repetitions (7)"));
     for run in &runs[1..] {
         user.delete(&format!("/api/v1/runs/{run}")).await.ok();
     }
@@ -122,13 +122,13 @@ async fn links_are_made_listed_and_revoked_by_command_and_by_form() {
     let end = runs[0].rsplit('-').next().expect("an end");
     let url = as_user(&app, token, &["share", "create", end, &runs[4], "--expires-in", "7"]).await.ok();
     let path = url.trim().find("/shared/").map(|at| &url.trim()[at..]).expect("a link");
-    app.nobody().get(path).await.ok();
+    app.anonymous().get(path).await.ok();
     let list = as_user(&app, token, &["share", "list"]).await.ok();
     assert!(list.contains("open") && list.lines().all(|line| line.chars().count() <= 80), "{list}");
     as_user(&app, token, &["share", "revoke", "1"]).await.ok();
-    app.nobody().get(path).await.refused(404);
+    app.anonymous().get(path).await.refused(404);
 
-    let member = app.person(Role::Member).await.at_pages();
+    let member = app.signed_in(Role::Member).await.in_browser();
     let query = format!("runs={}", runs.join(","));
     let page = member.get(&format!("/compare?{query}")).await.ok().text();
     assert!(page.contains(r#"action="/shares""#), "{page}");
@@ -137,8 +137,8 @@ async fn links_are_made_listed_and_revoked_by_command_and_by_form() {
     let page = made.text();
     let at = page.find("/shared/bbc_").expect("a link");
     let path: String = page[at..].chars().take_while(|letter| !matches!(letter, '<' | '"')).collect();
-    app.nobody().get(&path).await.ok();
+    app.anonymous().get(&path).await.ok();
     assert!(member.get("/shares/2/revoke").await.ok().text().contains("Revoke this link?"));
     member.form("/shares/2/revoke", &[]).await;
-    app.nobody().get(&path).await.refused(404);
+    app.anonymous().get(&path).await.refused(404);
 }

@@ -58,13 +58,13 @@ async fn an_agent_that_comes_back_with_a_lost_run_has_it_again_while_nobody_meas
     agent.enter(job.run, Phase::Preparing);
     agent.enter(job.run, Phase::Measuring);
     reaches(&app, &user, &id, "measuring").await;
-    agent.hang_up();
+    agent.disconnect();
     reaches(&app, &user, &id, "lost").await;
     let place_holder = text(&retry_of(&user, &id).await.expect("a retry")["id"]);
     (agent.hello.running, agent.hello.holds) = (Some(job.run), vec![job.run]);
-    agent.dial(&app).await.expect("welcome");
+    agent.connect(&app).await.expect("welcome");
     // Long enough for a result, whatever the lease.
-    agent.say(&AgentMessage::Heartbeat { running: Some(job.run) });
+    agent.send_message(&AgentMessage::Heartbeat { running: Some(job.run) });
     assert_eq!(agent.settle(&outcome(&job, &good())).await, Settled { kept: true, why: None });
     let run = user.run(&id).await;
     assert_eq!((&run["phase"], &run["error"]), (&json!("finished"), &Value::Null));
@@ -101,8 +101,8 @@ async fn what_an_agent_says_of_an_earlier_run_does_not_free_it_from_the_next() {
     let next = agent.job().await;
     assert_eq!(next.run.to_string(), second);
     let third = submit_one(&user).await;
-    agent.say(&AgentMessage::Done { run: job.run });
-    agent.say(&AgentMessage::Declined { run: RunId::now(), reason: "none of these".to_owned() });
+    agent.send_message(&AgentMessage::Done { run: job.run });
+    agent.send_message(&AgentMessage::Declined { run: RunId::now(), reason: "none of these".to_owned() });
     // Phases are heard in order: what came before has been heard.
     agent.enter(next.run, Phase::Measuring);
     reaches(&app, &user, &second, "measuring").await;
@@ -121,7 +121,7 @@ async fn a_sign_of_life_of_a_run_that_was_cancelled_is_answered_by_its_end() {
     let job = agent.job().await;
     user.post(&format!("/api/v1/runs/{id}/cancel"), &()).await.ok();
     assert_eq!(agent.cancelled().await, job.run);
-    agent.say(&AgentMessage::Heartbeat { running: Some(job.run) });
+    agent.send_message(&AgentMessage::Heartbeat { running: Some(job.run) });
     assert_eq!(agent.cancelled().await, job.run, "once more, should the first have been lost");
 }
 
@@ -131,8 +131,8 @@ async fn what_is_too_large_is_not_taken_and_hurts_nobody_else() {
     let user = app.user().await;
     let mut honest = Agent::start(&app, "honest").await;
     let mut liar = Agent::start_with(&app, "liar", |hello| hello.targets.clear()).await;
-    liar.say_raw(&format!("{{\"type\":\"heartbeat\",\"running\":\"{}\"}}", "x".repeat(2 << 20)));
-    assert_eq!(liar.goodbye().await, None, "it is cut off");
+    liar.send_text(&format!("{{\"type\":\"heartbeat\",\"running\":\"{}\"}}", "x".repeat(2 << 20)));
+    assert_eq!(liar.close_code().await, None, "it is cut off");
     let id = submit_one(&user).await;
     let job = honest.job().await;
     let large = outcome(&job, &" ".repeat(4 << 20));
@@ -190,7 +190,7 @@ async fn cancelling_ends_all_processes_of_a_real_run_in_each_phase() {
     let (user, key) = (app.user().await, app.key("rack").await);
     let (state, folder) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     manifests(folder.path(), &tools.targets.join("bin/rust-hyper"));
-    let more = ["--manifests".as_ref(), folder.path().as_os_str(), "--quiet-wait".as_ref(), "0s".as_ref()];
+    let more = ["--manifests".as_ref(), folder.path().as_os_str(), "--idle-timeout".as_ref(), "0s".as_ref()];
     let mut agent = agent_told(&app, &key, state.path(), &tools, &more).await;
     let mark = agent_of(state.path());
     let cases = [
@@ -216,6 +216,6 @@ async fn cancelling_ends_all_processes_of_a_real_run_in_each_phase() {
         assert_eq!(user.run(&run).await["phase"], "cancelled");
     }
     agent.signal(Signal::SIGTERM);
-    assert!(agent.ended(Duration::from_secs(30)).await.success(), "{}", agent.said());
+    assert!(agent.ended(Duration::from_secs(30)).await.success(), "{}", agent.stderr());
     assert_clean(state.path());
 }

@@ -46,10 +46,10 @@ async fn a_plan_of_several_loads_has_a_run_of_each_and_its_page_tells_them_apart
     assert_eq!(levels(&whole["runs"]), [1, 1, 2, 2]);
     assert_eq!(whole["experiment"]["plan"]["loads"], json!([vus(1, 1.0), vus(2, 1.0)]));
     assert_eq!(whole["progress"]["standing"], "over");
-    let page = user.clone().at_pages().get(&format!("/experiments/{experiment}")).await.ok().text();
+    let page = user.clone().in_browser().get(&format!("/experiments/{experiment}")).await.ok().text();
     let page = page.replace('\u{a0}', " ");
     assert!(page.contains("1, 2 VUs, 1 s measured") && page.contains("1 size × 2 loads × 2 repetitions"), "{page}");
-    assert!(page.contains("<th scope=\"col\">Load</th>") && page.contains("order shuffled by seed"), "{page}");
+    assert!(page.contains("<th scope=\"col\">Load</th>") && page.contains("order shuffled with seed"), "{page}");
     let run =
         brewbench::runs::store::one(&app.state.db.rows, &runs[0].clone().into()).await.expect("a run").expect("a run");
     let cell = brewbench::runs::store::repetitions(&app.state.db.rows, &run).await.expect("runs");
@@ -64,26 +64,26 @@ async fn loads_that_are_no_sweep_are_refused_with_the_reason() {
     let rate = json!({"kind": "rate", "rate": 5, "duration_s": 1.0});
     let search = json!({"objective": "p99<50ms", "from": 10, "to": 100, "duration_s": 1.0});
     let many: Vec<_> = (1..=51).map(|level| vus(level, 1.0)).collect();
-    let unlike = "loads: several are constant, of one kind and as long as each other, and differ in their level only";
+    let unlike = "loads: several loads must be constant, of the same kind and duration, and differ only in level";
     for (changes, sentence) in [
         (json!({"loads": [vus(1, 1.0), vus(2, 2.0)]}), unlike),
         (json!({"loads": [vus(1, 1.0), rate]}), unlike),
         (json!({"loads": [vus(1, 1.0), {"kind": "script"}]}), unlike),
         (json!({"loads": [vus(1, 1.0), vus(1, 1.0)]}), "loads: one is named twice"),
-        (json!({"loads": many}), "loads: there are 51; at most 50"),
+        (json!({"loads": many}), "loads: 51 given; at most 50 are allowed"),
         (json!({"retries": 11}), "retries: at most 10"),
-        (
-            json!({"until": {"narrower_than": 0.02, "at_most": 9}}),
-            "until: there is no second target to tell a difference from the first",
-        ),
+        (json!({"until": {"narrower_than": 0.02, "at_most": 9}}), "until: needs at least two targets to compare"),
         (
             json!({"targets": ["fast", "slow"], "until": {"narrower_than": 0.02, "at_most": 3}}),
-            "until: at most between 4 and 100 repetitions",
+            "until: the maximum must be between 4 and 100 repetitions",
         ),
-        (json!({"loads": [vus(1, 1.0)], "knee": search}), "knee: it decides by itself about its loads; name none"),
+        (
+            json!({"loads": [vus(1, 1.0)], "knee": search}),
+            "knee: can't be combined with loads; a knee search chooses its own rates",
+        ),
         (
             json!({"knee": {"objective": "p99<50ms", "from": 100, "to": 10, "duration_s": 1.0}}),
-            "knee: it leads from 100 to 10: write the lower one first",
+            "knee: 100..10 is not a range: write the lower rate first",
         ),
     ] {
         let answer = user.post("/api/v1/experiments", &without_load(&changes)).await;
@@ -91,7 +91,7 @@ async fn loads_that_are_no_sweep_are_refused_with_the_reason() {
     }
     let nonsense = json!({"knee": {"objective": "p99>50ms", "from": 10, "to": 100, "duration_s": 1.0}});
     let sentence = user.post("/api/v1/experiments", &without_load(&nonsense)).await.refused(422);
-    assert!(sentence.contains("condition 1 is \"p99>50ms\""), "{sentence}");
+    assert!(sentence.contains("condition 1 (\"p99>50ms\")"), "{sentence}");
     assert_eq!(user.count_runs().await, 0);
 }
 
@@ -113,7 +113,7 @@ async fn the_command_and_the_form_take_lists_and_ranges() {
     let refused = as_user(&app, user.secret(), &[&flags[..], &["--vus", "1..8"]].concat()).await.refused(1);
     assert_eq!(refused, "brewbench: --vus: a range needs a step: 1..8x2 doubles, 1..8+10 adds 10\n");
 
-    let pages = user.clone().at_pages();
+    let pages = user.clone().in_browser();
     let form = "target=fast&size=1%2F256MiB&load=rate&rate=100..300%2B100&duration=1s&warm-up=0s&repeat=2&seed=9";
     let shown = pages.get(&format!("/experiments/new?{form}")).await.ok().text();
     assert!(shown.contains("6 runs, about 15") && shown.contains("1 target × 1 size × 3 loads × 2"), "{shown}");
@@ -126,6 +126,6 @@ async fn the_command_and_the_form_take_lists_and_ranges() {
     assert!(again.header("location").contains("rate=100%2C200%2C300"), "{}", again.header("location"));
     assert!(!again.header("location").contains("seed="), "another order each time");
     let wrong = pages.get(&format!("/experiments/new?{form}&rate=9..1x2&until=5")).await.ok().text();
-    assert!(wrong.contains("Iterations per second: it leads from 9 to 1: write the lower one first"), "{wrong}");
-    assert!(wrong.contains("Narrower than: a share, such as 2%"), "{wrong}");
+    assert!(wrong.contains("Iterations per second: 9..1 is not a range: write the lower level first"), "{wrong}");
+    assert!(wrong.contains("Interval width: must be a share, such as 2%"), "{wrong}");
 }

@@ -26,7 +26,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::harness::{
     Actor, App,
-    program::{Done, Running, Tools, brewbench},
+    program::{Output, Running, Tools, brewbench},
     submit::{plan_with, reaches, submit, text},
 };
 
@@ -124,23 +124,25 @@ async fn commands_trust_the_teams_own_ca_where_they_are_told_of_it_and_nobody_el
     };
     let mut trusting = list();
     trusting.env("SSL_CERT_FILE", &proxy.ca);
-    assert_eq!(Done::of(trusting).await.json(), json!({"runs": []}));
+    assert_eq!(Output::of(trusting).await.json(), json!({"runs": []}));
     let mut told = list();
     told.arg("--ca-file").arg(&proxy.ca).env("SSL_CERT_FILE", "/dev/null").env("SSL_CERT_DIR", "/nonexistent");
-    assert_eq!(Done::of(told).await.json(), json!({"runs": []}));
+    assert_eq!(Output::of(told).await.json(), json!({"runs": []}));
 
     let other = Proxy::before(&app).await;
     let mut deceived = list();
     deceived.env("SSL_CERT_FILE", &other.ca);
-    let said = Done::of(deceived).await.refused(1);
+    let said = Output::of(deceived).await.refused(1);
     assert!(
-        said.contains("UnknownIssuer; if its CA is your own, name the CA's file in SSL_CERT_FILE or by --ca-file"),
+        said.contains(
+            "UnknownIssuer; if the server uses your own CA, name its file in SSL_CERT_FILE or with --ca-file"
+        ),
         "{said}"
     );
 
     let mut empty = list();
     empty.env("SSL_CERT_FILE", "/dev/null").env("SSL_CERT_DIR", "/nonexistent");
-    let said = Done::of(empty).await.refused(1);
+    let said = Output::of(empty).await.refused(1);
     assert!(said.contains("this machine has no CA certificates") && said.contains("SSL_CERT_FILE"), "{said}");
 }
 
@@ -160,10 +162,10 @@ async fn a_login_keeps_whom_to_trust() {
     let (ca, folder) = (proxy.ca.file_name().expect("a name"), proxy.ca.parent().expect("a folder"));
     let mut login = alone(&["login", &proxy.url, "--token", &token, "--ca-file"]);
     login.arg(ca).current_dir(folder);
-    Done::of(login).await.ok();
-    assert_eq!(Done::of(alone(&["run", "list", "--json"])).await.json(), json!({"runs": []}));
+    Output::of(login).await.ok();
+    assert_eq!(Output::of(alone(&["run", "list", "--json"])).await.json(), json!({"runs": []}));
     let other = Proxy::before(&app).await;
-    let said = Done::of(alone(&["run", "list", "--url", &other.url])).await.refused(1);
+    let said = Output::of(alone(&["run", "list", "--url", &other.url])).await.refused(1);
     assert!(said.contains("no CA certificates"), "{said}");
 }
 
@@ -182,7 +184,7 @@ async fn an_agent_does_its_work_over_tls() {
     let mut command = agent(&proxy, &key, &state, &tools);
     command.arg("--ca-file").arg(&proxy.ca).args(["--log", "json"]);
     let agent = Running::start(command);
-    agent.says("connected").await;
+    agent.wait_for("connected").await;
     let user = app.user().await;
     app.until("the agent", async || {
         let list = user.get("/api/v1/agents").await.ok().json();
@@ -193,8 +195,8 @@ async fn an_agent_does_its_work_over_tls() {
     let run = reaches(&app, &user, &runs[0], "finished").await;
     assert!(run["requests"].as_u64().is_some_and(|requests| requests > 0), "{run}");
     // Whatever its log says of a run carries the run's id.
-    let said = agent.said();
-    let over = said.lines().find(|line| line.contains("a run is over")).expect("a line");
+    let said = agent.stderr();
+    let over = said.lines().find(|line| line.contains("run ended")).expect("a line");
     let over: serde_json::Value = serde_json::from_str(over).expect("JSON");
     assert_eq!(over["spans"], json!([{"name": "run", "id": runs[0]}]));
 }
@@ -208,7 +210,7 @@ async fn an_agent_does_not_show_its_key_to_a_server_that_it_does_not_trust() {
     let mut command = agent(&proxy, &key, &state, &tools);
     command.env("SSL_CERT_FILE", &other.ca);
     let agent = Running::start(command);
-    agent.says("name the CA's file in").await;
+    agent.wait_for("name its file in SSL_CERT_FILE").await;
     let agents = app.reader().await.get("/api/v1/agents").await.ok().json();
     assert_eq!(agents["agents"][0]["connected"], false);
 }
@@ -218,7 +220,7 @@ async fn doctored(proxy: &Proxy, trusted: &Path) -> [Value; 2] {
     let state = tempfile::tempdir().expect("a folder");
     let mut command = brewbench(&["agent", "doctor", "--server", &proxy.url, "--key", "bba_x", "--json"]);
     command.arg("--state").arg(state.path()).args(["--k6", "/nonexistent/k6", "--ca-file"]).arg(trusted);
-    let signs: Value = serde_json::from_str(&Done::of(command).await.out).expect("JSON");
+    let signs: Value = serde_json::from_str(&Output::of(command).await.out).expect("JSON");
     ["certificate", "server"].map(|what| {
         let sign = signs.as_array().expect("signs").iter().find(|sign| sign["what"] == what);
         sign.unwrap_or_else(|| panic!("nothing about {what}: {signs}")).clone()
@@ -234,32 +236,32 @@ async fn a_doctor_says_when_the_servers_certificate_ends_and_why_it_is_not_trust
     };
     let date = |at: OffsetDateTime| (at + time::Duration::minutes(10)).date().to_string();
     let cases = [
-        (ending(now + days(60)), "good", format!("trusted; it ends on {}, in 60 days", date(now + days(60))), ""),
+        (ending(now + days(60)), "good", format!("trusted; expires on {}, in 60 days", date(now + days(60))), ""),
         (
             ending(now + days(9)),
             "doubtful",
-            format!("trusted; it ends on {}, in 9 days", date(now + days(9))),
+            format!("trusted; expires on {}, in 9 days", date(now + days(9))),
             "renew it",
         ),
-        (ending(now - days(9)), "bad", format!("it has expired on {}, 8 days ago", date(now - days(9))), "renew it"),
+        (ending(now - days(9)), "bad", format!("expired on {}, 8 days ago", date(now - days(9))), "renew it"),
         (
             made_with(|it| {
                 it.subject_alt_names = vec![SanType::DnsName("bench.example.com".try_into().expect("a name"))];
             }),
             "bad",
-            "it is for bench.example.com, and not for localhost".to_owned(),
+            "it is for bench.example.com, not for localhost".to_owned(),
             "--server",
         ),
         (
             made_with(|it| it.not_before = now + days(2)),
             "bad",
-            format!("it begins on {} only", (now + days(2)).date()),
+            format!("not valid before {}", (now + days(2)).date()),
             "this machine's clock",
         ),
         (
             made_with(|it| it.is_ca = IsCa::Ca(BasicConstraints::Unconstrained)),
             "bad",
-            "it is that of a CA, with which nobody may be a server".to_owned(),
+            "it is a CA certificate, which a server can't use".to_owned(),
             "CA:FALSE",
         ),
     ];
@@ -272,9 +274,9 @@ async fn a_doctor_says_when_the_servers_certificate_ends_and_why_it_is_not_trust
     }
     let (proxy, other) = (Proxy::before(&app).await, Proxy::before(&app).await);
     let [certificate, server] = doctored(&proxy, &other.ca).await;
-    assert_eq!(text(&certificate["seen"]), "it is not signed by anybody whom this machine trusts");
+    assert_eq!(text(&certificate["seen"]), "it is not signed by a CA that this machine trusts");
     assert!(text(&certificate["remedy"]).contains("--ca-file"), "{certificate}");
-    assert!(text(&server["seen"]).starts_with("not asked"), "{server}");
+    assert!(text(&server["seen"]).starts_with("not checked"), "{server}");
 }
 
 #[tokio::test]
@@ -301,7 +303,7 @@ async fn a_server_says_when_its_certificate_ends_in_its_metrics_and_soon_before_
     let mut serve = brewbench(&["serve", "--listen", "127.0.0.1:0", "--data", &data]);
     serve.arg("--tls-cert").arg(&files.chain).arg("--tls-key").arg(&files.key);
     let server = Running::start(serve);
-    server.says(&format!("the server's certificate ends on {}, in 9 days: renew it", end.date())).await;
+    server.wait_for(&format!("the server's certificate expires on {}, in 9 days; renew it", end.date())).await;
 }
 
 /// A certificate of `localhost` and its key as files; gives its CA, PEM.
@@ -337,7 +339,7 @@ async fn a_server_with_a_certificate_speaks_tls_and_takes_a_new_one_without_drop
     let kept = asked.try_clone().expect("a request");
     assert!(asked.send().await.expect("an answer").status().is_success());
 
-    let plain = Actor::nobody(&app.url.as_str().replacen("https", "http", 1).parse().expect("an address"));
+    let plain = Actor::anonymous(&app.url.as_str().replacen("https", "http", 1).parse().expect("an address"));
     plain.request(&reqwest::Method::GET, "/healthz").send().await.expect_err("no TLS, no answer");
 
     // Half of a new one is none.
@@ -359,11 +361,11 @@ async fn a_server_says_which_of_its_files_is_no_certificate() {
         command.arg("--tls-cert").arg(cert).arg("--tls-key").arg(key);
         command
     };
-    let said = Done::of(serve(&files.chain, &folder.path().join("nothing"))).await.refused(1);
+    let said = Output::of(serve(&files.chain, &folder.path().join("nothing"))).await.refused(1);
     assert!(said.contains("nothing can't be read"), "{said}");
-    let said = Done::of(serve(&files.key, &files.key)).await.refused(1);
-    assert!(said.contains("key.pem has no certificate in it"), "{said}");
-    let said = Done::of(brewbench(&["serve", "--data", &data, "--tls-cert", "x"])).await.refused(2);
+    let said = Output::of(serve(&files.key, &files.key)).await.refused(1);
+    assert!(said.contains("key.pem contains no certificate"), "{said}");
+    let said = Output::of(brewbench(&["serve", "--data", &data, "--tls-cert", "x"])).await.refused(2);
     assert!(said.contains("--tls-key"), "{said}");
 }
 
@@ -375,13 +377,13 @@ async fn plain_http_to_another_machine_is_refused_before_a_secret_is_shown() {
         command.env("BREWBENCH_TOKEN", "bbt_x");
         command
     };
-    let said = Done::of(run(&[])).await.refused(1);
-    assert!(said.contains("plain HTTP shows secrets") && said.contains("--insecure-http"), "{said}");
+    let said = Output::of(run(&[])).await.refused(1);
+    assert!(said.contains("plain HTTP exposes secrets") && said.contains("--insecure-http"), "{said}");
     let state = tempfile::tempdir().expect("a folder");
     if let Some(tools) = Tools::find() {
         let mut command = brewbench(&["agent", "--server", "http://192.0.2.1/"]);
         command.arg("--state").arg(state.path()).arg("--k6").arg(&tools.k6).env("BREWBENCH_AGENT_KEY", "bba_x");
-        let said = Done::of(command).await.refused(1);
+        let said = Output::of(command).await.refused(1);
         assert!(said.contains("--insecure-http"), "{said}");
     }
 }

@@ -17,7 +17,7 @@ async fn bring(user: &Actor, version: &str, count: usize, faster: f64) {
     for place in 0..count {
         let wobble = 1.0 + 0.004 * ((place * 7919 % 13) as f64 - 6.0) / 6.0;
         let path = format!("/api/v1/runs/import?target=servy&size=2/4GiB&scenario=hash&version={version}");
-        Answer::of(user.request(&reqwest::Method::POST, &path).body(scaled(faster * wobble))).await.ok();
+        Answer::to(user.request(&reqwest::Method::POST, &path).body(scaled(faster * wobble))).await.ok();
     }
 }
 
@@ -44,7 +44,7 @@ async fn only_cell(user: &Actor) -> (Value, String) {
 async fn say(person: &Actor, path: &str, form: &[(&str, &str)]) -> Answer {
     let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
     let request = person.request(&reqwest::Method::POST, &format!("{path}/judge"));
-    Answer::of(request.header("content-type", "application/x-www-form-urlencoded").body(body)).await
+    Answer::to(request.header("content-type", "application/x-www-form-urlencoded").body(body)).await
 }
 
 fn open(trend: &Value) -> usize {
@@ -82,7 +82,7 @@ async fn a_history_has_versions_with_intervals_and_changes_for_better_and_worse(
     bring(&user, "1.2", 12, 1.05).await;
     // What is invalid is in no history.
     let down = "/api/v1/runs/import?target=servy&size=2/4GiB&scenario=hash&version=1.3";
-    Answer::of(user.request(&reqwest::Method::POST, down).body(target_down())).await.ok();
+    Answer::to(user.request(&reqwest::Method::POST, down).body(target_down())).await.ok();
     let (info, path) = only_cell(&user).await;
     assert_eq!((&info["runs"], &info["open"]), (&json!(36), &json!(4)), "throughput and p99 both changed twice");
     let trend = user.get(&path).await.ok().json();
@@ -147,8 +147,8 @@ async fn what_was_said_of_a_change_stays_as_more_history_comes_and_runs_go() {
 async fn the_page_shows_the_chart_and_the_table_and_takes_a_judgement() {
     let app = App::start().await;
     let user = app.user().await;
-    let person = app.person(Role::Member).await.at_pages();
-    assert!(person.get("/trends").await.ok().text().contains("no runs whose figures count"));
+    let person = app.signed_in(Role::Member).await.in_browser();
+    assert!(person.get("/trends").await.ok().text().contains("No valid or suspect runs"));
     bring(&user, "1.0", 12, 1.0).await;
     bring(&user, "1.1", 12, 0.9).await;
     let (info, _) = only_cell(&user).await;
@@ -168,7 +168,7 @@ async fn the_page_shows_the_chart_and_the_table_and_takes_a_judgement() {
     let back = [("metric", "rps"), ("run", run.as_str()), ("ruling", "")];
     assert_eq!(say(&person, &path, &back).await.status, 303);
     assert!(person.get(&path).await.ok().text().contains("Dismiss"));
-    let viewer = app.person(Role::Viewer).await.at_pages();
+    let viewer = app.signed_in(Role::Viewer).await.in_browser();
     assert!(!viewer.get(&path).await.ok().text().contains("Confirm"));
 }
 
@@ -214,7 +214,7 @@ async fn an_experiment_is_one_point_and_its_day_is_no_change() {
         assert!(point["experiment"].is_string(), "{point}");
     }
     assert_eq!((&trend["spans"][0]["points"], &trend["spans"][0]["runs"]), (&json!(12), &json!(36)));
-    let page = user.clone().at_pages().get(&path.replace("/api/v1", "")).await.ok().text();
+    let page = user.clone().in_browser().get(&path.replace("/api/v1", "")).await.ok().text();
     assert!(page.contains("All 12 points with 36 runs") && page.contains("No change in 12 points"), "{page}");
 }
 

@@ -15,7 +15,7 @@ use crate::{
         Actor, Agent, App,
         agent::outcome,
         program::as_user,
-        series::{fitting, stretch},
+        series::{matching_series, stretch},
         submit::{plan_with, submit, text},
         summaries::{good, target_down},
     },
@@ -41,7 +41,7 @@ pub async fn ended(user: &Actor, agent: &mut Agent, change: impl FnOnce(&mut Out
 
 /// k6 had no room: it used 0.97 of its core, the target a third of its own.
 fn bound(outcome: &mut Outcome) {
-    let packed = fitting(&good());
+    let packed = matching_series(&good());
     let mut series = packed.unpack().expect("a series");
     let measured = series.measured.as_mut().expect("a stretch");
     for usage in measured.usage.iter_mut().skip(1) {
@@ -60,9 +60,9 @@ async fn a_reason_has_figure_and_limit_as_data_and_is_shown_wherever_the_run_is(
     assert_eq!((&run["verdict"], codes(&run)), (&json!("suspect"), vec!["generator_busy".to_owned()]));
     let reason = &run["reasons"][0];
     assert_eq!((&reason["seen"], &reason["limit"], &reason["unit"]), (&json!(0.97), &json!(0.8), &json!("share")));
-    let pages = user.clone().at_pages();
+    let pages = user.clone().in_browser();
     let page = pages.get(&format!("/runs/{id}")).await.ok().text();
-    let rules = format!("Judged by rules {RULES}");
+    let rules = format!("Verdict by rules {RULES}");
     for words in ["k6 was the bottleneck", "(97 %, limit 80 %)", &rules, "/scenarios/hash#limits"] {
         assert!(page.contains(words), "{words} is not in {page}");
     }
@@ -70,13 +70,13 @@ async fn a_reason_has_figure_and_limit_as_data_and_is_shown_wherever_the_run_is(
     assert!(list.contains("title=\"k6 was the bottleneck"), "{list}");
     let compared = pages.get(&format!("/compare?runs={id}")).await.ok().text();
     assert!(compared.contains("with 1 suspect run") && compared.contains("1 suspect"), "{compared}");
-    assert!(compared.contains("with figures of suspect runs"), "beside each figure: {compared}");
+    assert!(compared.contains("includes suspect runs"), "beside each figure: {compared}");
     let csv = pages.get(&format!("/api/v1/runs/export?format=csv&runs={id}")).await.ok().text();
     assert!(csv.lines().nth(1).is_some_and(|line| line.ends_with(",generator_busy")), "{csv}");
     let token = app.token_secret(Scope::Read, None).await;
     let shown = as_user(&app, &token, &["run", "show", &id]).await.ok();
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("because k6 was the bottleneck") && words.contains("(97 %, limit 80 %)"), "{shown}");
+    assert!(words.contains("reason k6 was the bottleneck") && words.contains("(97 %, limit 80 %)"), "{shown}");
     let compared = as_user(&app, &token, &["compare", &id]).await.ok();
     assert!(compared.contains("1?") && compared.contains("some of these runs are suspect"), "{compared}");
     let by = user.get(&format!("/api/v1/runs/{id}/judgement")).await.ok().json();
@@ -103,7 +103,7 @@ async fn a_failure_of_the_target_is_invalid_and_told_once() {
         let run = user.run(&id).await;
         assert_eq!((&run["phase"], &run["verdict"], &run["error"]), (&json!("failed"), &verdict, &json!(why)));
         assert_eq!(codes(&run), expected);
-        let page = user.clone().at_pages().get(&format!("/runs/{id}")).await.ok().text();
+        let page = user.clone().in_browser().get(&format!("/runs/{id}")).await.ok().text();
         assert_eq!(page.matches(why).count(), 1, "{page}");
         let compared = user.get(&format!("/api/v1/compare?runs={id}")).await.ok().json();
         assert_eq!(
@@ -137,7 +137,7 @@ async fn a_series_that_is_damaged_is_not_stored_and_counts_as_incomplete() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
-    let whole = fitting(&good()).as_bytes().to_vec();
+    let whole = matching_series(&good()).as_bytes().to_vec();
     let noise: Vec<u8> = (0..5_000_000_u32).map(|n| n.wrapping_mul(2_654_435_769).to_be_bytes()[0]).collect();
     for bytes in [whole[..whole.len() / 2].to_vec(), vec![9, 9, 9], noise] {
         let id = ended(&user, &mut agent, |outcome| outcome.series = Some(Packed::from_bytes(bytes))).await;
@@ -177,7 +177,7 @@ async fn limits_of_a_scenario_are_set_and_its_old_runs_judged_by_them_in_the_bac
     app.until("the old run to be valid", async || (user.run(&id).await["verdict"] == "valid").then_some(())).await;
     let by = user.get(&format!("/api/v1/runs/{id}/judgement")).await.ok().json();
     assert_eq!(by["limits"]["generator_busy"], json!(0.99));
-    let page = user.clone().at_pages().get(&format!("/runs/{id}")).await.ok().text();
+    let page = user.clone().in_browser().get(&format!("/runs/{id}")).await.ok().text();
     assert!(page.contains("limits of its scenario (generator_busy 99 %)"), "{page}");
     assert_eq!(user.run(&text(&other)).await["verdict"], "valid", "it has no scenario");
     let next = ended(&user, &mut agent, bound).await;
@@ -192,8 +192,10 @@ async fn limits_of_a_scenario_are_set_and_its_old_runs_judged_by_them_in_the_bac
 
     user.put("/api/v1/scenarios/nobody/limits", &json!({"limits": {}})).await.refused(404);
     let refused = user.put(LIMITS, &json!({"limits": {"generator_busy": 2}})).await.refused(422);
-    assert_eq!(refused, "limits: generator_busy: 2 is no share between 0 and 1, such as 0.25 or 25 %");
-    assert!(user.put(LIMITS, &json!({"limits": {"beauty": 1}})).await.refused(422).contains("\"beauty\" is no limit"));
+    assert_eq!(refused, "limits: generator_busy: 2 is not a share between 0 and 1, such as 0.25 or 25 %");
+    assert!(
+        user.put(LIMITS, &json!({"limits": {"beauty": 1}})).await.refused(422).contains("\"beauty\" is not a limit")
+    );
     app.reader().await.put(LIMITS, &json!({"limits": {}})).await.refused(403);
 }
 
@@ -215,7 +217,7 @@ async fn judging_that_the_end_of_the_server_cut_short_is_done_when_it_starts_aga
 #[tokio::test]
 async fn the_form_on_the_scenario_s_page_sets_limits_and_refuses_nonsense_at_its_place() {
     let app = App::start().await;
-    let person = app.person(Role::Member).await.at_pages();
+    let person = app.signed_in(Role::Member).await.in_browser();
     let page = person.get("/scenarios/hash").await.ok().text();
     assert!(page.contains("name=\"generator_busy\" value=\"80 %\"") && page.contains("id=\"limits\""), "{page}");
     let form = async |fields: &str| fill_in(&person, "/scenarios/hash/limits", fields).await;
@@ -226,9 +228,9 @@ async fn the_form_on_the_scenario_s_page_sets_limits_and_refuses_nonsense_at_its
     assert!(text.contains("value=\"soon\"") && text.contains("value=\"9 %\""), "what was typed stays: {text}");
     form("too_short=5+s&host_steal=").await;
     let page = person.get("/scenarios/hash").await.ok().text();
-    assert!(page.contains("name=\"too_short\" value=\"5 s\"") && page.contains("set here"), "{page}");
+    assert!(page.contains("name=\"too_short\" value=\"5 s\"") && page.contains(">changed</span>"), "{page}");
     form("too_short=5+s&reset=1").await;
-    assert!(!person.get("/scenarios/hash").await.ok().text().contains("set here"));
+    assert!(!person.get("/scenarios/hash").await.ok().text().contains(">changed</span>"));
 }
 
 #[tokio::test]
@@ -262,12 +264,12 @@ async fn runs_are_judged_anew_by_command_and_what_is_damaged_keeps_its_verdict()
     assert!(told.contains(&format!("{}  suspect → valid", ids[0])), "{told}");
     assert!(told.contains(&format!("{imported}  valid → invalid")), "{told}");
     assert!(told.contains(&format!("{}  valid → suspect", ids[2])), "its series is gone: {told}");
-    assert!(told.contains(&format!("{}  keeps its verdict: its summary can't be unpacked", ids[1])), "{told}");
-    assert!(told.ends_with("3 judged, 3 changed, 1 can't be\n"), "{told}");
+    assert!(told.contains(&format!("{}  not re-judged: its summary can't be unpacked", ids[1])), "{told}");
+    assert!(told.ends_with("3 judged, 3 changed, 1 not re-judged\n"), "{told}");
     assert_eq!(user.run(&ids[1]).await["verdict"], "valid");
     let again = as_user(&app, &token, &["run", "rejudge", &ids[0], "--json"]).await.json();
     assert_eq!((&again["judged"], &again["changed"]), (&json!(1), &json!([])));
-    let log = app.admin().await.get("/api/v1/audit?what=runs%20judged%20anew").await.ok().json();
+    let log = app.admin().await.get("/api/v1/audit?what=runs%20rejudged").await.ok().json();
     assert_eq!(log["entries"].as_array().map(Vec::len), Some(2), "the dry run did nothing: {log}");
 
     let nobody = "00000000-0000-7000-8000-000000000000";
@@ -327,16 +329,17 @@ async fn limits_are_set_by_command() {
         [json!(0.95), json!(5.0), json!(0.1)]
     );
     let refused = command(&["--set", "too_short=soon"]).await.refused(1);
-    assert!(refused.contains("too_short: \"soon\" is no number of seconds between 0 and 86400"), "{refused}");
+    assert!(refused.contains("too_short: \"soon\" is not a number of seconds between 0 and 86400"), "{refused}");
     assert!(command(&["--reset"]).await.ok().lines().all(|line| !line.contains("5 s*")));
 }
 
 #[test]
-fn the_readme_names_every_limit_with_what_it_is() {
-    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("a README");
+fn the_docs_name_every_limit_with_its_default() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guide/verdict.md");
+    let docs = std::fs::read_to_string(path).expect("the chapter");
     for limit in Limit::ALL {
         let about = limit.about();
-        let told = format!("`{}` {}", about.name, about.unit.text(about.default));
-        assert!(readme.contains(&told), "{told} is not in the README");
+        let expected = format!("`{}` {}", about.name, about.unit.text(about.default));
+        assert!(docs.contains(&expected), "{expected} is not in {path}");
     }
 }

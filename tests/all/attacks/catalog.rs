@@ -1,4 +1,4 @@
-//! An agent's key in other hands: what it can fill the catalog with, and how it is emptied.
+//! A stolen agent key: what it can add to the catalog, and how to remove that.
 
 use brewbench::auth::model::{Role, Scope};
 use brewbench_agent::wire::{messages::TargetOffer, offer::MOST_TARGETS};
@@ -24,13 +24,13 @@ async fn count(app: &App, table: &'static str) -> i64 {
 }
 
 #[tokio::test]
-async fn an_introduction_has_an_end() {
+async fn the_hello_message_of_an_agent_is_limited() {
     let app = App::start().await;
-    let mut agent = Agent::away(&app, "rack").await;
+    let mut agent = Agent::disconnected(&app, "rack").await;
     agent.hello.targets = offers(0, MOST_TARGETS + 1);
-    let refused = agent.dial(&app).await.expect_err("too many");
-    assert!(refused.contains("201 targets; at most 200"), "{refused}");
-    for (change, words) in [
+    let refused = agent.connect(&app).await.expect_err("too many");
+    assert!(refused.contains("201 targets; the maximum is 200"), "{refused}");
+    for (change, expected) in [
         ((|offer| offer.name = "..".to_owned()) as fn(&mut TargetOffer), "name: "),
         (|offer| offer.name = "a\u{202e}b".to_owned(), "U+202E"),
         (|offer| offer.version = "1".repeat(101), "version: "),
@@ -39,39 +39,39 @@ async fn an_introduction_has_an_end() {
     ] {
         agent.hello.targets = offers(0, 1);
         change(&mut agent.hello.targets[0]);
-        let refused = agent.dial(&app).await.expect_err(words);
-        assert!(refused.contains(words) && refused.len() < 500, "{refused}");
+        let refused = agent.connect(&app).await.expect_err(expected);
+        assert!(refused.contains(expected) && refused.len() < 500, "{refused}");
     }
     assert_eq!((count(&app, "target").await, count(&app, "target_colour").await), (0, 0));
 }
 
 #[tokio::test]
-async fn an_agent_that_offers_something_else_each_time_does_not_fill_the_catalog() {
+async fn an_agent_that_changes_its_targets_cannot_fill_the_catalog() {
     let app = App::start().await;
-    let mut agent = Agent::away(&app, "rack").await;
+    let mut agent = Agent::disconnected(&app, "rack").await;
     for hello in 0..6 {
         agent.hello.targets = offers(hello, MOST_TARGETS);
-        agent.dial(&app).await.expect("a welcome");
+        agent.connect(&app).await.expect("a welcome");
     }
     assert_eq!((count(&app, "target").await, count(&app, "target_colour").await), (400, 400));
-    // Another version each time is no way around it.
+    // Neither can one that changes their versions.
     for version in 0..6 {
         agent.hello.targets = offers(0, MOST_TARGETS);
         for offer in &mut agent.hello.targets {
             offer.sha256 = format!("{version:064x}");
         }
-        agent.dial(&app).await.expect("a welcome");
+        agent.connect(&app).await.expect("a welcome");
     }
     assert!(count(&app, "target").await <= 400);
     let reader = app.reader().await;
     let page = reader.get("/api/v1/targets?limit=50").await.ok().json();
     assert_eq!((page["targets"].as_array().map(|all| all.len() >= 50), page["next"].is_string()), (Some(true), true));
-    let html = reader.at_pages().get("/targets").await.ok().text();
+    let html = reader.in_browser().get("/targets").await.ok().text();
     assert!(html.contains("Next page") && html.matches("<th class=\"first\" scope=\"row\"").count() == 100);
 }
 
 #[tokio::test]
-async fn what_a_run_used_stays_known() {
+async fn the_target_of_a_run_stays_in_the_catalog() {
     let app = App::start().await;
     let mut agent = Agent::start(&app, "rack").await;
     let user = app.user().await;
@@ -80,33 +80,33 @@ async fn what_a_run_used_stays_known() {
     agent.finish(&job, &good()).await;
     for hello in 0..4 {
         agent.hello.targets = offers(hello, MOST_TARGETS);
-        agent.dial(&app).await.expect("a welcome");
+        agent.connect(&app).await.expect("a welcome");
     }
     let admin = app.admin().await;
     let path = format!("/api/v1/targets/{}", job.target);
     assert!(admin.delete(&path).await.refused(409).contains("runs use"));
-    let page = app.reader().await.at_pages().get(&format!("/targets/{}", job.target)).await.ok().text();
+    let page = app.reader().await.in_browser().get(&format!("/targets/{}", job.target)).await.ok().text();
     assert!(page.contains(&"ab".repeat(32)), "its version stays: {page}");
 }
 
 #[tokio::test]
-async fn targets_that_nobody_needs_are_removed_and_no_others() {
+async fn only_unused_targets_are_removed() {
     let app = App::start().await;
-    let mut agent = Agent::away(&app, "rack").await;
+    let mut agent = Agent::disconnected(&app, "rack").await;
     agent.hello.targets = offers(0, 150);
-    agent.dial(&app).await.expect("a welcome");
+    agent.connect(&app).await.expect("a welcome");
     agent.hello.targets.truncate(1);
-    agent.dial(&app).await.expect("a welcome");
+    agent.connect(&app).await.expect("a welcome");
     app.user().await.import(good()).await.ok();
-    let (admin, member) = (app.person(Role::Admin).await, app.person(Role::Member).await);
+    let (admin, member) = (app.signed_in(Role::Admin).await, app.signed_in(Role::Member).await);
     assert!(admin.delete("/api/v1/targets/junk-0-0").await.refused(409).contains("a connected agent offers"));
     assert!(admin.delete("/api/v1/targets/t").await.refused(409).contains("runs use"));
     admin.delete("/api/v1/targets/nothing").await.refused(404);
     member.delete("/api/v1/targets/junk-0-1").await.refused(403);
 
-    let pages = admin.clone().at_pages();
-    assert!(pages.get("/targets").await.ok().text().contains("offers 149 of them"));
-    assert!(!member.at_pages().get("/targets").await.ok().text().contains("Remove these"));
+    let pages = admin.clone().in_browser();
+    assert!(pages.get("/targets").await.ok().text().contains("149 of them are unused"));
+    assert!(!member.in_browser().get("/targets").await.ok().text().contains("Remove unused targets"));
     assert!(pages.get("/targets/junk-0-1").await.ok().text().contains("/targets/junk-0-1/remove"));
     pages.get("/targets/junk-0-1/remove").await.ok();
     assert_eq!(pages.form("/targets/junk-0-1/remove", &[]).await.status.as_u16(), 303);

@@ -1,11 +1,11 @@
-//! Thousands of connections that nobody needs.
+//! Floods of connections and streams.
 
 use std::{net::SocketAddr, time::Duration};
 
 use brewbench::{
     app::{
-        listener::{Patience, descriptors},
-        rate_limit::streams::MOST_OF_ONE,
+        listener::{Timeouts, descriptors},
+        rate_limit::streams::MAX_PER_CALLER,
     },
     auth::model::Role,
 };
@@ -20,19 +20,19 @@ use tokio::{
 
 use crate::harness::{App, PATIENCE};
 
-/// So many of a kind.
+/// Connections of each kind.
 const MANY: usize = 2_000;
 
-/// Where those stand who mean harm; others come from 127.0.0.1.
-const ELSEWHERE: [u8; 4] = [127, 0, 0, 2];
+/// The attacker's address; others connect from 127.0.0.1.
+const ATTACKER: [u8; 4] = [127, 0, 0, 2];
 
 async fn connect(app: &App) -> std::io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
-    socket.bind(SocketAddr::from((ELSEWHERE, 0)))?;
+    socket.bind(SocketAddr::from((ATTACKER, 0)))?;
     socket.connect(SocketAddr::from(([127, 0, 0, 1], app.url.port().expect("a port")))).await
 }
 
-/// Sends a beginning, and then byte by byte until the server has closed the connection.
+/// Sends `beginning`, then `then` twice a second, until the server closes the connection.
 async fn dawdle(mut stream: TcpStream, beginning: &'static [u8], then: &'static [u8]) {
     let (mut reader, mut writer) = stream.split();
     let mut read = Vec::new();
@@ -42,7 +42,7 @@ async fn dawdle(mut stream: TcpStream, beginning: &'static [u8], then: &'static 
             sleep(Duration::from_millis(500)).await;
             sent = writer.write_all(then).await;
         }
-        // An answer may still be there to be read.
+        // There may be an answer left to read.
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -52,17 +52,17 @@ async fn dawdle(mut stream: TcpStream, beginning: &'static [u8], then: &'static 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn thousands_of_slow_connections_disturb_nobody_and_are_closed_in_time() {
+async fn thousands_of_slow_connections_delay_no_request_and_are_closed_in_time() {
     descriptors::raise();
-    // Each of them is two sockets of this process.
+    // Each connection is two sockets of this process.
     if descriptors::room() < 3 * MANY {
         skip("too few file descriptors");
         return;
     }
     let soon = Duration::from_secs(5);
-    let patience = Patience { handshake: soon, head: soon, progress: soon, ..Patience::default() };
-    let app = App::with(|config| config.patience = patience).await;
-    let (person, nobody) = (app.person(Role::Viewer).await.at_pages(), app.nobody());
+    let timeouts = Timeouts { handshake: soon, head: soon, progress: soon, ..Timeouts::default() };
+    let app = App::with(|config| config.timeouts = timeouts).await;
+    let (viewer, nobody) = (app.signed_in(Role::Viewer).await.in_browser(), app.anonymous());
     let kinds: [(&[u8], &[u8]); 3] = [
         (b"", b""),
         (b"GET / HTTP/1.1\r\n", b"a"),
@@ -73,26 +73,26 @@ async fn thousands_of_slow_connections_disturb_nobody_and_are_closed_in_time() {
         for _ in 0..MANY {
             bad.spawn(dawdle(connect(&app).await.expect("a connection"), beginning, then));
         }
-        let disturbed = async {
+        let requests = async {
             while !bad.is_empty() {
                 assert_eq!(nobody.get("/healthz").await.ok().text(), "ok");
-                person.get("/runs").await.ok();
+                viewer.get("/runs").await.ok();
                 while bad.try_join_next().is_some() {}
                 sleep(Duration::from_millis(50)).await;
             }
         };
-        timeout(PATIENCE, disturbed).await.expect("all of them closed");
+        timeout(PATIENCE, requests).await.expect("all of them closed");
     }
 }
 
 #[tokio::test]
-async fn an_address_with_too_many_connections_gets_no_more_and_others_do() {
+async fn connections_are_limited_for_each_address() {
     let app = App::with(|config| config.connections = Some(64)).await;
     let mut streams = Vec::new();
     for _ in 0..100 {
         streams.push(connect(&app).await.expect("a connection"));
     }
-    // Those that were let in are silent for longer than this takes.
+    // Accepted connections stay idle for longer than this takes.
     let mut closed = JoinSet::new();
     for mut stream in streams {
         closed.spawn(async move {
@@ -102,8 +102,8 @@ async fn an_address_with_too_many_connections_gets_no_more_and_others_do() {
     timeout(PATIENCE, async { while closed.len() > 32 && closed.join_next().await.is_some() {} })
         .await
         .expect("those above the limit closed");
-    assert_eq!(app.nobody().get("/healthz").await.ok().text(), "ok", "from another address");
-    timeout(PATIENCE, closed.join_all()).await.expect("the others closed for their silence");
+    assert_eq!(app.anonymous().get("/healthz").await.ok().text(), "ok", "from another address");
+    timeout(PATIENCE, closed.join_all()).await.expect("idle connections closed");
     let mut again = connect(&app).await.expect("a connection");
     again.write_all(b"GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n").await.expect("sent");
     let mut answer = String::new();
@@ -112,18 +112,18 @@ async fn an_address_with_too_many_connections_gets_no_more_and_others_do() {
 }
 
 #[tokio::test]
-async fn a_caller_follows_with_so_many_pages_and_no_more() {
+async fn streams_are_limited_for_each_caller() {
     let app = App::start().await;
-    let (ada, grace) = (app.person(Role::Viewer).await, app.reader().await);
+    let (ada, grace) = (app.signed_in(Role::Viewer).await, app.reader().await);
     let mut open = Vec::new();
-    for _ in 0..MOST_OF_ONE {
-        let followed = ada.request(&Method::GET, "/runs/live").send().await.expect("an answer");
-        assert!(followed.status().is_success());
-        open.push(followed);
+    for _ in 0..MAX_PER_CALLER {
+        let stream = ada.request(&Method::GET, "/runs/live").send().await.expect("an answer");
+        assert!(stream.status().is_success());
+        open.push(stream);
     }
     let refused = ada.get("/runs/live").await;
     assert_eq!(refused.header("retry-after"), "5");
-    assert!(refused.refused(503).contains("pages and commands follow for you already"));
+    assert!(refused.refused(503).contains("pages and commands with live updates open"));
     grace.request(&Method::GET, "/runs/live").send().await.expect("an answer").error_for_status().expect("a stream");
     drop(open);
     app.until("a stream again", async || {

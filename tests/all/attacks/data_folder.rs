@@ -1,4 +1,4 @@
-//! Others on the server's machine: what they could read, and what they could put into the data folder.
+//! Other users of the server's machine: what they can read, and what they can put into the data folder.
 
 use std::{
     fs::{self, Permissions},
@@ -24,25 +24,25 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("another mode");
 }
 
-/// What of ours others may read, in a folder that they may enter or not.
+/// Returns the files in a folder that other users can access.
 fn open_to_others(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder").flatten();
     entries.filter(|entry| mode(&entry.path()) & 0o077 != 0).map(|entry| entry.path().display().to_string()).collect()
 }
 
-async fn told_at_start(data: &Path) -> String {
+async fn start_error(data: &Path) -> String {
     let config = Config::new(SocketAddr::from(([127, 0, 0, 1], 0)), data);
     Server::start(config, CancellationToken::new()).await.expect_err("refused").to_string()
 }
 
 #[tokio::test]
-async fn the_data_folder_is_its_owners_alone_from_the_first_start() {
+async fn only_the_owner_can_access_the_data_folder() {
     let parent = tempfile::tempdir().expect("a folder");
     let data = parent.path().join("data");
     let app = App::with(|config| config.data.clone_from(&data)).await;
     app.user().await.import(good()).await.ok();
     let copy = data.join("copy.db");
-    backup::of_folder(&data, &copy, backup::IfThere::Refuse).await.expect("a backup");
+    backup::of_folder(&data, &copy, backup::IfExists::Refuse).await.expect("a backup");
     assert_eq!((mode(&data), open_to_others(&data)), (0o700, Vec::new()));
     for file in [db::FILE, "brewbench.db-wal", "lock", "public-url", "copy.db"] {
         assert_eq!(mode(&data.join(file)), 0o600, "{file}");
@@ -50,35 +50,35 @@ async fn the_data_folder_is_its_owners_alone_from_the_first_start() {
 }
 
 #[tokio::test]
-async fn what_an_earlier_version_left_open_is_closed_at_the_start() {
+async fn the_start_tightens_permissions_of_an_earlier_version() {
     let folder = App::start().await.stop().await;
-    let elses = folder.path().join("somebody-elses");
-    fs::write(&elses, "").expect("a file");
+    let foreign = folder.path().join("foreign");
+    fs::write(&foreign, "").expect("a file");
     let aside = folder.path().join("brewbench.db.before-20260101T000000Z");
     fs::write(&aside, "").expect("a file");
-    for file in [&folder.path().join(db::FILE), &folder.path().join("public-url"), &aside, &elses] {
+    for file in [&folder.path().join(db::FILE), &folder.path().join("public-url"), &aside, &foreign] {
         set_mode(file, 0o644);
     }
     set_mode(folder.path(), 0o755);
     let app = App::on(folder, |_| ()).await;
     assert_eq!(mode(app.data()), 0o700);
-    assert_eq!(open_to_others(app.data()), [app.data().join("somebody-elses").display().to_string()]);
+    assert_eq!(open_to_others(app.data()), [app.data().join("foreign").display().to_string()]);
     let folder = app.stop().await;
     set_mode(folder.path(), 0o755);
-    db::open(folder.path()).await.expect("as a command of the owner does");
+    db::open(folder.path()).await.expect("a database");
     assert_eq!(mode(folder.path()), 0o700);
 }
 
 #[tokio::test]
-async fn a_link_is_not_taken_for_a_file_of_the_data_folder() {
+async fn symbolic_links_in_the_data_folder_are_refused() {
     let elsewhere = tempfile::tempdir().expect("a folder");
     let precious = elsewhere.path().join("precious");
     for file in [db::FILE, "brewbench.db-wal", "lock", "public-url", ".handing-out-x"] {
         let folder: TempDir = tempfile::tempdir().expect("a folder");
         fs::write(&precious, "precious").expect("a file");
         symlink(&precious, folder.path().join(file)).expect("a link");
-        let told = told_at_start(folder.path()).await;
-        assert!(told.contains(&format!("/{file} is a symbolic link")), "{told}");
+        let error = start_error(folder.path()).await;
+        assert!(error.contains(&format!("/{file} is a symbolic link")), "{error}");
         assert_eq!(fs::read_to_string(&precious).expect("a file"), "precious", "{file}");
     }
     let folder = App::start().await.stop().await;
@@ -86,26 +86,29 @@ async fn a_link_is_not_taken_for_a_file_of_the_data_folder() {
     fs::rename(&file, &moved).expect("moved");
     symlink(&moved, &file).expect("a link");
     let copy = elsewhere.path().join("copy.db");
-    let told = backup::of_folder(folder.path(), &copy, backup::IfThere::Refuse).await.expect_err("refused");
-    assert!(told.to_string().contains("is a symbolic link") && !copy.exists(), "{told}");
+    let error = backup::of_folder(folder.path(), &copy, backup::IfExists::Refuse).await.expect_err("refused");
+    assert!(error.to_string().contains("is a symbolic link") && !copy.exists(), "{error}");
 }
 
 #[tokio::test]
-async fn a_folder_of_everybodys_files_is_left_as_it_is() {
+async fn a_shared_folder_is_refused_and_left_unchanged() {
     let folder = tempfile::tempdir().expect("a folder");
     set_mode(folder.path(), 0o1777);
-    let told = told_at_start(folder.path()).await;
-    assert!(told.contains("is for everybody's files; name a folder of its own with --data"), "{told}");
+    let error = start_error(folder.path()).await;
+    assert!(
+        error.contains("is a shared folder that everybody can write to; choose a private folder with --data"),
+        "{error}"
+    );
     assert_eq!(mode(folder.path()), 0o777);
 }
 
 #[tokio::test]
-async fn the_address_is_written_beside_a_link_and_not_through_it() {
+async fn the_public_url_replaces_a_link_and_does_not_follow_it() {
     let (folder, elsewhere) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let precious = elsewhere.path().join("precious");
     fs::write(&precious, "precious").expect("a file");
     symlink(&precious, folder.path().join("public-url")).expect("a link");
-    local_admin::leave_address(folder.path(), &"http://localhost/".parse().expect("an address")).expect("written");
+    local_admin::store_public_url(folder.path(), &"http://localhost/".parse().expect("an address")).expect("written");
     assert_eq!(fs::read_to_string(&precious).expect("a file"), "precious");
     assert_eq!(mode(&folder.path().join("public-url")), 0o600);
 }

@@ -1,4 +1,4 @@
-//! JSON as some editors and shells write it.
+//! JSON in the encodings of some editors and shells.
 
 use reqwest::Method;
 use serde_json::json;
@@ -10,39 +10,39 @@ fn utf16(text: &str) -> Vec<u8> {
     units.flat_map(u16::to_le_bytes).collect()
 }
 
-fn marked(text: &str) -> Vec<u8> {
+fn with_bom(text: &str) -> Vec<u8> {
     [b"\xef\xbb\xbf", text.as_bytes()].concat()
 }
 
 #[tokio::test]
-async fn a_file_may_have_a_mark_before_utf_8_and_comes_back_with_it() {
+async fn a_byte_order_mark_is_accepted_and_preserved() {
     let app = App::start().await;
     let user = app.user().await;
-    let imported = user.import(marked(&good())).await.ok().json();
+    let imported = user.import(with_bom(&good())).await.ok().json();
     let path = format!("/api/v1/runs/{}/summary", text(&imported["runs"][0]["id"]));
-    assert_eq!(user.get(&path).await.ok().body, marked(&good()));
+    assert_eq!(user.get(&path).await.ok().body, with_bom(&good()));
     let index = "\u{feff}[{\"file\": \"a.json\", \"target\": \"t\"}]";
     let folder = json!({"index": index, "files": {"a.json": format!("\u{feff}{}", good())}});
     user.post("/api/v1/runs/import/folder", &folder).await.ok();
 }
 
 #[tokio::test]
-async fn another_encoding_is_called_by_its_name() {
+async fn another_encoding_is_refused_by_name() {
     let app = App::start().await;
     let user = app.user().await;
-    let told = user.import(utf16(&good())).await.refused(422);
-    assert!(told.starts_with("the document: is UTF-16, not UTF-8; save it as UTF-8"), "{told}");
+    let error = user.import(utf16(&good())).await.refused(422);
+    assert!(error.starts_with("the document: is UTF-16, not UTF-8; save it as UTF-8"), "{error}");
     for (path, body) in [
         ("/api/v1/runs/import/folder", utf16("{\"index\": \"[]\", \"files\": {}}")),
         ("/api/v1/experiments", utf16("{}")),
         ("/api/v1/auth/register/start", utf16("{\"token\": \"x\"}")),
     ] {
         let request = user.request(&Method::POST, path).header("content-type", "application/json").body(body);
-        let told = Answer::of(request).await.refused(422);
-        assert!(told.starts_with("the body is UTF-16, not UTF-8"), "{path}: {told}");
+        let error = Answer::to(request).await.refused(422);
+        assert!(error.starts_with("the body is UTF-16, not UTF-8"), "{path}: {error}");
     }
-    let request = app.nobody().request(&Method::POST, "/api/v1/auth/register/start");
+    let request = app.anonymous().request(&Method::POST, "/api/v1/auth/register/start");
     let request =
-        request.header("content-type", "application/json").body(marked("{\"token\": \"x\", \"name\": \"ada\"}"));
-    Answer::of(request).await.refused(403);
+        request.header("content-type", "application/json").body(with_bom("{\"token\": \"x\", \"name\": \"ada\"}"));
+    Answer::to(request).await.refused(403);
 }

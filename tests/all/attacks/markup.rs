@@ -1,4 +1,4 @@
-//! Injected markup: what it could still do on a page, by the policy that goes with the page.
+//! Injected markup: what the content security policy of a page still allows.
 
 use brewbench::auth::model::Role;
 use serde_json::json;
@@ -8,8 +8,8 @@ use crate::{
     harness::{App, submit::text, summaries::good},
 };
 
-/// The pages where much is at stake, and those that outsiders see.
-async fn quiet_pages(app: &App) -> Vec<String> {
+/// Sensitive pages, and those without a login.
+async fn sensitive_pages(app: &App) -> Vec<String> {
     let user = app.user().await;
     let run = text(&user.import(good()).await.ok().json()["runs"][0]["id"]);
     let share = user.post("/api/v1/shares", &json!({"query": format!("runs={run}")})).await.ok().json();
@@ -17,24 +17,24 @@ async fn quiet_pages(app: &App) -> Vec<String> {
     let invite = app.invite(Role::Member).await.replacen(site, "/", 1);
     let mut pages = vec![text(&share["url"]).replacen(site, "/", 1), invite];
     pages.extend(
-        ["/login", "/account", "/people", "/tokens", "/audit", "/settings", "/agents", "/nowhere"].map(String::from),
+        ["/login", "/account", "/users", "/tokens", "/audit", "/settings", "/agents", "/nowhere"].map(String::from),
     );
     pages
 }
 
 #[tokio::test]
-async fn pages_that_do_not_follow_evaluate_nothing() {
+async fn pages_without_live_updates_forbid_eval() {
     let app = App::start().await;
-    let pages = quiet_pages(&app).await;
-    let ada = app.person(Role::Admin).await.at_pages();
+    let pages = sensitive_pages(&app).await;
+    let ada = app.signed_in(Role::Admin).await.in_browser();
     for path in &pages {
         let page = ada.get(path).await;
         let policy = page.header("content-security-policy");
         assert!(!policy.contains("unsafe-eval") && !page.text().contains("datastar"), "{path}: {policy}");
-        let draws = path.starts_with("/shared/");
+        let has_charts = path.starts_with("/shared/");
         assert_eq!(
             policy.contains("require-trusted-types-for 'script'; trusted-types 'none'"),
-            !draws,
+            !has_charts,
             "{path}: {policy}"
         );
     }
@@ -45,10 +45,10 @@ async fn pages_that_do_not_follow_evaluate_nothing() {
 }
 
 #[tokio::test]
-async fn an_attribute_that_datastar_would_run_runs_nowhere_else() {
+async fn attributes_of_datastar_run_only_on_pages_with_live_updates() {
     let app = App::start().await;
-    let pages = quiet_pages(&app).await;
-    let tab = Tab::of(&app, Role::Admin).await;
+    let pages = sensitive_pages(&app).await;
+    let tab = Tab::signed_in(&app, Role::Admin).await;
     for path in &pages {
         tab.go(path).await;
         let injected = "(() => { const e = document.createElement('i'); e.setAttribute('data-init', 'window.hit = 1');

@@ -1,4 +1,4 @@
-//! What an attacker would try, one file a topic. Each of these got through once, or is a neighbour of one that did.
+//! Attacks, one file per topic. Each one succeeded once, or is a variant of one that did.
 
 mod authority;
 mod catalog;

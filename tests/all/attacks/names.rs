@@ -1,4 +1,4 @@
-//! Names that can't be reached, can't be seen, or look like others.
+//! Names that break URLs, are invisible or look like others.
 
 use brewbench::auth::{
     model::{Role, Scope},
@@ -10,12 +10,12 @@ use serde_json::json;
 
 use crate::harness::{Actor, Agent, Answer, App, program::as_user, submit::text, summaries::good};
 
-/// What no name may be, wherever it is typed.
+/// Names that every input refuses.
 const BAD: [&str; 9] =
     [".", "..", "~..", "a\u{202e}b", "a\u{200b}b", "a\u{feff}", "\u{430}dmin", "x\u{3164}", "a\u{2215}b"];
 
-/// Everything that takes a new name: how it is asked for, with the name.
-async fn ask_all(who: &Actor, name: &str, run: &str) -> Vec<(&'static str, Answer)> {
+/// Sends a name to everything that accepts a new one.
+async fn send_all(who: &Actor, name: &str, run: &str) -> Vec<(&'static str, Answer)> {
     let segment = brewbench::web::address::segment(name);
     let import = who.request(&Method::POST, "/api/v1/runs/import").query(&[("target", name)]);
     let script = json!({"name": name, "script": "export default () => {}"});
@@ -27,27 +27,28 @@ async fn ask_all(who: &Actor, name: &str, run: &str) -> Vec<(&'static str, Answe
         ("scenario", who.post("/api/v1/scenarios", &script).await),
         ("baseline", who.put(&format!("/api/v1/baselines/{segment}"), &json!({"runs": [run]})).await),
         ("view", who.put(&format!("/api/v1/views/{segment}"), &json!({"query": "target=t"})).await),
-        ("target", Answer::of(import.body(good())).await),
+        ("target", Answer::to(import.body(good())).await),
     ]
 }
 
 #[tokio::test]
-async fn no_way_in_takes_a_name_that_is_none() {
+async fn every_input_refuses_invalid_names() {
     let app = App::start().await;
-    let ada = app.named("Ada", Role::Admin, now_ms() + 86_400_000).await;
+    let ada = app.signed_in_as("Ada", Role::Admin, now_ms() + 86_400_000).await;
     ada.post("/api/v1/agent-keys", &json!({"name": "rack"})).await.ok();
     let run = text(&ada.import(good()).await.ok().json()["runs"][0]["id"]);
     for name in BAD {
-        for (what, answer) in ask_all(&ada, name, &run).await {
-            let told = answer.text();
-            assert_eq!(answer.status.as_u16(), 422, "{what} {name:?}: {told}");
-            assert!(told.contains("name: ") || told.contains("target: "), "{what} {name:?}: {told}");
+        for (what, answer) in send_all(&ada, name, &run).await {
+            let error = answer.text();
+            assert_eq!(answer.status.as_u16(), 422, "{what} {name:?}: {error}");
+            assert!(error.contains("name: ") || error.contains("target: "), "{what} {name:?}: {error}");
         }
         let token = app.invite(Role::Member).await.split("token=").nth(1).expect("a secret").to_owned();
         let body = json!({"token": token, "name": name});
-        app.nobody().post("/api/v1/auth/register/start", &body).await.refused(422);
+        app.anonymous().post("/api/v1/auth/register/start", &body).await.refused(422);
     }
-    for (what, answer) in ask_all(&ada, "  Zoe\u{308} 7 ", &run).await.into_iter().filter(|(what, _)| *what != "rename")
+    for (what, answer) in
+        send_all(&ada, "  Zoe\u{308} 7 ", &run).await.into_iter().filter(|(what, _)| *what != "rename")
     {
         assert!(answer.status.is_success(), "{what}: {}", answer.text());
         assert!(!answer.text().contains("e\u{308}"), "{what}: {}", answer.text());
@@ -55,10 +56,10 @@ async fn no_way_in_takes_a_name_that_is_none() {
 }
 
 #[tokio::test]
-async fn names_of_dots_from_before_there_was_a_rule_can_be_managed() {
+async fn names_of_dots_from_earlier_versions_can_be_managed() {
     let app = App::start().await;
-    let ada = app.named("Ada", Role::Admin, now_ms() + 86_400_000).await;
-    let pages = ada.clone().at_pages();
+    let ada = app.signed_in_as("Ada", Role::Admin, now_ms() + 86_400_000).await;
+    let pages = ada.clone().in_browser();
     for name in [".", ".."] {
         let now = now_ms();
         for sql in [
@@ -72,11 +73,11 @@ async fn names_of_dots_from_before_there_was_a_rule_can_be_managed() {
         ] {
             sqlx::query(sql).bind(name).bind(now).execute(&app.state.db.write).await.expect("a row");
         }
-        let shown = pages.get("/people").await.ok().text();
-        let address = format!("/people/~{name}/remove");
+        let shown = pages.get("/users").await.ok().text();
+        let address = format!("/users/~{name}/remove");
         assert!(shown.contains(&format!("href=\"{address}\"")), "{shown}");
-        let asked = pages.get(&address).await.ok().text();
-        assert!(asked.contains(&format!("<p class=\"break\">{name}, member</p>")), "{asked}");
+        let confirmation = pages.get(&address).await.ok().text();
+        assert!(confirmation.contains(&format!("<p class=\"break\">{name}, member</p>")), "{confirmation}");
         assert_eq!(pages.form(&address, &[]).await.status.as_u16(), 303);
         assert!(pages.get("/tokens").await.ok().text().contains(&format!("/tokens/~{name}/revoke")));
         let token = app.token_secret(Scope::Admin, None).await;
@@ -92,21 +93,21 @@ async fn names_of_dots_from_before_there_was_a_rule_can_be_managed() {
 }
 
 #[tokio::test]
-async fn nobody_takes_a_name_that_looks_like_somebody_elses() {
+async fn a_user_name_that_looks_like_another_is_refused() {
     let app = App::start().await;
-    app.named("Alice", Role::Admin, now_ms() + 86_400_000).await;
+    app.signed_in_as("Alice", Role::Admin, now_ms() + 86_400_000).await;
     let user = |name: &str| User { id: uuid::Uuid::now_v7().to_string(), name: name.to_owned(), role: Role::Member };
     let mut connection = app.state.db.write.acquire().await.expect("a connection");
     for name in ["A1ice", "AIice"] {
-        let told = brewbench::auth::store::insert_user(&mut connection, &user(name), now_ms()).await;
-        let told = told.expect_err("a look-alike").to_string();
-        assert_eq!(told, format!("the name {name:?} looks like \"Alice\", who is here; choose another"));
+        let error = brewbench::auth::store::insert_user(&mut connection, &user(name), now_ms()).await;
+        let error = error.expect_err("a look-alike").to_string();
+        assert_eq!(error, format!("the name {name:?} looks like the existing user \"Alice\"; choose another"));
     }
     drop(connection);
     let token = app.invite(Role::Viewer).await.split("token=").nth(1).expect("a secret").to_owned();
     for name in ["t\u{43e}ken ci", "T0ken ci", "S0mebody"] {
         let body = json!({"token": token, "name": name});
-        app.nobody().post("/api/v1/auth/register/start", &body).await.refused(422);
+        app.anonymous().post("/api/v1/auth/register/start", &body).await.refused(422);
     }
 }
 
@@ -116,17 +117,17 @@ async fn a_target_that_looks_like_another_is_refused_from_imports_and_agents() {
     let user = app.user().await;
     let import = async |name: &str| {
         let request = user.request(&Method::POST, "/api/v1/runs/import").query(&[("target", name)]);
-        Answer::of(request.body(good())).await
+        Answer::to(request.body(good())).await
     };
     import("server1").await.ok();
     import("server1").await.ok();
-    let told = import("serverl").await.refused(409);
-    assert_eq!(told, "target: \"serverl\" looks like \"server1\"; choose another name");
+    let error = import("serverl").await.refused(409);
+    assert_eq!(error, "target: \"serverl\" looks like \"server1\"; choose another name");
     import("s1ow").await.ok();
     // The agents of the harness offer `slow`.
-    let mut agent = Agent::away(&app, "rack").await;
-    let refused = agent.dial(&app).await.expect_err("it is not let in");
+    let mut agent = Agent::disconnected(&app, "rack").await;
+    let refused = agent.connect(&app).await.expect_err("refused");
     assert!(refused.contains("\"slow\" looks like \"s1ow\""), "{refused}");
     agent.hello.targets.retain(|offer| offer.name != "slow");
-    agent.dial(&app).await.expect("a welcome");
+    agent.connect(&app).await.expect("a welcome");
 }

@@ -1,4 +1,4 @@
-//! An open browser that its owner has left, a session that somebody else knows, and a wrong clock.
+//! Unattended browsers, stolen sessions and a wrong clock.
 
 use brewbench::{
     app::db::{self, Db},
@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::{
     browser::{
         Tab,
-        passkeys::{ALERT, device, registers},
+        passkeys::{ALERT, device, register},
     },
     harness::{Actor, Answer, App, submit::text},
 };
@@ -22,19 +22,19 @@ use crate::{
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 const MINUTE_MS: i64 = 60 * 1_000;
 
-/// All sessions were proven so long ago.
-async fn proven_before(app: &App, ms: i64) {
+/// Sets how long ago all sessions confirmed the passkey, in ms.
+async fn set_last_proof(app: &App, ms: i64) {
     let sql = "update session set proved_at = ?";
     sqlx::query(sql).bind(now_ms() - ms).execute(&app.state.db.write).await.expect("sessions");
 }
 
-/// What takes a recent proof: statuses of all of it.
-async fn ask_all(who: &Actor) -> Vec<(&'static str, u16)> {
+/// Sends all requests that need a recent proof; returns their statuses.
+async fn send_all(who: &Actor) -> Vec<(&'static str, u16)> {
     let name = uuid::Uuid::now_v7().to_string();
-    let link = |asked| async move { who.post("/api/v1/invites", &asked).await };
+    let link = |request| async move { who.post("/api/v1/invites", &request).await };
     let answers = [
         ("token", who.post("/api/v1/tokens", &json!({"name": name, "scope": "read"})).await),
-        ("administrator", who.put("/api/v1/people/Eve", &json!({"role": "admin"})).await),
+        ("administrator", who.put("/api/v1/users/Eve", &json!({"role": "admin"})).await),
         ("invitation", link(json!({"role": "admin"})).await),
         ("recovery", link(json!({"person": "Eve"})).await),
         ("backup", who.get("/api/v1/backup").await),
@@ -48,77 +48,77 @@ async fn ask_all(who: &Actor) -> Vec<(&'static str, u16)> {
 }
 
 #[tokio::test]
-async fn an_open_browser_is_not_enough_for_what_outlives_it() {
+async fn an_open_session_without_a_recent_proof_cannot_grant_access() {
     let app = App::start().await;
-    let ada = app.named("Ada", Role::Admin, now_ms() + DAY_MS).await;
-    app.named("Eve", Role::Viewer, now_ms() + DAY_MS).await;
-    proven_before(&app, 14 * MINUTE_MS).await;
-    assert!(ask_all(&ada).await.iter().all(|(_, status)| *status < 300));
+    let ada = app.signed_in_as("Ada", Role::Admin, now_ms() + DAY_MS).await;
+    app.signed_in_as("Eve", Role::Viewer, now_ms() + DAY_MS).await;
+    set_last_proof(&app, 14 * MINUTE_MS).await;
+    assert!(send_all(&ada).await.iter().all(|(_, status)| *status < 300));
     ada.post("/api/v1/account/passkeys/start", &()).await.ok();
-    ada.put("/api/v1/people/Eve", &json!({"role": "viewer"})).await.ok();
-    proven_before(&app, 15 * MINUTE_MS).await;
-    for (what, status) in ask_all(&ada).await {
+    ada.put("/api/v1/users/Eve", &json!({"role": "viewer"})).await.ok();
+    set_last_proof(&app, 15 * MINUTE_MS).await;
+    for (what, status) in send_all(&ada).await {
         assert_eq!(status, 403, "{what}");
     }
     ada.post("/api/v1/account/passkeys/start", &()).await.refused(403);
-    // The rest goes on, and so do programs.
-    ada.get("/api/v1/people").await.ok();
-    ada.put("/api/v1/people/Eve", &json!({"role": "member"})).await.ok();
+    // Other requests need no proof, and neither do tokens.
+    ada.get("/api/v1/users").await.ok();
+    ada.put("/api/v1/users/Eve", &json!({"role": "member"})).await.ok();
     ada.post("/api/v1/invites", &json!({"role": "member"})).await.ok();
-    assert!(ask_all(&app.token(Scope::Admin).await).await.iter().all(|(_, status)| *status < 300));
+    assert!(send_all(&app.token(Scope::Admin).await).await.iter().all(|(_, status)| *status < 300));
 
-    // A form leads to where the proof is given and back to its page, and nowhere else.
-    let asked = ada.clone().at_pages().request(&Method::POST, "/tokens");
-    let asked = asked.header("content-type", "application/x-www-form-urlencoded").body("name=x&scope=read&days=7");
-    let from = |page: &str| asked.try_clone().expect("a request").header("referer", page);
-    let led = Answer::of(from(app.state.public_url.join("tokens").expect("an address").as_str())).await;
-    assert_eq!((led.status.as_u16(), led.header("location")), (303, "/confirm?next=%2Ftokens"));
-    let led = Answer::of(from("https://evil.example//evil.example")).await;
-    assert_eq!((led.status.as_u16(), led.header("location")), (303, "/confirm?next=%2F"));
+    // A form redirects to the confirmation, which leads back to the site's own page only.
+    let request = ada.clone().in_browser().request(&Method::POST, "/tokens");
+    let request = request.header("content-type", "application/x-www-form-urlencoded").body("name=x&scope=read&days=7");
+    let from = |page: &str| request.try_clone().expect("a request").header("referer", page);
+    let redirect = Answer::to(from(app.state.public_url.join("tokens").expect("an address").as_str())).await;
+    assert_eq!((redirect.status.as_u16(), redirect.header("location")), (303, "/confirm?next=%2Ftokens"));
+    let redirect = Answer::to(from("https://evil.example//evil.example")).await;
+    assert_eq!((redirect.status.as_u16(), redirect.header("location")), (303, "/confirm?next=%2F"));
 }
 
 #[tokio::test]
-async fn a_form_asks_for_the_passkey_and_then_goes_on() {
+async fn a_form_asks_for_the_passkey_and_is_then_submitted() {
     let app = App::start().await;
     let tab = Tab::open(&app).await;
     device(&tab).await;
-    registers(&tab, &app.invite(Role::Admin).await, "Ada").await;
-    tab.lands_at("/").await;
-    proven_before(&app, DAY_MS).await;
+    register(&tab, &app.invite(Role::Admin).await, "Ada").await;
+    tab.wait_for_path("/").await;
+    set_last_proof(&app, DAY_MS).await;
     tab.go("/tokens").await;
     tab.click("input[name=name]").await;
-    tab.write("ci").await;
+    tab.type_text("ci").await;
     tab.click("form[action='/tokens'] button").await;
-    tab.says("h1", "The token ci").await;
-    proven_before(&app, DAY_MS).await;
+    tab.shows("h1", "Token ci").await;
+    set_last_proof(&app, DAY_MS).await;
     tab.go("/account").await;
     tab.click("form[data-passkey=add] button").await;
-    // The device has one already: it was asked, so the proof was given.
-    tab.says(ALERT, "This device already has a passkey for this account.").await;
+    // The device refuses a second passkey only after the proof was given.
+    tab.shows(ALERT, "This device already has a passkey for this account.").await;
     let log = app.admin().await.get("/api/v1/audit?what=identity+confirmed").await.ok().json();
     assert_eq!(log["entries"].as_array().map(Vec::len), Some(2));
 }
 
 #[tokio::test]
-async fn somebody_elses_passkey_confirms_nothing() {
+async fn the_passkey_of_another_user_confirms_nothing() {
     let app = App::start().await;
     let tab = Tab::open(&app).await;
     device(&tab).await;
-    registers(&tab, &app.invite(Role::Admin).await, "Mallory").await;
-    tab.lands_at("/").await;
-    let ada = app.named("Ada", Role::Admin, now_ms() + DAY_MS).await;
-    proven_before(&app, DAY_MS).await;
-    tab.be(&ada).await;
+    register(&tab, &app.invite(Role::Admin).await, "Mallory").await;
+    tab.wait_for_path("/").await;
+    let ada = app.signed_in_as("Ada", Role::Admin, now_ms() + DAY_MS).await;
+    set_last_proof(&app, DAY_MS).await;
+    tab.set_session(&ada).await;
     tab.go("/confirm?next=%2Ftokens").await;
     tab.click("button[data-passkey=confirm]").await;
-    tab.says(ALERT, "this passkey is Mallory's; use one of yours").await;
+    tab.shows(ALERT, "this passkey belongs to Mallory; use one of yours").await;
     ada.post("/api/v1/tokens", &json!({"name": "x", "scope": "read"})).await.refused(403);
 }
 
 #[tokio::test]
-async fn a_session_that_is_not_used_ends() {
+async fn an_unused_session_expires() {
     let app = App::start().await;
-    let ada = app.named("Ada", Role::Admin, now_ms() + 30 * DAY_MS).await;
+    let ada = app.signed_in_as("Ada", Role::Admin, now_ms() + 30 * DAY_MS).await;
     let idle = async |days: i64| {
         let sql = "update session set last_used_at = ?";
         sqlx::query(sql).bind(now_ms() - days * DAY_MS).execute(&app.state.db.write).await.expect("a session");
@@ -132,12 +132,12 @@ async fn a_session_that_is_not_used_ends() {
 }
 
 #[tokio::test]
-async fn a_login_ends_the_session_of_before_in_the_same_browser() {
+async fn a_login_ends_the_previous_session_of_the_browser() {
     let app = App::start().await;
     let tab = Tab::open(&app).await;
     device(&tab).await;
-    registers(&tab, &app.invite(Role::Viewer).await, "Ada").await;
-    tab.lands_at("/").await;
+    register(&tab, &app.invite(Role::Viewer).await, "Ada").await;
+    tab.wait_for_path("/").await;
     let sessions = async || -> Vec<Vec<u8>> {
         let sql = "select hash from session";
         sqlx::query_scalar(sql).fetch_all(&app.state.db.read).await.expect("sessions")
@@ -145,7 +145,7 @@ async fn a_login_ends_the_session_of_before_in_the_same_browser() {
     let before = sessions().await;
     tab.go("/login").await;
     tab.click("[data-passkey=login]").await;
-    tab.lands_at("/").await;
+    tab.wait_for_path("/").await;
     let after = sessions().await;
     assert!(before.len() == 1 && after.len() == 1 && before != after, "{before:?} {after:?}");
 }
@@ -153,9 +153,9 @@ async fn a_login_ends_the_session_of_before_in_the_same_browser() {
 #[tokio::test]
 async fn a_start_with_a_clock_that_is_far_ahead_deletes_nothing() {
     let app = App::start().await;
-    app.named("Ada", Role::Admin, now_ms() + DAY_MS).await;
+    app.signed_in_as("Ada", Role::Admin, now_ms() + DAY_MS).await;
     app.admin().await.post("/api/v1/tokens", &json!({"name": "old", "scope": "read"})).await.ok();
-    // As if all of this had happened long ago, by a clock that was right. A server that runs would delete it.
+    // Backdates everything. A running server would delete it.
     let folder = app.stop().await;
     let stopped = db::open(folder.path()).await.expect("a database");
     for sql in [
@@ -176,12 +176,12 @@ async fn a_start_with_a_clock_that_is_far_ahead_deletes_nothing() {
     assert!(!again.state.clock.may_delete());
     assert_eq!(housekeeping::prune(&again.state).await.expect("nothing"), (0, 0));
     assert_eq!(count(&again.state.db).await, before);
-    // Something of today is stored: the next start believes the clock, and what is old goes.
+    // An entry of today is stored, so the next start trusts the clock and deletes old sessions.
     again.admin().await.post("/api/v1/tokens", &json!({"name": "new", "scope": "read"})).await.ok();
-    let believed = App::on(again.stop().await, |_| ()).await;
-    assert!(believed.state.clock.may_delete());
-    believed.until("the old to be gone", async || (count(&believed.state.db).await.1 == 0).then_some(())).await;
-    let log = believed.admin().await.get("/api/v1/audit?what=token+made&limit=1000").await.ok().json();
+    let trusting = App::on(again.stop().await, |_| ()).await;
+    assert!(trusting.state.clock.may_delete());
+    trusting.until("old sessions to be deleted", async || (count(&trusting.state.db).await.1 == 0).then_some(())).await;
+    let log = trusting.admin().await.get("/api/v1/audit?what=token+created&limit=1000").await.ok().json();
     let objects: Vec<String> =
         log["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["object"])).collect();
     assert!(!objects.contains(&"old".to_owned()) && objects.contains(&"new".to_owned()), "{objects:?}");

@@ -1,4 +1,4 @@
-//! Links to our own login that should end on somebody else's page.
+//! Links to the login that try to redirect to another site.
 
 use brewbench::auth::model::Role;
 use chromiumoxide::cdp::js_protocol::runtime::EvaluateParams;
@@ -6,12 +6,12 @@ use chromiumoxide::cdp::js_protocol::runtime::EvaluateParams;
 use crate::{
     browser::{
         Tab,
-        passkeys::{device, registers},
+        passkeys::{device, register},
     },
     harness::App,
 };
 
-/// Addresses that are paths until they are resolved, and hosts from then on; and plain ones.
+/// Paths that resolve to another host, and plain URLs.
 const ELSEWHERE: [&str; 10] = [
     "/.//evil.example",
     "/..//evil.example",
@@ -26,9 +26,9 @@ const ELSEWHERE: [&str; 10] = [
 ];
 
 #[tokio::test]
-async fn the_login_page_names_no_other_site_as_what_comes_next() {
+async fn the_login_page_accepts_no_other_site_as_next_page() {
     let app = App::start().await;
-    let nobody = app.nobody().at_pages();
+    let nobody = app.anonymous().in_browser();
     for next in ELSEWHERE {
         let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish();
         let page = nobody.get(&format!("/login?{query}")).await.ok().text();
@@ -39,18 +39,18 @@ async fn the_login_page_names_no_other_site_as_what_comes_next() {
 }
 
 #[tokio::test]
-async fn the_script_of_the_login_goes_to_no_other_site_whatever_the_page_says() {
+async fn the_login_script_goes_to_no_other_site() {
     let app = App::start().await;
     let tab = Tab::open(&app).await;
     device(&tab).await;
-    registers(&tab, &app.invite(Role::Viewer).await, "Ada").await;
-    tab.lands_at("/").await;
+    register(&tab, &app.invite(Role::Viewer).await, "Ada").await;
+    tab.wait_for_path("/").await;
     for next in ELSEWHERE.into_iter().take(4) {
         tab.go("/login").await;
         let next = serde_json::to_string(next).expect("JSON");
         let script = format!("document.querySelector('[data-passkey=login]').dataset.next = {next}");
-        tab.ask(EvaluateParams::new(script)).await;
+        tab.execute(EvaluateParams::new(script)).await;
         tab.click("[data-passkey=login]").await;
-        tab.lands_at("/").await;
+        tab.wait_for_path("/").await;
     }
 }

@@ -1,4 +1,4 @@
-//! What a copy of the data gives away.
+//! Secrets in a copy of the data.
 
 use std::{fs, path::Path};
 
@@ -13,7 +13,7 @@ use crate::harness::{Actor, App};
 /// Whether a text is anywhere in the data folder's files or in a backup of it.
 async fn is_readable(data: &Path, text: &str) -> bool {
     let copy = data.join("copy.db");
-    backup::of_folder(data, &copy, backup::IfThere::Replace).await.expect("a backup");
+    backup::of_folder(data, &copy, backup::IfExists::Replace).await.expect("a backup");
     let files = fs::read_dir(data).expect("a folder").flatten().filter(|entry| entry.path().is_file());
     let holds = |content: &[u8]| content.windows(text.len()).any(|part| part == text.as_bytes());
     files.map(|entry| fs::read(entry.path()).expect("a file")).any(|content| holds(&content))
@@ -23,11 +23,11 @@ async fn stored(app: &App) -> String {
     sqlx::query_scalar("select secret from webhook").fetch_one(&app.state.db.read).await.expect("a webhook")
 }
 
-/// Adds a webhook to a port where nobody listens; returns its secret.
+/// Adds a webhook to a closed port; returns its secret.
 async fn add(admin: &Actor) -> String {
-    let asked = json!({"url": "http://127.0.0.1:1/", "events": ["agent.away"]});
-    let made = admin.post("/api/v1/webhooks", &asked).await.ok().json();
-    made["secret"].as_str().expect("a secret").to_owned()
+    let request = json!({"url": "http://127.0.0.1:1/", "events": ["agent.away"]});
+    let created = admin.post("/api/v1/webhooks", &request).await.ok().json();
+    created["secret"].as_str().expect("a secret").to_owned()
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn secrets_of_an_earlier_version_are_encrypted_at_start() {
 }
 
 #[tokio::test]
-async fn with_another_key_a_webhook_fails_by_name_until_the_key_is_back() {
+async fn a_webhook_fails_with_another_key_until_its_key_is_restored() {
     let app = App::with(|config| config.webhooks_to = Networks::loopback()).await;
     add(&app.admin().await).await;
     let folder = app.stop().await;
@@ -65,7 +65,7 @@ async fn with_another_key_a_webhook_fails_by_name_until_the_key_is_back() {
     let app = App::on(folder, |config| config.webhooks_to = Networks::loopback()).await;
     let sent = app.admin().await.post("/api/v1/webhooks/1/test", &()).await.ok().json();
     let error = sent["error"].as_str().expect("an error");
-    assert!(error.starts_with("its secret can't be decrypted with this server's key; put the key back"), "{error}");
+    assert!(error.starts_with("the secret can't be decrypted with this server's key; restore the key"), "{error}");
     let folder = app.stop().await;
 
     fs::rename(&aside, &key).expect("moved back");
@@ -76,7 +76,7 @@ async fn with_another_key_a_webhook_fails_by_name_until_the_key_is_back() {
 }
 
 #[tokio::test]
-async fn a_key_elsewhere_is_used_and_none_is_created() {
+async fn a_key_outside_the_data_folder_is_used_and_none_is_created() {
     let elsewhere = tempfile::tempdir().expect("a folder");
     let file = elsewhere.path().join("credential");
     fs::write(&file, "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n").expect("written");

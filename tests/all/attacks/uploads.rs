@@ -13,7 +13,7 @@ use crate::harness::{App, summaries::good};
 
 const MIB: usize = 1024 * 1024;
 
-/// Says that a large body will come, and sends none of it.
+/// Announces a large body and sends none of it.
 async fn announce(app: &App, secret: &str) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", app.url.port().expect("a port"))).await.expect("a connection");
     let head = format!(
@@ -33,7 +33,7 @@ fn large() -> String {
 async fn large_uploads_take_turns_and_small_ones_do_not_wait() {
     let app = App::with(|config| config.max_summary_bytes = MIB).await;
     let user = app.user().await;
-    // Twice the largest body of all, 3 MiB, which is a result's.
+    // Twice the largest body, the 3 MiB of a result.
     let mut announced = Vec::new();
     for _ in 0..6 {
         announced.push(announce(&app, user.secret()).await);
@@ -48,7 +48,7 @@ async fn large_uploads_take_turns_and_small_ones_do_not_wait() {
 }
 
 #[tokio::test]
-async fn who_may_not_upload_takes_no_room() {
+async fn refused_uploads_reserve_no_memory() {
     let app = App::with(|config| config.max_summary_bytes = MIB).await;
     let mut announced = Vec::new();
     for _ in 0..20 {
@@ -66,11 +66,11 @@ async fn who_may_not_upload_takes_no_room() {
 async fn a_server_is_not_ready_while_its_disk_is_full() {
     let Some(disk) = SmallDisk::mount("48m") else { return };
     let app = App::on(tempfile::tempdir_in(disk.path()).expect("a folder"), |_| ()).await;
-    let nobody = app.nobody();
+    let nobody = app.anonymous();
     assert_eq!(nobody.get("/readyz").await.ok().text(), "ready");
     let filler = disk.fill();
     assert_eq!(nobody.get("/readyz").await.refused(503), "the disk of the data folder is full");
-    assert_eq!(nobody.get("/healthz").await.ok().text(), "ok", "it is alive");
+    assert_eq!(nobody.get("/healthz").await.ok().text(), "ok", "the server is alive");
     fs::remove_file(filler).expect("room");
     assert_eq!(nobody.get("/readyz").await.ok().text(), "ready");
 }

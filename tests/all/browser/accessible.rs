@@ -1,5 +1,5 @@
-//! What holds on every page, wide and narrow, light and dark: it fits, its controls have names, axe-core finds nothing.
-//! `make screenshots` takes its pictures on this walk.
+//! Every page, wide and narrow, light and dark: it fits, its controls have names, axe-core finds no violations.
+//! `make screenshots` takes its screenshots during these tests.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use super::{
     Tab,
     axe::Rules,
-    page::pictures,
-    world::{Place, World, somebody},
+    page::screenshot_folder,
+    world::{Place, World, sign_in},
 };
 
-/// What somebody can do something with, and so must be able to name.
+/// Roles of controls, which need an accessible name.
 const CONTROLS: [&str; 10] = [
     "button",
     "checkbox",
@@ -29,79 +29,79 @@ const CONTROLS: [&str; 10] = [
 ];
 
 #[tokio::test]
-async fn every_page_of_an_empty_site_is_accessible_in_both_schemes_and_fits_a_phone() {
-    walk(World::empty().await).await;
+async fn pages_of_an_empty_site_are_accessible_and_fit_a_phone() {
+    check_pages(World::empty().await).await;
 }
 
 #[tokio::test]
-async fn every_page_with_a_teams_work_is_accessible_in_both_schemes_and_fits_a_phone() {
-    walk(World::full().await).await;
+async fn pages_of_a_busy_site_are_accessible_and_fit_a_phone() {
+    check_pages(World::full().await).await;
 }
 
 #[tokio::test]
-async fn every_page_with_names_and_figures_that_fit_nowhere_is_accessible_in_both_schemes_and_fits_a_phone() {
-    walk(World::ugly().await).await;
+async fn pages_with_oversized_names_and_values_are_accessible_and_fit_a_phone() {
+    check_pages(World::oversized().await).await;
 }
 
-async fn walk(world: World) {
+async fn check_pages(world: World) {
     let mut tabs: BTreeMap<Option<&str>, Tab> = BTreeMap::new();
     let mut faults = Vec::new();
     for place in &world.places {
-        let who = place.who.map(Role::as_str);
-        let tab = match tabs.entry(who) {
+        let role = place.role.map(Role::as_str);
+        let tab = match tabs.entry(role) {
             Entry::Occupied(tab) => tab.into_mut(),
-            Entry::Vacant(none) => none.insert(seen_by(&world, place.who).await),
+            Entry::Vacant(none) => none.insert(open_as(&world, place.role).await),
         };
-        faults.extend(look_at(tab, &world, place).await);
+        faults.extend(check_page(tab, &world, place).await);
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-async fn seen_by(world: &World, who: Option<Role>) -> Tab {
-    match who {
-        Some(role) => Tab::with(&world.app, &somebody(&world.app, role).await).await,
+async fn open_as(world: &World, role: Option<Role>) -> Tab {
+    match role {
+        Some(role) => Tab::with_session(&world.app, &sign_in(&world.app, role).await).await,
         None => Tab::open(&world.app).await,
     }
 }
 
-/// Looks at a page in every way; gives what is wrong with it.
-async fn look_at(tab: &Tab, world: &World, place: &Place) -> Vec<String> {
+/// Checks a page in each width and scheme. Returns its faults.
+async fn check_page(tab: &Tab, world: &World, place: &Place) -> Vec<String> {
     let mut faults = Vec::new();
-    tab.width(1440).await;
-    tab.scheme("light").await;
+    tab.set_width(1440).await;
+    tab.set_scheme("light").await;
     tab.go(&place.path).await;
-    charts_are(tab, 1440).await;
+    wait_for_charts(tab, 1440).await;
     let light: Vec<String> = tab.eval(COLOURS).await;
-    faults.extend(outline(tab).await);
-    faults.extend(nameless(tab).await);
+    faults.extend(document_fault(tab).await);
+    faults.extend(unnamed_control(tab).await);
     for (width, scheme) in [(1440, "light"), (1440, "dark"), (390, "dark"), (390, "light"), (360, "light")] {
-        // What fits in one scheme fits in the other: this is for those who want to see it.
-        if (width, scheme) == (390, "dark") && pictures().is_none() {
+        // The width does not depend on the scheme: this combination is for screenshots only.
+        if (width, scheme) == (390, "dark") && screenshot_folder().is_none() {
             continue;
         }
-        tab.width(width).await;
-        tab.scheme(scheme).await;
-        charts_are(tab, width).await;
+        tab.set_width(width).await;
+        tab.set_scheme(scheme).await;
+        wait_for_charts(tab, width).await;
         let as_light = format!("JSON.stringify({COLOURS}) === JSON.stringify({})", json!(light));
         let differ = format!("{COLOURS}.every((colour, n) => colour !== {}[n])", json!(light));
         tab.until(if scheme == "light" { &as_light } else { &differ }).await;
-        faults.extend(overflow(tab, width).await);
-        if let Some(rules) = asked(world, width, scheme) {
+        faults.extend(overflow_fault(tab, width).await);
+        if let Some(rules) = axe_rules(world, width, scheme) {
             let found = tab.violations(rules).await;
             faults.extend(found.into_iter().map(|found| format!("{scheme} at {width} px: {found}")));
         }
-        // The narrowest is as the one before, only narrower.
+        // The narrowest window needs no screenshot of its own.
         if width > 360 {
-            tab.picture(&format!("{}-{}-{width}-{scheme}", world.name, place.name)).await;
+            tab.screenshot(&format!("{}-{}-{width}-{scheme}", world.name, place.name)).await;
         }
     }
-    faults.extend(nameless(tab).await);
-    faults.extend(tab.complaints().into_iter().filter(|complaint| !is_the_pages_own_status(complaint, place)));
+    faults.extend(unnamed_control(tab).await);
+    faults.extend(tab.errors().into_iter().filter(|error| !is_expected_status(error, place)));
     faults.into_iter().map(|fault| format!("{} {}: {fault}", world.name, place.path)).collect()
 }
 
-/// What axe-core is asked. It takes its time, so not what it would answer as before.
-fn asked(world: &World, width: i64, scheme: &str) -> Option<Rules> {
+/// Returns the rules that axe-core checks; it is slow, so only rules whose result may differ.
+fn axe_rules(world: &World, width: i64, scheme: &str) -> Option<Rules> {
     match (width, scheme) {
         (1440, "light") => Some(Rules::All),
         (1440, _) => Some(Rules::Colours),
@@ -110,18 +110,18 @@ fn asked(world: &World, width: i64, scheme: &str) -> Option<Rules> {
     }
 }
 
-/// The browser tells that a page was not found or not allowed, which is what was asked for.
-fn is_the_pages_own_status(complaint: &str, place: &Place) -> bool {
-    complaint.starts_with("network: Failed to load resource") && complaint.contains(&place.path)
+/// Whether the browser reports the status of the page itself, such as 404 of a missing page.
+fn is_expected_status(error: &str, place: &Place) -> bool {
+    error.starts_with("network: Failed to load resource") && error.contains(&place.path)
 }
 
-/// The ground, the ink, and the ink of the charts.
+/// Colours of the background, of text, and of text in charts.
 const COLOURS: &str = "[getComputedStyle(document.body).backgroundColor,
     getComputedStyle(document.querySelector('h1')).color,
     ...[...document.querySelectorAll('figure svg .xtick text')].slice(0, 1).map((text) => text.style.fill)]";
 
-/// Every chart of the page is drawn for a window of this width.
-async fn charts_are(tab: &Tab, width: i64) {
+/// Waits until each chart is drawn for a window of this width.
+async fn wait_for_charts(tab: &Tab, width: i64) {
     tab.until(&format!(
         "innerWidth === {width} && [...document.querySelectorAll('figure[data-chart]')].every((figure) =>
          figure.querySelector('.main-svg')?.clientWidth === figure.clientWidth)"
@@ -129,14 +129,14 @@ async fn charts_are(tab: &Tab, width: i64) {
     .await;
 }
 
-async fn outline(tab: &Tab) -> Option<String> {
+async fn document_fault(tab: &Tab) -> Option<String> {
     let (lang, heads, title): (String, usize, String) =
         tab.eval("[document.documentElement.lang, document.querySelectorAll('h1').length, document.title]").await;
     let is_good = lang == "en" && heads == 1 && title.ends_with(" · brewbench") && title.len() > 12;
     (!is_good).then(|| format!("lang {lang:?}, {heads} h1, title {title:?}"))
 }
 
-async fn overflow(tab: &Tab, width: i64) -> Option<String> {
+async fn overflow_fault(tab: &Tab, width: i64) -> Option<String> {
     let wide: i64 = tab.eval("document.documentElement.scrollWidth").await;
     let beyond: Vec<String> = tab
         .eval(
@@ -145,11 +145,11 @@ async fn overflow(tab: &Tab, width: i64) -> Option<String> {
         )
         .await;
     let fits = wide <= width && beyond.is_empty();
-    (!fits).then(|| format!("it is {wide} px wide in a window of {width}: {beyond:#?}"))
+    (!fits).then(|| format!("{wide} px wide in a window of {width}: {beyond:#?}"))
 }
 
-async fn nameless(tab: &Tab) -> Option<String> {
-    let tree = tab.ask(GetFullAxTreeParams::default()).await.nodes;
+async fn unnamed_control(tab: &Tab) -> Option<String> {
+    let tree = tab.execute(GetFullAxTreeParams::default()).await.nodes;
     let text = |value: &Option<AxValue>| {
         value.as_ref().and_then(|value| value.value.as_ref()).and_then(Value::as_str).unwrap_or_default().to_owned()
     };

@@ -1,4 +1,4 @@
-//! What axe-core finds wrong with a page. It comes from `node_modules`, never from the site.
+//! Checks pages with axe-core, which is loaded from `node_modules`, not from the site.
 
 use std::{fs, path::Path, sync::LazyLock};
 
@@ -9,17 +9,17 @@ static AXE: LazyLock<String> = LazyLock::new(|| {
     fs::read_to_string(&path).unwrap_or_else(|fault| panic!("{}: {fault}; `make assets` fetches it", path.display()))
 });
 
-/// Which rules are asked.
+/// A set of rules of axe-core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
-    /// Every one.
+    /// All rules.
     All,
-    /// Those that another colour scheme can break.
+    /// Rules whose result depends on the colour scheme.
     Colours,
 }
 
 impl Tab {
-    /// A line for each violation on the page: rule, place, and what would help.
+    /// Returns a line for each violation: rule, element and advice.
     pub async fn violations(&self, rules: Rules) -> Vec<String> {
         if !self.eval::<bool>("'axe' in window").await {
             self.eval::<Option<()>>(&format!("{}; null", *AXE)).await;

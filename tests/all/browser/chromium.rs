@@ -1,4 +1,4 @@
-//! One real browser, shared by the tests that run at the same time. It ends with the last of them.
+//! A real browser, shared by all tests that run concurrently. It exits with the last of them.
 
 use std::{
     io::{BufRead, BufReader},
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::harness::PATIENCE;
 
-/// No sandbox: it runs as root and in containers as well, and sees no pages but ours.
+/// Without a sandbox, Chromium also runs as root and in containers; it loads only our pages.
 const FLAGS: [&str; 16] = [
     "--headless=new",
     "--no-sandbox",
@@ -39,26 +39,26 @@ const FLAGS: [&str; 16] = [
     "--remote-debugging-port=0",
 ];
 
-/// So long it may take to do what it is told at the end; then it is killed.
+/// Time to exit before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
 
 static SHARED: Mutex<Weak<Chromium>> = Mutex::new(Weak::new());
 
-/// The process, and the thread that speaks with it: tests come and go with runtimes of their own.
+/// The process and the thread of its connection, which outlives the runtimes of individual tests.
 pub struct Chromium {
-    /// Its ear; what it is asked from any runtime is answered.
+    /// Executes commands from any runtime.
     pub remote: Arc<Browser>,
     runtime: Handle,
     end: CancellationToken,
     thread: Option<JoinHandle<()>>,
     process: Child,
-    /// Hears nothing but the end: no process of the browser is left to say anything.
+    /// Closes when no process of the browser is left.
     gone: Mutex<Receiver<String>>,
     _profile: TempDir,
 }
 
 impl Chromium {
-    /// The one that is there, or a new one.
+    /// Returns the running browser, or starts one.
     pub fn shared() -> Arc<Self> {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         shared.upgrade().unwrap_or_else(|| {
@@ -72,7 +72,7 @@ impl Chromium {
         let profile = tempfile::tempdir().expect("a temporary folder");
         let mut command = Command::new("chromium");
         command.args(FLAGS).arg(format!("--user-data-dir={}", profile.path().display())).arg("about:blank");
-        // Whatever it writes goes away with its profile.
+        // All files are removed with the profile.
         for variable in ["HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"] {
             command.env(variable, profile.path());
         }
@@ -80,31 +80,31 @@ impl Chromium {
         let mut process = command
             .spawn()
             .unwrap_or_else(|fault| panic!("chromium can't be started: {fault}; `make chromium` installs it"));
-        let (said, gone) = mpsc::channel();
+        let (lines, gone) = mpsc::channel();
         let stderr = process.stderr.take().expect("stderr");
-        thread::spawn(move || listen(stderr, &said));
-        let address = gone.recv_timeout(PATIENCE).expect("chromium says where it listens");
+        thread::spawn(move || read_stderr(stderr, &lines));
+        let address = gone.recv_timeout(PATIENCE).expect("chromium reports its address");
         let (end, (ready, given)) = (CancellationToken::new(), mpsc::channel());
         let ended = end.clone();
-        let thread = thread::spawn(move || speak(&address, &ready, &ended));
-        let (remote, runtime) = given.recv_timeout(PATIENCE).expect("chromium answers");
+        let thread = thread::spawn(move || run_connection(&address, &ready, &ended));
+        let (remote, runtime) = given.recv_timeout(PATIENCE).expect("chromium accepts the connection");
         Self { remote, runtime, end, thread: Some(thread), process, gone: Mutex::new(gone), _profile: profile }
     }
 
-    /// Asks for something when there is nobody who could await the answer.
-    pub fn ask_at_the_end<C: chromiumoxide::Command + Send + 'static>(&self, command: C) {
-        let (remote, (done, answered)) = (Arc::clone(&self.remote), mpsc::channel());
+    /// Executes a command and blocks until it is done, for use in `drop`.
+    pub fn execute_blocking<C: chromiumoxide::Command + Send + 'static>(&self, command: C) {
+        let (remote, (done, finished)) = (Arc::clone(&self.remote), mpsc::channel());
         self.runtime.spawn(async move {
             let _ = remote.execute(command).await;
             let _ = done.send(());
         });
-        let _ = answered.recv_timeout(GRACE);
+        let _ = finished.recv_timeout(GRACE);
     }
 }
 
 impl Drop for Chromium {
     fn drop(&mut self) {
-        self.ask_at_the_end(CloseParams::default());
+        self.execute_blocking(CloseParams::default());
         let gone = self.gone.get_mut().unwrap_or_else(PoisonError::into_inner);
         if matches!(gone.recv_timeout(GRACE), Err(RecvTimeoutError::Timeout)) {
             let _ = self.process.kill();
@@ -117,25 +117,25 @@ impl Drop for Chromium {
     }
 }
 
-/// Says where it listens, and reads on to the end: a browser must not block on what it writes.
-fn listen(stderr: ChildStderr, said: &Sender<String>) {
+/// Sends the address of the browser, and reads stderr to the end so that the browser does not block.
+fn read_stderr(stderr: ChildStderr, lines: &Sender<String>) {
     for line in BufReader::new(stderr).lines().map_while(Result::ok) {
         if let Some(address) = line.strip_prefix("DevTools listening on ") {
-            let _ = said.send(address.to_owned());
+            let _ = lines.send(address.to_owned());
         }
     }
 }
 
-fn speak(address: &str, ready: &Sender<(Arc<Browser>, Handle)>, end: &CancellationToken) {
+fn run_connection(address: &str, ready: &Sender<(Arc<Browser>, Handle)>, end: &CancellationToken) {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let (remote, mut handler) = Browser::connect(address).await.expect("chromium listens where it says");
-        ready.send((Arc::new(remote), Handle::current())).expect("somebody waits for it");
-        // A message that the library does not know is no reason to hear no more.
-        let hearing = async { while handler.next().await.is_some() {} };
+        let (remote, mut handler) = Browser::connect(address).await.expect("a connection");
+        ready.send((Arc::new(remote), Handle::current())).expect("a receiver");
+        // Messages unknown to the library are ignored.
+        let receiving = async { while handler.next().await.is_some() {} };
         tokio::select! {
             () = end.cancelled() => {}
-            () = hearing => {}
+            () = receiving => {}
         }
     });
 }

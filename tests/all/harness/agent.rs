@@ -1,4 +1,4 @@
-//! An agent that does what a test says, in the real words of the wire.
+//! An agent controlled by the test, which speaks the real protocol.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -32,57 +32,58 @@ use tokio_tungstenite::{
 
 use super::{Actor, Answer, App, PATIENCE, series};
 
-/// One agent, connected or not.
+/// An agent, connected or not.
 pub struct Agent {
     /// The name of its key.
     pub name: String,
-    /// What it says of itself.
+    /// The introduction it sends when it connects.
     pub hello: Hello,
-    /// The same by HTTP.
-    pub home: Actor,
-    /// To the server.
-    pub line: Option<Line>,
+    /// Its HTTP client.
+    pub http: Actor,
+    /// Its connection to the server.
+    pub connection: Option<Connection>,
 }
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// A connection that shows that somebody is there, but not that a run is worked on: leases run out all the same.
-pub struct Line {
-    to_say: mpsc::UnboundedSender<String>,
-    heard: mpsc::UnboundedReceiver<Heard>,
+/// A connection that sends heartbeats, but renews no lease.
+pub struct Connection {
+    outgoing: mpsc::UnboundedSender<String>,
+    incoming: mpsc::UnboundedReceiver<Event>,
     tasks: [JoinHandle<()>; 2],
 }
 
-/// What comes from the server.
-enum Heard {
-    Said(ServerMessage),
-    /// About a script that says that it shall not be answered.
-    Asked,
-    Goodbye(Option<u16>),
+/// A message or event of the connection.
+enum Event {
+    Message(ServerMessage),
+    /// An inspection of a script that asks for no reply.
+    Inspection,
+    Close(Option<u16>),
 }
 
-impl Line {
+impl Connection {
     fn new(socket: Socket) -> Self {
         let (sink, stream) = socket.split();
-        let (to_say, said) = mpsc::unbounded_channel();
-        let (hear, heard) = mpsc::unbounded_channel();
-        let tasks = [tokio::spawn(speak(sink, said)), tokio::spawn(listen(stream, hear, to_say.clone()))];
-        Self { to_say, heard, tasks }
+        let (outgoing, messages) = mpsc::unbounded_channel();
+        let (events, incoming) = mpsc::unbounded_channel();
+        let tasks = [tokio::spawn(write(sink, messages)), tokio::spawn(read(stream, events, outgoing.clone()))];
+        Self { outgoing, incoming, tasks }
     }
 }
 
-impl Drop for Line {
+impl Drop for Connection {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
-async fn speak(mut sink: SplitSink<Socket, Message>, mut to_say: mpsc::UnboundedReceiver<String>) {
+/// Sends messages and heartbeats.
+async fn write(mut sink: SplitSink<Socket, Message>, mut messages: mpsc::UnboundedReceiver<String>) {
     let second = Duration::from_secs(1);
     let mut clock = interval_at(Instant::now() + second, second);
     loop {
         let text = tokio::select! {
-            said = to_say.recv() => said,
+            message = messages.recv() => message,
             _ = clock.tick() => serde_json::to_string(&AgentMessage::Heartbeat { running: None }).ok(),
         };
         let Some(text) = text else { return };
@@ -92,35 +93,35 @@ async fn speak(mut sink: SplitSink<Socket, Message>, mut to_say: mpsc::Unbounded
     }
 }
 
-/// Hands on what is said, but answers by itself what it is asked about scripts.
-async fn listen(
+/// Forwards messages, but answers inspections of scripts itself.
+async fn read(
     mut stream: SplitStream<Socket>,
-    hear: mpsc::UnboundedSender<Heard>,
-    to_say: mpsc::UnboundedSender<String>,
+    events: mpsc::UnboundedSender<Event>,
+    outgoing: mpsc::UnboundedSender<String>,
 ) {
     while let Some(Ok(message)) = stream.next().await {
-        let heard = match message {
-            Message::Close(frame) => Heard::Goodbye(frame.map(|frame| frame.code.into())),
-            Message::Text(text) => match serde_json::from_str(&text).expect("a message of the wire") {
+        let event = match message {
+            Message::Close(frame) => Event::Close(frame.map(|frame| frame.code.into())),
+            Message::Text(text) => match serde_json::from_str(&text).expect("a valid message") {
                 ServerMessage::Heartbeat => continue,
                 ServerMessage::Inspect { id, scenario } => {
                     let Some(finding) = finding(&scenario.script) else {
-                        let _ = hear.send(Heard::Asked);
+                        let _ = events.send(Event::Inspection);
                         continue;
                     };
                     let answer = AgentMessage::Inspected { id, finding };
-                    let _ = to_say.send(serde_json::to_string(&answer).expect("JSON"));
+                    let _ = outgoing.send(serde_json::to_string(&answer).expect("JSON"));
                     continue;
                 }
-                message => Heard::Said(message),
+                message => Event::Message(message),
             },
             _ => continue,
         };
-        let _ = hear.send(heard);
+        let _ = events.send(event);
     }
 }
 
-/// What it says of a script: what the script asks for, and that it is valid if it asks for nothing.
+/// Returns the finding that a script asks for; it is valid by default.
 fn finding(script: &str) -> Option<Finding> {
     let (word, rest) = script.split_once(' ').unwrap_or((script, ""));
     match word {
@@ -131,7 +132,7 @@ fn finding(script: &str) -> Option<Finding> {
     }
 }
 
-/// What a big machine with the targets `fast` and `slow` says of itself.
+/// The introduction of an agent on a big machine with the targets `fast` and `slow`.
 pub fn hello() -> Hello {
     let offer = |name: &str| TargetOffer {
         name: name.to_owned(),
@@ -164,7 +165,7 @@ pub fn hello() -> Hello {
     }
 }
 
-/// What comes of a job that went well, with the figures of a summary.
+/// The outcome of a successful job with a summary.
 pub fn outcome(job: &Job, summary: &str) -> Outcome {
     let now = now_ms();
     let phases = [Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting, Phase::Finished];
@@ -174,7 +175,7 @@ pub fn outcome(job: &Job, summary: &str) -> Outcome {
         times: phases.into_iter().map(|phase| PhaseTime { phase, at_ms: now }).collect(),
         sent_at_ms: now,
         summary: Some(summary.to_owned()),
-        series: Some(series::fitting(summary)),
+        series: Some(series::matching_series(summary)),
         warm_up: None,
         work: WorkDone::default(),
         target_log: "listening\n".to_owned(),
@@ -190,7 +191,7 @@ pub fn outcome(job: &Job, summary: &str) -> Outcome {
     }
 }
 
-/// Facts about a machine, some of which are others for another job.
+/// Facts about a machine; some differ between jobs.
 pub fn environment(job: &Job) -> BTreeMap<String, String> {
     let threads = format!("{:.0}", job.size.vcpus.ceil());
     let command = format!("bin/{} --listen {{port}}", job.target);
@@ -223,159 +224,161 @@ pub fn environment(job: &Job) -> BTreeMap<String, String> {
 }
 
 impl Agent {
-    /// A new agent that has dialled in.
+    /// Creates and connects an agent.
     pub async fn start(app: &App, name: &str) -> Self {
         Self::start_with(app, name, |_| ()).await
     }
 
-    /// A new agent that has dialled in and is not like the others.
+    /// Creates and connects an agent with a modified introduction.
     pub async fn start_with(app: &App, name: &str, change: impl FnOnce(&mut Hello)) -> Self {
-        let mut agent = Self::away(app, name).await;
+        let mut agent = Self::disconnected(app, name).await;
         change(&mut agent.hello);
-        agent.dial(app).await.expect("a welcome");
+        agent.connect(app).await.expect("accepted");
         agent
     }
 
-    /// A new agent that has a key and has not dialled in.
-    pub async fn away(app: &App, name: &str) -> Self {
-        let home = app.nobody().with_secret(&app.key(name).await);
-        Self { name: name.to_owned(), hello: hello(), home, line: None }
+    /// Creates an agent with a key that is not connected.
+    pub async fn disconnected(app: &App, name: &str) -> Self {
+        let http = app.anonymous().with_secret(&app.key(name).await);
+        Self { name: name.to_owned(), hello: hello(), http, connection: None }
     }
 
-    /// Dials in, also again, and says what it holds; fails with the server's reason.
-    pub async fn dial(&mut self, app: &App) -> Result<(), String> {
+    /// Connects or reconnects. Fails with the server's reason.
+    pub async fn connect(&mut self, app: &App) -> Result<(), String> {
         let hello = AgentMessage::Hello(Box::new(self.hello.clone()));
-        self.dial_saying(app, &serde_json::to_string(&hello).expect("written")).await
+        self.connect_with(app, &serde_json::to_string(&hello).expect("JSON")).await
     }
 
-    /// The same with any introduction.
-    pub async fn dial_saying(&mut self, app: &App, introduction: &str) -> Result<(), String> {
-        let mut url = app.url.join("/api/v1/agent/channel").expect("a path");
+    /// Connects with any introduction.
+    pub async fn connect_with(&mut self, app: &App, introduction: &str) -> Result<(), String> {
+        let mut url = app.url.join("/api/v1/agent/channel").expect("a valid path");
         url.set_scheme("ws").expect("a scheme");
         let mut request = url.as_str().into_client_request().expect("a request");
-        let key = format!("Bearer {}", self.home.secret()).parse().expect("a header");
+        let key = format!("Bearer {}", self.http.secret()).parse().expect("a header");
         request.headers_mut().insert("authorization", key);
         let (socket, _) = connect_async(request).await.map_err(|fault| match fault {
             WsError::Http(answer) if answer.status() == StatusCode::UNAUTHORIZED => "401".to_owned(),
             other => other.to_string(),
         })?;
-        self.line = Some(Line::new(socket));
-        self.home = self.home.clone().at(&app.url);
-        self.say_raw(introduction);
-        match self.hear().await {
+        self.connection = Some(Connection::new(socket));
+        self.http = self.http.clone().at(&app.url);
+        self.send_text(introduction);
+        match self.receive().await {
             Some(ServerMessage::Welcome { name, .. }) => {
                 assert_eq!(name, self.name);
                 Ok(())
             }
             Some(ServerMessage::Refused { reason }) => {
-                assert_eq!(self.hear().await, None, "who is refused is not kept");
+                assert_eq!(self.receive().await, None, "the server closes a refused connection");
                 Err(reason)
             }
-            other => panic!("neither welcome nor refused: {other:?}"),
+            other => panic!("expected a welcome or a refusal: {other:?}"),
         }
     }
 
-    /// Falls off the network.
-    pub fn hang_up(&mut self) {
-        self.line = None;
+    /// Drops the connection.
+    pub fn disconnect(&mut self) {
+        self.connection = None;
     }
 
-    /// Says something.
-    pub fn say(&self, message: &AgentMessage) {
-        self.say_raw(&serde_json::to_string(message).expect("JSON"));
+    /// Sends a message.
+    pub fn send_message(&self, message: &AgentMessage) {
+        self.send_text(&serde_json::to_string(message).expect("JSON"));
     }
 
-    /// Says some text.
-    pub fn say_raw(&self, text: &str) {
-        let line = self.line.as_ref().expect("a connected agent");
-        line.to_say.send(text.to_owned()).expect("an open connection");
+    /// Sends text.
+    pub fn send_text(&self, text: &str) {
+        let connection = self.connection.as_ref().expect("a connected agent");
+        connection.outgoing.send(text.to_owned()).expect("an open connection");
     }
 
-    /// What the server says next besides heartbeats; none when it closes.
-    pub async fn hear(&mut self) -> Option<ServerMessage> {
-        let line = self.line.as_mut().expect("a connected agent");
-        let said = timeout(PATIENCE, async {
-            while let Some(heard) = line.heard.recv().await {
-                if let Heard::Said(message) = heard {
+    /// Returns the next message that is not a heartbeat; `None` when the server closes.
+    pub async fn receive(&mut self) -> Option<ServerMessage> {
+        let connection = self.connection.as_mut().expect("a connected agent");
+        let message = timeout(PATIENCE, async {
+            while let Some(event) = connection.incoming.recv().await {
+                if let Event::Message(message) = event {
                     return Some(message);
                 }
             }
             None
         });
-        said.await.expect("a word of the server in time")
+        message.await.expect("a message in time")
     }
 
-    /// Waits for the end of the connection; gives the code of the server's goodbye, if it says one.
-    pub async fn goodbye(&mut self) -> Option<u16> {
-        let line = self.line.as_mut().expect("a connected agent");
-        let said = timeout(PATIENCE, async {
-            while let Some(heard) = line.heard.recv().await {
-                if let Heard::Goodbye(code) = heard {
+    /// Waits for the end of the connection. Returns the code of the server's close frame.
+    pub async fn close_code(&mut self) -> Option<u16> {
+        let connection = self.connection.as_mut().expect("a connected agent");
+        let code = timeout(PATIENCE, async {
+            while let Some(event) = connection.incoming.recv().await {
+                if let Event::Close(code) = event {
                     return code;
                 }
             }
             None
         });
-        said.await.expect("an end in time")
+        code.await.expect("an end in time")
     }
 
-    /// Waits until it is asked about a script that it does not answer.
-    pub async fn asked(&mut self) {
-        let line = self.line.as_mut().expect("a connected agent");
-        let asked = timeout(PATIENCE, async { while !matches!(line.heard.recv().await, Some(Heard::Asked) | None) {} });
-        asked.await.expect("a question in time");
+    /// Waits for an inspection that it does not answer.
+    pub async fn inspection_requested(&mut self) {
+        let connection = self.connection.as_mut().expect("a connected agent");
+        let requested = timeout(PATIENCE, async {
+            while !matches!(connection.incoming.recv().await, Some(Event::Inspection) | None) {}
+        });
+        requested.await.expect("an inspection in time");
     }
 
-    /// The job that it gets next. To be told to stop what it no longer does is nothing to an agent.
+    /// Returns the next job. Cancellations of runs that have ended are ignored.
     pub async fn job(&mut self) -> Job {
         loop {
-            match self.hear().await {
+            match self.receive().await {
                 Some(ServerMessage::Start(job)) => return *job,
                 Some(ServerMessage::Cancel { .. }) => {}
-                other => panic!("not a job: {other:?}"),
+                other => panic!("expected a job: {other:?}"),
             }
         }
     }
 
-    /// The run that it is told to stop next.
+    /// Returns the run of the next cancellation.
     pub async fn cancelled(&mut self) -> RunId {
-        match self.hear().await {
+        match self.receive().await {
             Some(ServerMessage::Cancel { run }) => run,
-            other => panic!("not a cancellation: {other:?}"),
+            other => panic!("expected a cancellation: {other:?}"),
         }
     }
 
     /// Reports a phase.
     pub fn enter(&self, run: RunId, phase: Phase) {
-        self.say(&AgentMessage::Phase { run, phase });
+        self.send_message(&AgentMessage::Phase { run, phase });
     }
 
-    /// Sends a result home.
+    /// Uploads a result.
     pub async fn send(&self, outcome: &Outcome) -> Answer {
-        self.home.put(&format!("/api/v1/agent/runs/{}/result", outcome.run), outcome).await
+        self.http.put(&format!("/api/v1/agent/runs/{}/result", outcome.run), outcome).await
     }
 
-    /// Sends a result home, and what became of it.
+    /// Uploads a result. Returns how the server settled it.
     pub async fn settle(&self, outcome: &Outcome) -> Settled {
         self.send(outcome).await.ok().read()
     }
 
-    /// Does a job to its good end.
+    /// Finishes a job successfully.
     pub async fn finish(&self, job: &Job, summary: &str) {
         self.end(outcome(job, summary)).await;
     }
 
-    /// Has stopped a cancelled job, and is free again.
+    /// Reports a cancelled job as stopped, and becomes free.
     pub async fn end_cancelled(&self, job: &Job) {
         let stopped = Outcome { ended: Ended::Cancelled, summary: None, ..outcome(job, "") };
         assert!(!self.settle(&stopped).await.kept);
-        self.say(&AgentMessage::Done { run: job.run });
+        self.send_message(&AgentMessage::Done { run: job.run });
     }
 
-    /// Sends a result that counts, and is free again.
+    /// Uploads a result that the server accepts, and becomes free.
     pub async fn end(&self, outcome: Outcome) {
         let run = outcome.run;
         assert_eq!(self.settle(&outcome).await, Settled { kept: true, why: None });
-        self.say(&AgentMessage::Done { run });
+        self.send_message(&AgentMessage::Done { run });
     }
 }

@@ -1,8 +1,8 @@
-//! A real server in this process, and actors who speak to it as everybody does: by HTTP, WebSocket and commands.
+//! A real server in this process, and clients that use it by HTTP, WebSocket and commands.
 
 pub mod actor;
 pub mod agent;
-pub mod crew;
+pub mod participants;
 pub mod program;
 pub mod series;
 pub mod submit;
@@ -19,16 +19,16 @@ use brewbench::{
         state::AppState,
     },
     auth::{
-        api::{people, tokens},
+        api::{tokens, users},
         audit::{Act, deed::Deed},
         caller::Caller,
         model::{Role, Scope},
-        people::{NewInvite, NewToken},
         secret::{self, Kind},
         store::{
             User,
             sessions::{self, NewPasskey, NewSession},
         },
+        users::{NewInvite, NewToken},
     },
     fleet,
 };
@@ -42,16 +42,16 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 use uuid::Uuid;
 
-/// Whatever is waited for comes within this, also on a machine that has much else to do.
+/// The timeout of everything that tests wait for; long enough for a busy machine.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// A server that serves until the test ends.
+/// A server that runs until the test ends.
 pub struct App {
-    /// What its handlers share.
+    /// The state shared by its handlers.
     pub state: AppState,
-    /// Where it listens.
+    /// The URL it listens on.
     pub url: Url,
     end: CancellationToken,
     serving: JoinHandle<std::io::Result<()>>,
@@ -59,152 +59,152 @@ pub struct App {
 }
 
 impl App {
-    /// With an empty data folder.
+    /// Starts a server with an empty data folder.
     pub async fn start() -> Self {
         Self::with(|_| ()).await
     }
 
-    /// With an empty data folder and a configuration of its own.
+    /// Starts a server with an empty data folder and a modified configuration.
     pub async fn with(change: impl FnOnce(&mut Config)) -> Self {
         Self::on(tempfile::tempdir().expect("a temporary folder"), change).await
     }
 
-    /// On a data folder that may have been used before.
+    /// Starts a server with an existing data folder.
     pub async fn on(folder: TempDir, change: impl FnOnce(&mut Config)) -> Self {
         prepare_tls();
         let mut config = Config::new(SocketAddr::from(([127, 0, 0, 1], 0)), folder.path());
-        // Tests are many who try from one address.
+        // All tests send requests from the same address.
         let rate = Rate::new(100_000, 100_000);
         config.rates = Rates { sign_in: rate, wrong_secrets: rate };
         change(&mut config);
         let end = CancellationToken::new();
-        let server = Server::start(config, end.clone()).await.expect("a server starts");
+        let server = Server::start(config, end.clone()).await.expect("a server");
         let (state, url) = (server.state.clone(), server.local_url());
         let serving = tokio::spawn(server.serve());
         Self { state, url, end, serving, folder }
     }
 
-    /// Ends it in order; its data folder can be used again.
+    /// Shuts the server down. Returns its data folder, which can be used again.
     pub async fn stop(self) -> TempDir {
         self.end.cancel();
-        timeout(PATIENCE, self.serving).await.expect("an end").expect("no panic").expect("a good end");
+        timeout(PATIENCE, self.serving).await.expect("an end in time").expect("no panic").expect("success");
         self.folder
     }
 
-    /// Its data folder.
+    /// Returns the data folder.
     pub fn data(&self) -> &std::path::Path {
         self.folder.path()
     }
 
-    /// Somebody whom it does not know.
-    pub fn nobody(&self) -> Actor {
-        Actor::nobody(&self.url)
+    /// Returns a client without credentials.
+    pub fn anonymous(&self) -> Actor {
+        Actor::anonymous(&self.url)
     }
 
-    /// Somebody with a token that reads.
+    /// Returns a client with a read token.
     pub async fn reader(&self) -> Actor {
         self.token(Scope::Read).await
     }
 
-    /// Somebody with a token that submits.
+    /// Returns a client with a submit token.
     pub async fn user(&self) -> Actor {
         self.token(Scope::Submit).await
     }
 
-    /// Somebody with a token that manages.
+    /// Returns a client with an admin token.
     pub async fn admin(&self) -> Actor {
         self.token(Scope::Admin).await
     }
 
-    /// Somebody with a token of a scope.
+    /// Returns a client with a token of this scope.
     pub async fn token(&self, scope: Scope) -> Actor {
-        self.nobody().with_secret(&self.token_secret(scope, None).await)
+        self.anonymous().with_secret(&self.token_secret(scope, None).await)
     }
 
-    /// The secret of a new token.
+    /// Creates a token. Returns its secret.
     pub async fn token_secret(&self, scope: Scope, expires_in_days: Option<u32>) -> String {
         let name = format!("{} {}", scope.as_str(), Uuid::now_v7());
-        let asked = NewToken { name, scope, expires_in_days };
-        tokens::make_token(&self.state.db, &asked, &Caller::owner()).await.expect("a token").secret
+        let new = NewToken { name, scope, expires_in_days };
+        tokens::create_token(&self.state.db, &new, &Caller::owner()).await.expect("a token").secret
     }
 
-    /// A person who has logged in with a browser.
-    pub async fn person(&self, role: Role) -> Actor {
-        self.person_until(role, now_ms() + DAY_MS).await
+    /// Creates a user. Returns a client with a session.
+    pub async fn signed_in(&self, role: Role) -> Actor {
+        self.signed_in_until(role, now_ms() + DAY_MS).await
     }
 
-    /// A person whose session ends at a time, unix ms.
-    pub async fn person_until(&self, role: Role, expires_at_ms: i64) -> Actor {
+    /// Creates a user whose session expires at a time, unix ms.
+    pub async fn signed_in_until(&self, role: Role, expires_at_ms: i64) -> Actor {
         let id = Uuid::now_v7().to_string();
         let name = format!("{} {id}", role.as_str());
-        self.named(&name, role, expires_at_ms).await
+        self.signed_in_as(&name, role, expires_at_ms).await
     }
 
-    /// A person of a name who has logged in with a browser.
-    pub async fn named(&self, name: &str, role: Role, expires_at_ms: i64) -> Actor {
+    /// Creates a user with this name.
+    pub async fn signed_in_as(&self, name: &str, role: Role, expires_at_ms: i64) -> Actor {
         let user = User { id: Uuid::now_v7().to_string(), name: name.to_owned(), role };
         let passkey = NewPasskey { credential_id: user.id.as_bytes(), name: "none", credential: "{}" };
         let now = now_ms();
         let mut transaction = self.state.db.write.begin().await.expect("a transaction");
-        brewbench::auth::store::insert_user(&mut transaction, &user, now).await.expect("a person");
+        brewbench::auth::store::insert_user(&mut transaction, &user, now).await.expect("a user");
         sessions::insert_passkey(&mut transaction, &user.id, &passkey, now).await.expect("a passkey");
-        transaction.commit().await.expect("a person");
+        transaction.commit().await.expect("a user");
         self.session_of(&user.id, expires_at_ms).await
     }
 
-    /// Another session of a person.
+    /// Creates another session of a user.
     pub async fn session_of(&self, user_id: &str, expires_at_ms: i64) -> Actor {
-        let session = secret::make(Kind::Session);
+        let session = secret::generate(Kind::Session);
         let hash = secret::hash(&session);
         let row = NewSession { hash: &hash, user_id, device: "a test", expires_at_ms };
         let mut connection = self.state.db.write.acquire().await.expect("a connection");
         sessions::insert_session(&mut connection, &row, now_ms()).await.expect("a session");
         drop(connection);
-        self.nobody().with_session(&session, &self.state.public_url)
+        self.anonymous().with_session(&session, &self.state.public_url)
     }
 
-    /// A registration link for somebody new.
+    /// Creates a registration link.
     pub async fn invite(&self, role: Role) -> String {
-        let asked = NewInvite { role, ..NewInvite::default() };
+        let new = NewInvite { role, ..NewInvite::default() };
         let (db, site) = (&self.state.db, &self.state.public_url);
-        people::make_invite(db, site, &asked, &Caller::owner()).await.expect("an invitation").url
+        users::create_invite(db, site, &new, &Caller::owner()).await.expect("an invitation").url
     }
 
-    /// The key of a new agent, which it made itself.
+    /// Enrolls an agent. Returns the key that replaces its one-time key.
     pub async fn key(&self, name: &str) -> String {
         self.own_key(&self.one_time_key(name).await).await
     }
 
-    /// The key that a new agent made itself in exchange for a one-time key.
+    /// Exchanges a one-time key for the agent's own key.
     pub async fn own_key(&self, one_time: &str) -> String {
-        let (hash, own) = (secret::hash(one_time), secret::make(Kind::AgentKey));
+        let (hash, own) = (secret::hash(one_time), secret::generate(Kind::AgentKey));
         let act = Act::by_owner(Deed::AgentEnrolled, "a test's");
         let enrolled = fleet::enrolment::exchange(&self.state.db, &hash, &secret::hash(&own), &act).await;
-        enrolled.expect("a key of its own");
+        enrolled.expect("an exchanged key");
         own
     }
 
-    /// The one-time key of a new agent.
+    /// Creates a one-time key for a new agent.
     pub async fn one_time_key(&self, name: &str) -> String {
-        fleet::api::make_key(&self.state.db, name, &Caller::owner()).await.expect("a key").secret
+        fleet::api::create_key(&self.state.db, name, &Caller::owner()).await.expect("a key").secret
     }
 
-    /// Waits until something can be seen, looking whenever something happens.
-    pub async fn until<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    /// Waits until `check` returns a value. Checks again on every event.
+    pub async fn until<T>(&self, what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> T {
         let (mut runs, mut agents) = (self.state.events.listen(), self.state.events.agents());
-        let seen = timeout(PATIENCE, async {
+        let found = timeout(PATIENCE, async {
             loop {
-                if let Some(seen) = look().await {
-                    return seen;
+                if let Some(found) = check().await {
+                    return found;
                 }
                 tokio::select! {
                     _ = runs.recv() => {}
                     _ = agents.changed() => {}
-                    // Not everything that can be seen is told.
+                    // Some changes cause no event.
                     () = sleep(Duration::from_millis(50)) => {}
                 }
             }
         });
-        seen.await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+        found.await.unwrap_or_else(|_| panic!("timed out waiting for {what}"))
     }
 }

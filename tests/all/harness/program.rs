@@ -1,4 +1,4 @@
-//! The program itself as a process of its own.
+//! The program as a separate process.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,10 +21,10 @@ use tokio::{
 
 use super::{App, PATIENCE};
 
-/// The program's file.
+/// Path of the program.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_brewbench");
 
-/// The program with arguments and nothing of ours in its environment.
+/// Returns a command that runs the program without our environment variables.
 pub fn brewbench(arguments: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
     for (name, _) in std::env::vars_os() {
@@ -34,23 +34,23 @@ pub fn brewbench(arguments: &[&str]) -> Command {
         }
     }
     command.args(arguments).env("HOME", "/nonexistent").stdin(Stdio::null()).kill_on_drop(true);
-    // Other tests make their noise meanwhile.
-    command.env("BREWBENCH_QUIET_WAIT", "0s");
+    // Other tests keep the machine busy.
+    command.env("BREWBENCH_IDLE_TIMEOUT", "0s");
     command
 }
 
-/// What a process that ended left.
+/// The result of a process that ended.
 #[derive(Debug)]
-pub struct Done {
-    /// Its exit code.
+pub struct Output {
+    /// Exit code.
     pub code: Option<i32>,
-    /// What it said on stdout.
+    /// Standard output.
     pub out: String,
-    /// What it said on stderr.
+    /// Standard error.
     pub err: String,
 }
 
-impl Done {
+impl Output {
     /// Runs a command to its end.
     pub async fn of(mut command: Command) -> Self {
         let output = timeout(PATIENCE, command.output()).await.expect("an end in time").expect("a program");
@@ -58,21 +58,21 @@ impl Done {
         Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
-    /// It did what it was asked for; gives stdout.
+    /// Asserts success. Returns stdout.
     #[track_caller]
     pub fn ok(self) -> String {
         assert_eq!(self.code, Some(0), "{}", self.err);
         self.out
     }
 
-    /// It did what it was asked for; gives stdout as JSON.
+    /// Asserts success. Returns stdout as JSON.
     #[track_caller]
     pub fn json(self) -> serde_json::Value {
         let out = self.ok();
         serde_json::from_str(&out).unwrap_or_else(|fault| panic!("{fault}: {out}"))
     }
 
-    /// It ended with this code, said nothing on stdout and a sentence on stderr, which this gives.
+    /// Asserts that it failed with this code and without output on stdout. Returns stderr.
     #[track_caller]
     pub fn refused(self, code: i32) -> String {
         assert_eq!((self.code, self.out.as_str()), (Some(code), ""), "{}", self.err);
@@ -81,55 +81,55 @@ impl Done {
     }
 }
 
-/// Runs the program with a token for a server.
-pub async fn as_user(app: &App, token: &str, arguments: &[&str]) -> Done {
+/// Runs the program with a token of a server.
+pub async fn as_user(app: &App, token: &str, arguments: &[&str]) -> Output {
     let mut command = brewbench(arguments);
     command.env("BREWBENCH_URL", app.url.as_str()).env("BREWBENCH_TOKEN", token);
-    Done::of(command).await
+    Output::of(command).await
 }
 
-/// A program that goes on until it is told to end.
+/// A program that runs until it is stopped.
 pub struct Running {
     child: Child,
-    said: Arc<Mutex<String>>,
+    written: Arc<Mutex<String>>,
     reader: JoinHandle<()>,
 }
 
 impl Running {
-    /// Starts it.
+    /// Starts the program.
     pub fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a program");
-        let said = Arc::new(Mutex::new(String::new()));
-        let (lines, copy) = (child.stderr.take().expect("stderr"), Arc::clone(&said));
+        let written = Arc::new(Mutex::new(String::new()));
+        let (lines, copy) = (child.stderr.take().expect("stderr"), Arc::clone(&written));
         let reader = tokio::spawn(async move {
             let mut lines = BufReader::new(lines).lines();
             while let Ok(Some(line)) = lines.next_line().await {
-                let mut said = copy.lock().unwrap_or_else(PoisonError::into_inner);
-                said.push_str(&line);
-                said.push('\n');
+                let mut written = copy.lock().unwrap_or_else(PoisonError::into_inner);
+                written.push_str(&line);
+                written.push('\n');
             }
         });
-        Self { child, said, reader }
+        Self { child, written, reader }
     }
 
-    /// What it said on stderr until now.
-    pub fn said(&self) -> String {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Returns what it has written to stderr.
+    pub fn stderr(&self) -> String {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits for a line on stderr and gives what follows `before` in it, up to a space or comma.
-    pub async fn says(&self, before: &str) -> String {
+    /// Waits until stderr contains a text. Returns what follows it, up to a space or comma.
+    pub async fn wait_for(&self, before: &str) -> String {
         let found = timeout(PATIENCE, async {
             loop {
-                let said = self.said();
-                if let Some((_, rest)) = said.split_once(before) {
+                let written = self.stderr();
+                if let Some((_, rest)) = written.split_once(before) {
                     return rest.split([' ', ',', '\n']).next().unwrap_or_default().to_owned();
                 }
-                assert!(!self.reader.is_finished(), "it ended: {said}");
+                assert!(!self.reader.is_finished(), "it ended: {written}");
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         });
-        found.await.unwrap_or_else(|_| panic!("it never said {before:?}: {}", self.said()))
+        found.await.unwrap_or_else(|_| panic!("it never wrote {before:?}: {}", self.stderr()))
     }
 
     /// Sends a signal.
@@ -138,23 +138,25 @@ impl Running {
         kill(Pid::from_raw(pid), signal).expect("a signal");
     }
 
-    /// Waits for its end.
+    /// Waits until it has exited.
     pub async fn ended(&mut self, within: Duration) -> ExitStatus {
         let ended = timeout(within, self.child.wait()).await;
-        ended.unwrap_or_else(|_| panic!("it goes on after {within:?}: {}", self.said())).expect("an end")
+        ended
+            .unwrap_or_else(|_| panic!("it is still running after {within:?}: {}", self.stderr()))
+            .expect("an exit status")
     }
 }
 
-/// What a run for real needs.
+/// What a real run needs.
 pub struct Tools {
-    /// k6.
+    /// Path of k6.
     pub k6: PathBuf,
-    /// The folder of the bundled targets' manifests.
+    /// Folder of the bundled targets' manifests.
     pub targets: PathBuf,
 }
 
 impl Tools {
-    /// k6 and the bundled targets; where they are missing, none, and the reason is printed.
+    /// Finds k6 and the bundled targets. Prints what is missing and returns `None` otherwise.
     pub fn find() -> Option<Self> {
         let targets = Path::new(PROGRAM).with_file_name("targets");
         if !targets.join("bin/rust-hyper").is_file() {

@@ -1,4 +1,4 @@
-//! Series as an agent would send them.
+//! Time series as an agent sends them.
 
 use std::ops::RangeInclusive;
 
@@ -11,22 +11,22 @@ use brewbench_agent::{
     },
 };
 
-/// Ten seconds, one like the other, after two of warm-up, packed.
-pub fn steady() -> Packed {
+/// Ten identical seconds after two of warm-up, packed.
+pub fn constant_series() -> Packed {
     let (warm_up, measured) = (stretch(2), stretch(10));
     let start_ms = warm_up.start_ms + 3_000;
     Packed::pack(&Series { warm_up: Some(warm_up), measured: Some(Stretch { start_ms, ..measured }) })
 }
 
-/// What fits a summary: as many seconds as it measured, with as many requests in each as make its sum; packed.
-pub fn fitting(summary: &str) -> Packed {
-    let Ok(summary) = read::parse(summary.as_bytes()) else { return steady() };
+/// A series with the duration and the number of requests of a summary, packed.
+pub fn matching_series(summary: &str) -> Packed {
+    let Ok(summary) = read::parse(summary.as_bytes()) else { return constant_series() };
     let figures = summary.figures();
     let count =
-        (1..100_000_u32).find(|count| f64::from(*count) * 1_000.0 + 500.0 >= figures.measured_ms).expect("an end");
+        (1..100_000_u32).find(|count| f64::from(*count) * 1_000.0 + 500.0 >= figures.measured_ms).expect("a duration");
     let mut stretch = stretch(count);
     for (number, second) in (0_u64..).zip(&mut stretch.seconds) {
-        // What can't be divided is dealt to the first.
+        // The first seconds get the remainder.
         let requests = figures.requests / u64::from(count) + u64::from(number < figures.requests % u64::from(count));
         second.succeeded = Histogram::new(3, 0, requests * 1_000_000, [(-80, requests)]).expect("a histogram");
         second.iterations = requests;
@@ -34,8 +34,8 @@ pub fn fitting(summary: &str) -> Packed {
     Packed::pack(&Series { warm_up: None, measured: Some(stretch) })
 }
 
-/// So many seconds, one like the other: 1,000 requests of about a millisecond, half a core for the target, a third for
-/// k6, and nothing else on the machine.
+/// Identical seconds: 1,000 requests of about a millisecond, half a core for the target, a third for k6, and nothing
+/// else on the machine.
 pub fn stretch(seconds: u32) -> Stretch {
     Stretch {
         start_ms: now_ms(),
@@ -45,8 +45,8 @@ pub fn stretch(seconds: u32) -> Stretch {
     }
 }
 
-/// These of the seconds of a run, and what was used in them; the warm-up takes three seconds. The sample with which the
-/// measurement begins is missing: no two have the same time.
+/// A range of seconds of a run with their usage, after a warm-up of three seconds. The first sample of the measurement
+/// is omitted, because timestamps are unique.
 pub fn portion(run: RunId, part: Part, seconds: RangeInclusive<u32>) -> Portion {
     let after = seconds.start() - 1;
     let all = stretch(*seconds.end());
@@ -78,7 +78,7 @@ fn second(until_ms: u32) -> Second {
 }
 
 fn usage(at_ms: i32) -> Usage {
-    // The first sample tells levels only.
+    // The first sample has levels only.
     let spent = |us: u64| if at_ms == 0 { 0 } else { us };
     let side = |cpu_us, memory| Consumption {
         cpu_us: Some(spent(cpu_us)),

@@ -1,11 +1,11 @@
-//! Experiments as tests submit them, and runs as they import them.
+//! Submission of experiments and import of runs.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Actor, Answer, App, summaries::scaled};
 
-/// A plan of one target, `fast`, at one size, once.
+/// A plan with one run of the target `fast`.
 pub fn plan() -> Value {
     json!({"targets": ["fast"], "sizes": ["1/256MiB"], "scenario": "hash", "load": vus(2, 1.0),
         "warm_up_s": 0.0, "repetitions": 1})
@@ -16,7 +16,7 @@ pub fn vus(vus: u32, duration_s: f64) -> Value {
     json!({"kind": "vus", "vus": vus, "duration_s": duration_s})
 }
 
-/// A plan with some of its fields changed.
+/// [`plan`] with some fields changed.
 pub fn plan_with(changes: &Value) -> Value {
     let mut plan = plan();
     for (name, value) in changes.as_object().expect("fields") {
@@ -25,53 +25,53 @@ pub fn plan_with(changes: &Value) -> Value {
     plan
 }
 
-/// Submits; gives the experiment's id and those of its runs in order.
+/// Submits a plan. Returns the ids of the experiment and of its runs in order.
 pub async fn submit(user: &Actor, plan: &Value) -> (String, Vec<String>) {
-    let made = user.post("/api/v1/experiments", plan).await.ok().json();
-    let runs = made["runs"].as_array().expect("runs");
+    let created = user.post("/api/v1/experiments", plan).await.ok().json();
+    let runs = created["runs"].as_array().expect("runs");
     let ids = runs.iter().map(|run| text(&run["id"])).collect();
-    (text(&made["experiment"]["id"]), ids)
+    (text(&created["experiment"]["id"]), ids)
 }
 
-/// Submits [`plan`]; gives the id of its run.
+/// Submits [`plan`]. Returns the id of its run.
 pub async fn submit_one(user: &Actor) -> String {
     submit(user, &plan()).await.1.remove(0)
 }
 
-/// Waits until a run is in a phase; gives it.
+/// Waits until a run is in a phase. Returns the run.
 pub async fn reaches(app: &App, user: &Actor, id: &str, phase: &str) -> Value {
     app.until(&format!("run {id} to be {phase}"), async || Some(user.run(id).await).filter(|run| run["phase"] == phase))
         .await
 }
 
-/// The run that repeats a lost one, if there is one.
+/// Returns the retry of a lost run.
 pub async fn retry_of(user: &Actor, id: &str) -> Option<Value> {
     let list = user.get("/api/v1/runs").await.ok().json();
     list["runs"].as_array().expect("a list").iter().find(|run| run["retry_of"] == id).cloned()
 }
 
-/// A JSON string as text.
+/// Returns the text of a JSON string.
 pub fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("not a string: {value}")).to_owned()
 }
 
-/// Imports so many repetitions of a target in a version that is so many times as fast; gives their ids.
+/// Imports `count` repetitions of a version that is `faster` times as fast as the fixture. Returns their ids.
 pub async fn repetitions(user: &Actor, target: &str, version: &str, count: u32, faster: f64) -> Vec<String> {
     let mut ids = Vec::new();
     for repetition in 1..=count {
-        let about = [("target", target), ("version", version), ("scenario", "hash"), ("size", "2/4GiB")];
-        let request = user.request(&Method::POST, "/api/v1/runs/import").query(&about);
+        let parameters = [("target", target), ("version", version), ("scenario", "hash"), ("size", "2/4GiB")];
+        let request = user.request(&Method::POST, "/api/v1/runs/import").query(&parameters);
         let request = request.query(&[("repetition", repetition)]);
         let wobble = 1.0 + 0.001 * f64::from(repetition);
-        let answer = Answer::of(request.body(scaled(faster * wobble))).await.ok().json();
+        let answer = Answer::to(request.body(scaled(faster * wobble))).await.ok().json();
         ids.push(text(&answer["runs"][0]["id"]));
     }
     ids
 }
 
-/// Imports so many repetitions of targets that were measured in turn, as one experiment: of each a name, a version, and how
-/// fast it is. Gives the ids of each target's runs.
-pub async fn in_turn(user: &Actor, targets: &[(&str, &str, f64)], count: u32) -> Vec<Vec<String>> {
+/// Imports `count` blocks of interleaved runs as one experiment. Each target has a name, a version, and how many times
+/// as fast it is as the fixture. Returns the ids of each target's runs.
+pub async fn interleaved(user: &Actor, targets: &[(&str, &str, f64)], count: u32) -> Vec<Vec<String>> {
     let (mut index, mut files) = (Vec::new(), serde_json::Map::new());
     for repetition in 1..=count {
         for (place, (target, version, faster)) in targets.iter().enumerate() {

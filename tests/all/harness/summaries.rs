@@ -1,10 +1,10 @@
-//! Summaries that real k6 wrote, and some made from them.
+//! Summaries of real k6, and modified ones.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-/// All JSON that k6 wrote.
+/// All JSON files written by k6.
 pub const ALL: [&str; 9] = [
     "handle-summary-odd-v1.8.1",
     "handle-summary-v0.52.0",
@@ -17,23 +17,23 @@ pub const ALL: [&str; 9] = [
     "summary-export-zero-requests-v1.8.1",
 ];
 
-/// 51,230 requests, none failed: a run with it is valid.
+/// 51,230 requests, none failed: the summary of a valid run.
 pub fn good() -> String {
     fixture("handle-summary-v1.8.1")
 }
 
-/// 60,684 requests at 30,336 a second and 0 ms, all failed: nobody listened.
+/// 60,684 requests at 30,336 per second and 0 ms, all failed: no target listened.
 pub fn target_down() -> String {
     fixture("summary-export-target-down-v1.8.1")
 }
 
-/// One of [`ALL`].
+/// Reads one of [`ALL`].
 pub fn fixture(name: &str) -> String {
     let path = path(name);
     std::fs::read_to_string(&path).unwrap_or_else(|fault| panic!("{}: {fault}", path.display()))
 }
 
-/// Where it lies.
+/// Returns the path of one of [`ALL`].
 pub fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/k6/{name}.json"))
 }
@@ -45,7 +45,8 @@ pub fn good_with(metric: &str, value: &str, to: &Value) -> String {
     summary.to_string()
 }
 
-/// [`good`] of a target that is so many times as fast: more requests, each shorter. With p99 and p99.9, as agents ask for.
+/// [`good`] of a target that is `faster` times as fast: more requests, each shorter. Includes p99 and p99.9, as agents
+/// request.
 pub fn scaled(faster: f64) -> String {
     let mut summary: Value = serde_json::from_str(&good()).expect("JSON");
     for metric in summary["metrics"].as_object_mut().expect("metrics").values_mut() {

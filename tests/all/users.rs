@@ -21,13 +21,13 @@ use crate::harness::{Actor, Answer, App, program::as_user, submit::text, summari
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 async fn named(app: &App, name: &str, role: Role) -> Actor {
-    app.named(name, role, now_ms() + DAY_MS).await
+    app.signed_in_as(name, role, now_ms() + DAY_MS).await
 }
 
 async fn form(who: &Actor, path: &str, fields: &[(&str, &str)]) -> Answer {
     let body: String = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
     let request = who.request(&Method::POST, path).header("content-type", "application/x-www-form-urlencoded");
-    Answer::of(request.body(body)).await
+    Answer::to(request.body(body)).await
 }
 
 /// The audit log as (who, what, object), the newest first.
@@ -46,15 +46,15 @@ async fn a_changed_role_holds_at_once_and_the_last_administrator_stays_one() {
     let app = App::start().await;
     let (ada, eve) = (named(&app, "Ada", Role::Admin).await, named(&app, "Eve", Role::Viewer).await);
     eve.post("/api/v1/experiments", &json!({})).await.refused(403);
-    ada.put("/api/v1/people/Eve", &json!({"role": "member"})).await.ok();
+    ada.put("/api/v1/users/Eve", &json!({"role": "member"})).await.ok();
     eve.post("/api/v1/experiments", &json!({})).await.refused(422);
 
-    let told = ada.put("/api/v1/people/Ada", &json!({"role": "member"})).await.refused(409);
+    let told = ada.put("/api/v1/users/Ada", &json!({"role": "member"})).await.refused(409);
     assert!(told.starts_with("Ada is the last administrator"), "{told}");
-    assert_eq!(ada.delete("/api/v1/people/Ada").await.refused(409), told);
-    ada.put("/api/v1/people/Eve", &json!({"role": "admin"})).await.ok();
-    ada.put("/api/v1/people/Ada", &json!({"role": "viewer"})).await.ok();
-    ada.get("/api/v1/people").await.refused(403);
+    assert_eq!(ada.delete("/api/v1/users/Ada").await.refused(409), told);
+    ada.put("/api/v1/users/Eve", &json!({"role": "admin"})).await.ok();
+    ada.put("/api/v1/users/Ada", &json!({"role": "viewer"})).await.ok();
+    ada.get("/api/v1/users").await.refused(403);
     assert_eq!(log(&app, "what=role+changed&who=Ada").await.len(), 3);
 }
 
@@ -64,18 +64,18 @@ async fn who_is_removed_is_out_with_sessions_and_tokens_and_the_runs_stay() {
     let (ada, eve) = (named(&app, "Ada", Role::Admin).await, named(&app, "Eve / <b>", Role::Member).await);
     let token =
         text(&eve.post("/api/v1/tokens", &json!({"name": "eve", "scope": "submit"})).await.ok().json()["secret"]);
-    let program = app.nobody().with_secret(&token);
+    let program = app.anonymous().with_secret(&token);
     program.import(good()).await.ok();
-    let pages = ada.clone().at_pages();
-    let asked = pages.get("/people/Eve%20%2F%20%3Cb%3E/remove").await.ok().text();
+    let pages = ada.clone().in_browser();
+    let asked = pages.get("/users/Eve%20%2F%20%3Cb%3E/remove").await.ok().text();
     assert!(asked.contains("Eve / &#60;b&#62;, member"), "{asked}");
-    let done = form(&pages, "/people/Eve%20%2F%20%3Cb%3E/remove", &[]).await;
-    assert_eq!((done.status.as_u16(), done.header("location")), (303, "/people"));
+    let done = form(&pages, "/users/Eve%20%2F%20%3Cb%3E/remove", &[]).await;
+    assert_eq!((done.status.as_u16(), done.header("location")), (303, "/users"));
     eve.get("/api/v1/runs").await.refused(401);
     program.get("/api/v1/runs").await.refused(401);
     assert_eq!(ada.count_runs().await, 1);
-    let told = ada.delete("/api/v1/people/Eve").await.refused(404);
-    assert_eq!(told, "there is no person \"Eve\"");
+    let told = ada.delete("/api/v1/users/Eve").await.refused(404);
+    assert_eq!(told, "there is no user \"Eve\"");
 }
 
 #[tokio::test]
@@ -83,10 +83,10 @@ async fn a_person_keeps_tokens_of_her_own_that_reach_no_farther_than_she_does() 
     let app = App::start().await;
     let (ada, eve) = (named(&app, "Ada", Role::Admin).await, named(&app, "Eve", Role::Member).await);
     let told = eve.post("/api/v1/tokens", &json!({"name": "big", "scope": "admin"})).await.refused(403);
-    assert_eq!(told, "a token of yours reaches at most as far as you: submit");
+    assert_eq!(told, "scope: your tokens can have at most your own scope, submit");
     let secret =
         text(&eve.post("/api/v1/tokens", &json!({"name": "hers", "scope": "submit"})).await.ok().json()["secret"]);
-    let program = app.nobody().with_secret(&secret);
+    let program = app.anonymous().with_secret(&secret);
     program.get("/api/v1/tokens").await.refused(403);
     program.post("/api/v1/tokens", &json!({"name": "child", "scope": "read"})).await.refused(403);
     program.import(good()).await.ok();
@@ -100,7 +100,7 @@ async fn a_person_keeps_tokens_of_her_own_that_reach_no_farther_than_she_does() 
     assert_eq!(names(&ada).await, [json!(["adas", "Ada"]), json!(["hers", "Eve"])]);
     eve.delete("/api/v1/tokens/adas").await.refused(404);
 
-    ada.put("/api/v1/people/Eve", &json!({"role": "viewer"})).await.ok();
+    ada.put("/api/v1/users/Eve", &json!({"role": "viewer"})).await.ok();
     program.get("/api/v1/runs").await.ok();
     assert_eq!(program.import(good()).await.refused(403), "this needs the scope submit; yours is read");
     ada.delete("/api/v1/tokens/hers").await.ok();
@@ -110,19 +110,19 @@ async fn a_person_keeps_tokens_of_her_own_that_reach_no_farther_than_she_does() 
 #[tokio::test]
 async fn a_token_is_made_by_a_plain_form_shown_once_and_what_was_typed_stays_where_it_was_wrong() {
     let app = App::start().await;
-    let eve = named(&app, "Eve", Role::Member).await.at_pages();
+    let eve = named(&app, "Eve", Role::Member).await.in_browser();
     let page = eve.get("/tokens").await.ok().text();
     assert!(page.contains(r#"value="submit""#) && !page.contains(r#"value="admin""#));
     let made = form(&eve, "/tokens", &[("name", "ci"), ("scope", "read"), ("days", "7")]).await;
     assert_eq!((made.status.as_u16(), made.header("cache-control")), (201, "no-store"));
     let html = made.text();
     let secret = html.split("bbt_").nth(1).and_then(|rest| rest.split('"').next()).expect("the secret");
-    app.nobody().with_secret(&format!("bbt_{secret}")).get("/api/v1/runs").await.ok();
+    app.anonymous().with_secret(&format!("bbt_{secret}")).get("/api/v1/runs").await.ok();
     assert!(!eve.get("/tokens").await.ok().text().contains(secret));
     let again = form(&eve, "/tokens", &[("name", "ci"), ("scope", "submit"), ("days", "0")]).await;
     assert_eq!(again.status.as_u16(), 409);
     let html = again.text();
-    assert!(html.contains("there is a token") && html.contains(r#"value="ci""#), "{html}");
+    assert!(html.contains("a token") && html.contains("already exists") && html.contains(r#"value="ci""#), "{html}");
     assert!(html.contains(r#"<option value="submit" selected>"#) && html.contains(r#"<option value="0" selected>"#));
 }
 
@@ -137,17 +137,17 @@ async fn an_invitation_can_be_seen_without_its_secret_and_withdrawn() {
     assert!(!list.text().contains(&secret[4..]));
     let invites = &list.json()["invites"];
     assert_eq!((&invites[0]["role"], &invites[0]["created_by"]), (&json!("viewer"), &json!("Ada")));
-    let page = ada.clone().at_pages().get("/people").await.ok().text();
-    assert!(page.contains("Somebody new") && !page.contains(&secret[4..]));
-    app.nobody().at_pages().get(&link).await.ok();
+    let page = ada.clone().in_browser().get("/users").await.ok().text();
+    assert!(page.contains("New user") && !page.contains(&secret[4..]));
+    app.anonymous().in_browser().get(&link).await.ok();
     ada.delete(&format!("/api/v1/invites/{}", invites[0]["id"])).await.ok();
-    app.nobody().get(&link).await.refused(403);
+    app.anonymous().get(&link).await.refused(403);
     assert_eq!(ada.get("/api/v1/invites").await.ok().json(), json!({"invites": []}));
 
     let nobody = ada.post("/api/v1/invites", &json!({"person": "Nobody"})).await.refused(404);
-    assert_eq!(nobody, "there is no person \"Nobody\"");
-    let senseless = ada.post("/api/v1/invites", &json!({"ends_passkeys": true})).await.refused(422);
-    assert!(senseless.contains("name a person"), "{senseless}");
+    assert_eq!(nobody, "there is no user \"Nobody\"");
+    let senseless = ada.post("/api/v1/invites", &json!({"resets_passkeys": true})).await.refused(422);
+    assert!(senseless.contains("set person"), "{senseless}");
 }
 
 #[tokio::test]
@@ -157,10 +157,10 @@ async fn nobody_takes_a_name_that_the_log_has_for_somebody_else() {
     let token = link.split('=').nth(1).expect("a secret");
     for name in ["token ci", "Token ci", "owner of the data folder", "Somebody"] {
         let body = json!({"token": token, "name": name});
-        let told = app.nobody().post("/api/v1/auth/register/start", &body).await.refused(422);
+        let told = app.anonymous().post("/api/v1/auth/register/start", &body).await.refused(422);
         assert!(told.contains("the audit log"), "{told}");
     }
-    app.nobody().post("/api/v1/auth/register/start", &json!({"token": token, "name": "tokenist"})).await.ok();
+    app.anonymous().post("/api/v1/auth/register/start", &json!({"token": token, "name": "tokenist"})).await.ok();
 }
 
 #[tokio::test]
@@ -184,7 +184,7 @@ async fn sessions_of_other_devices_can_be_ended_and_only_ones_own() {
     ada.delete(&format!("/api/v1/account/sessions/{own}")).await.refused(404);
     phone.delete(&format!("/api/v1/account/sessions/{own}")).await.ok();
     tablet.get("/api/v1/runs").await.refused(401);
-    let done = form(&phone.clone().at_pages(), "/account/sessions/end-others", &[]).await;
+    let done = form(&phone.clone().in_browser(), "/account/sessions/end-others", &[]).await;
     assert_eq!(done.status.as_u16(), 303);
     eve.get("/api/v1/runs").await.refused(401);
     desk.get("/api/v1/runs").await.refused(401);
@@ -211,9 +211,9 @@ async fn over_tls_only_the_cookie_that_is_bound_to_the_host_counts() {
     let secure = |request: reqwest::RequestBuilder| {
         request.header("cookie", format!("{SECURE_SESSION_COOKIE}={}", eve.session()))
     };
-    let nobody = app.nobody().at_origin("https://bench.example.com");
-    Answer::of(secure(nobody.request(&Method::GET, "/api/v1/runs"))).await.ok();
-    let out = Answer::of(secure(nobody.request(&Method::POST, "/logout"))).await;
+    let nobody = app.anonymous().at_origin("https://bench.example.com");
+    Answer::to(secure(nobody.request(&Method::GET, "/api/v1/runs"))).await.ok();
+    let out = Answer::to(secure(nobody.request(&Method::POST, "/logout"))).await;
     let cookie = out.header("set-cookie");
     assert!(cookie.starts_with("__Host-brewbench_session=;") && cookie.contains("Max-Age=0"), "{cookie}");
     assert!(cookie.contains("; Secure") && cookie.contains("; Path=/"), "browsers would not take it out: {cookie}");
@@ -241,9 +241,9 @@ async fn the_log_knows_who_did_what_and_is_written_with_the_deed() {
         entry("Ada", "scenario added", "mine"),
         entry("Ada", "size added", "odd"),
         entry("Ada", "agent key revoked", "rack"),
-        entry("Ada", "agent key made", "rack"),
+        entry("Ada", "agent key created", "rack"),
         entry("Ada", "token revoked", "ci"),
-        entry("Ada", "token made", "ci"),
+        entry("Ada", "token created", "ci"),
     ];
     assert_eq!(log(&app, "who=Ada").await, expected);
     assert_eq!(log(&app, "who=Ada&what=size+added").await.len(), 1);
@@ -252,13 +252,13 @@ async fn the_log_knows_who_did_what_and_is_written_with_the_deed() {
     let list = app.admin().await.get("/api/v1/audit?who=Ada&limit=1").await.ok().json();
     assert_eq!(list["entries"][0]["address"], "127.0.0.1");
     let bad = app.admin().await.get("/api/v1/audit?from=soon").await.refused(422);
-    assert_eq!(bad, "from: \"soon\" is no day such as 2026-03-04");
+    assert_eq!(bad, "from: \"soon\" is not a date, write it as 2026-03-04");
 }
 
 #[tokio::test]
 async fn a_refused_login_is_in_the_log_without_a_name() {
     let app = App::start().await;
-    let nobody = app.nobody();
+    let nobody = app.anonymous();
     let started = nobody.post("/api/v1/auth/login/start", &json!({})).await.ok().json();
     let made_up = json!({"ceremony": started["ceremony"], "credential": {"id": "AAAA", "rawId": "AAAA",
         "type": "public-key", "extensions": {}, "response": {"authenticatorData": "AAAA", "clientDataJSON": "AAAA",
@@ -277,15 +277,15 @@ async fn the_log_is_read_page_by_page_and_exported_whole_and_safe_for_spreadshee
         admin.post("/api/v1/agent-keys", &json!({"name": name})).await.ok();
     }
     let mut seen = Vec::new();
-    let mut query = "what=agent+key+made&limit=2".to_owned();
+    let mut query = "what=agent+key+created&limit=2".to_owned();
     loop {
         let list = admin.get(&format!("/api/v1/audit?{query}")).await.ok().json();
         seen.extend(list["entries"].as_array().expect("a list").iter().map(|entry| text(&entry["object"])));
         let Some(next) = list["next"].as_i64() else { break };
-        query = format!("what=agent+key+made&limit=2&before={next}");
+        query = format!("what=agent+key+created&limit=2&before={next}");
     }
     assert_eq!(seen, ["c", "<script>", "=cmd|' /C calc'!A0"]);
-    let csv = admin.get("/api/v1/audit/export?format=csv&what=agent+key+made").await.ok();
+    let csv = admin.get("/api/v1/audit/export?format=csv&what=agent+key+created").await.ok();
     assert!(csv.header("content-disposition").contains("brewbench-audit.csv"));
     let lines: Vec<_> = csv.text().lines().map(str::to_owned).collect();
     assert_eq!((lines.len(), lines[0].as_str()), (4, "time,who,what,object,detail,address"));
@@ -294,7 +294,7 @@ async fn the_log_is_read_page_by_page_and_exported_whole_and_safe_for_spreadshee
     assert!(all.as_array().is_some_and(|entries| entries.len() >= 4), "{all}");
     let none = admin.get("/api/v1/audit/export?format=json&who=nobody").await.ok().json();
     assert_eq!(none, json!([]));
-    let page = admin.at_pages().get("/audit?what=agent+key+made").await.ok().text();
+    let page = admin.in_browser().get("/audit?what=agent+key+created").await.ok().text();
     assert!(page.contains("&#60;script&#62;") && page.contains("format=csv"), "{page}");
 }
 
@@ -307,9 +307,9 @@ async fn whoever_tries_too_often_is_told_to_wait_and_the_others_go_on() {
     .await;
     let good = app.reader().await;
     let from = |who: &Actor, method: Method, path: &str, address: &str| {
-        Answer::of(who.request(&method, path).header("x-forwarded-for", format!("203.0.113.9, {address}")).json(&()))
+        Answer::to(who.request(&method, path).header("x-forwarded-for", format!("203.0.113.9, {address}")).json(&()))
     };
-    let nobody = app.nobody();
+    let nobody = app.anonymous();
     let start = "/api/v1/auth/login/start";
     for _ in 0..3 {
         from(&nobody, Method::POST, start, "192.0.2.1").await.ok();
@@ -317,18 +317,18 @@ async fn whoever_tries_too_often_is_told_to_wait_and_the_others_go_on() {
     let refused = from(&nobody, Method::POST, start, "192.0.2.1").await;
     let seconds: u64 = refused.header("retry-after").parse().expect("seconds");
     assert!((1..=61).contains(&seconds), "{seconds}");
-    assert_eq!(refused.refused(429), format!("too many tries; wait {seconds} s and try again"));
+    assert_eq!(refused.refused(429), format!("too many attempts; try again in {seconds} s"));
     from(&nobody, Method::POST, "/api/v1/auth/register/start", "192.0.2.1").await.refused(429);
     from(&nobody, Method::POST, start, "192.0.2.2").await.ok();
 
-    let wrong = app.nobody().with_secret("bbt_wrong");
+    let wrong = app.anonymous().with_secret("bbt_wrong");
     for _ in 0..3 {
         from(&wrong, Method::GET, "/api/v1/runs", "192.0.2.1").await.refused(401);
     }
     from(&wrong, Method::GET, "/api/v1/runs", "192.0.2.1").await.refused(429);
     from(&wrong, Method::GET, "/api/v1/agent/channel", "192.0.2.1").await.refused(429);
-    let page = from(&wrong.clone().at_pages(), Method::GET, "/runs", "192.0.2.1").await;
-    assert!(page.text().contains("Too many tries") || page.text().contains("too many tries"), "{}", page.text());
+    let page = from(&wrong.clone().in_browser(), Method::GET, "/runs", "192.0.2.1").await;
+    assert!(page.text().contains("Too many tries") || page.text().contains("too many attempts"), "{}", page.text());
     assert!(!page.header("retry-after").is_empty());
     from(&wrong, Method::GET, "/api/v1/runs", "192.0.2.2").await.refused(401);
     from(&good, Method::GET, "/api/v1/runs", "192.0.2.1").await.ok();
@@ -339,8 +339,8 @@ async fn nobody_can_write_an_address_of_his_own_unless_a_proxy_stands_before_the
     let app = App::start().await;
     let admin = app.admin().await;
     let request = admin.request(&Method::POST, "/api/v1/agent-keys").header("x-forwarded-for", "203.0.113.9");
-    Answer::of(request.json(&json!({"name": "rack"}))).await.ok();
-    let list = admin.get("/api/v1/audit?what=agent+key+made").await.ok().json();
+    Answer::to(request.json(&json!({"name": "rack"}))).await.ok();
+    let list = admin.get("/api/v1/audit?what=agent+key+created").await.ok().json();
     let local = SocketAddr::from(([127, 0, 0, 1], 0)).ip().to_string();
     assert_eq!(list["entries"][0]["address"], local);
 }
@@ -350,8 +350,8 @@ async fn seen_from(proxies: &str, forwarded: &str) -> Value {
     let app = App::with(|config| config.proxies = proxies.parse().expect("networks")).await;
     let admin = app.admin().await;
     let request = admin.request(&Method::POST, "/api/v1/agent-keys").header("x-forwarded-for", forwarded);
-    Answer::of(request.json(&json!({"name": "rack"}))).await.ok();
-    admin.get("/api/v1/audit?what=agent+key+made").await.ok().json()["entries"][0]["address"].clone()
+    Answer::to(request.json(&json!({"name": "rack"}))).await.ok();
+    admin.get("/api/v1/audit?what=agent+key+created").await.ok().json()["entries"][0]["address"].clone()
 }
 
 #[tokio::test]
@@ -377,26 +377,27 @@ async fn commands_manage_people_invitations_and_the_log() {
     let list = run(&["user", "list"]).await.ok();
     assert!(list.lines().any(|line| line.split_whitespace().take(3).eq(["Eve", "viewer", "1"])), "{list}");
     run(&["user", "role", "Eve", "member"]).await.ok();
-    assert_eq!(run(&["user", "list", "--json"]).await.json()["people"][1]["role"], "member");
+    assert_eq!(run(&["user", "list", "--json"]).await.json()["users"][1]["role"], "member");
     let refused = run(&["user", "remove", "Ada", "--yes"]).await.refused(1);
     assert!(refused.contains("the last administrator"), "{refused}");
 
-    let link = run(&["invite", "--for", "Eve", "--end-passkeys"]).await.ok();
-    let page = app.nobody().at_pages().get(&link.trim().replacen(app.state.public_url.as_str(), "/", 1)).await.ok();
-    assert!(page.text().contains("You are <b class=\"break\">Eve</b>") && page.text().contains("end with it"));
+    let link = run(&["invite", "--for", "Eve", "--reset-passkeys"]).await.ok();
+    let page =
+        app.anonymous().in_browser().get(&link.trim().replacen(app.state.public_url.as_str(), "/", 1)).await.ok();
+    assert!(page.text().contains("You are <b class=\"break\">Eve</b>") && page.text().contains("are deleted"));
     let open = run(&["invite", "list", "--json"]).await.json();
-    assert_eq!((&open["invites"][0]["person"], &open["invites"][0]["ends_passkeys"]), (&json!("Eve"), &json!(true)));
+    assert_eq!((&open["invites"][0]["person"], &open["invites"][0]["resets_passkeys"]), (&json!("Eve"), &json!(true)));
     let id = open["invites"][0]["id"].to_string();
     run(&["invite", "withdraw", &id]).await.ok();
-    assert!(run(&["invite", "list"]).await.ok().contains("no invitation is open"));
+    assert!(run(&["invite", "list"]).await.ok().contains("no unused invitations"));
     let both = run(&["invite", "--for", "Eve", "--role", "admin"]).await.refused(2);
     assert!(both.contains("--for"), "{both}");
 
     let kept = run(&["user", "remove", "Eve"]).await.refused(1);
     assert!(kept.contains("1 passkey ends: none.") && kept.contains("nothing was changed"), "{kept}");
     run(&["user", "remove", "Eve", "--yes"]).await.ok();
-    let log = run(&["audit", "list", "--what", "person removed"]).await.ok();
-    assert!(log.contains("person removed") && log.contains("Eve") && log.contains("127.0.0.1"), "{log}");
+    let log = run(&["audit", "list", "--what", "user removed"]).await.ok();
+    assert!(log.contains("user removed") && log.contains("Eve") && log.contains("127.0.0.1"), "{log}");
     let log = run(&["audit", "list", "--json", "--limit", "1"]).await.json();
-    assert_eq!(log["entries"][0]["what"], "person removed");
+    assert_eq!(log["entries"][0]["what"], "user removed");
 }

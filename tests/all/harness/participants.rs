@@ -1,4 +1,4 @@
-//! What those bring who do a run together: the agent of the target, and those that make the load.
+//! Outcomes of the participants of a distributed run: the host and the generators.
 
 use brewbench_agent::wire::{
     job::Job,
@@ -8,11 +8,11 @@ use brewbench_agent::wire::{
 
 use super::{
     agent::outcome,
-    series::{fitting, stretch},
+    series::{matching_series, stretch},
 };
 
-/// The target's part: no load, and usage of the target alone.
-pub fn of_host(job: &Job) -> Outcome {
+/// The outcome of the host: no load, and usage of the target only.
+pub fn host_outcome(job: &Job) -> Outcome {
     let usage = stretch(20).usage.into_iter().map(|mut usage| {
         usage.generator = Consumption::default();
         usage.host.user_us = usage.target.cpu_us.unwrap_or(0);
@@ -28,10 +28,10 @@ pub fn of_host(job: &Job) -> Outcome {
     }
 }
 
-/// A generator's part, by a clock that is so far ahead.
-pub fn of_generator(job: &Job, summary: &str, ahead_ms: i64) -> Outcome {
-    let mut series = fitting(summary).unpack().expect("a series");
-    let measured = series.measured.as_mut().expect("a stretch");
+/// The outcome of a generator whose clock is ahead.
+pub fn generator_outcome(job: &Job, summary: &str, ahead_ms: i64) -> Outcome {
+    let mut series = matching_series(summary).unpack().expect("a series");
+    let measured = series.measured.as_mut().expect("a measured phase");
     measured.start_ms += ahead_ms;
     for usage in &mut measured.usage {
         usage.target = Consumption::default();

@@ -1,4 +1,4 @@
-//! What a page says that nobody should have to hear.
+//! Errors and dialogs of a page.
 
 use chromiumoxide::{
     Page,
@@ -10,17 +10,17 @@ use chromiumoxide::{
 };
 use futures_util::{FutureExt, StreamExt};
 
-/// What a page says to developers and what it opens in front of people.
-pub struct Told {
+/// Listens to the console, exceptions, the log and dialogs of a page.
+pub struct PageErrors {
     console: EventStream<EventConsoleApiCalled>,
     exceptions: EventStream<EventExceptionThrown>,
     log: EventStream<log::EventEntryAdded>,
     dialogs: EventStream<EventJavascriptDialogOpening>,
 }
 
-impl Told {
-    /// All that a page says from now on.
-    pub async fn by(page: &Page) -> Self {
+impl PageErrors {
+    /// Starts to listen.
+    pub async fn listen(page: &Page) -> Self {
         Self {
             console: page.event_listener().await.expect("events"),
             exceptions: page.event_listener().await.expect("events"),
@@ -29,12 +29,12 @@ impl Told {
         }
     }
 
-    /// Whatever nobody should have had to say, since the last time.
-    pub fn complaints(&mut self) -> Vec<String> {
+    /// Returns the errors since the last call.
+    pub fn take(&mut self) -> Vec<String> {
         let mut all = Vec::new();
-        while let Some(Some(said)) = self.console.next().now_or_never() {
-            if matches!(said.r#type, ConsoleApiCalledType::Error | ConsoleApiCalledType::Assert) {
-                all.push(format!("console: {:?}", said.args));
+        while let Some(Some(call)) = self.console.next().now_or_never() {
+            if matches!(call.r#type, ConsoleApiCalledType::Error | ConsoleApiCalledType::Assert) {
+                all.push(format!("console: {:?}", call.args));
             }
         }
         while let Some(Some(thrown)) = self.exceptions.next().now_or_never() {

@@ -1,4 +1,4 @@
-//! Nothing jumps and nothing flashes while a page comes up, and nothing moves for who asked for that.
+//! Pages load without layout shifts or flashes, and respect reduced motion.
 
 use brewbench::auth::model::Role;
 use chromiumoxide::cdp::browser_protocol::emulation::{MediaFeature, SetEmulatedMediaParams};
@@ -6,11 +6,11 @@ use reqwest::{Method, header::COOKIE};
 
 use super::{
     Tab,
-    world::{World, somebody},
+    world::{World, sign_in},
 };
 use crate::harness::{Answer, App};
 
-/// The sum of all shifts that the person did nothing for, in hundredths of the window, and what moved.
+/// The sum of layout shifts without user input, in hundredths of the window, and the shifted elements.
 const SHIFTS: &str = "new Promise((done) => { const shifts = [];
     const note = (list) => shifts.push(...list.getEntries().filter((entry) => !entry.hadRecentInput));
     const observer = new PerformanceObserver(note);
@@ -19,29 +19,29 @@ const SHIFTS: &str = "new Promise((done) => { const shifts = [];
       done([shifts.reduce((sum, entry) => sum + entry.value, 0) * 100,
         shifts.flatMap((entry) => entry.sources.map(({node}) => (node?.outerHTML ?? node?.textContent ?? '').slice(0, 120)))]); }))); })";
 
-/// What nobody minds, in hundredths of the window: columns settle while the rows of a table come in. Half of what counts
-/// as good.
-const SEEN: f64 = 5.0;
+/// The accepted sum of shifts, in hundredths of the window: columns settle while the rows of a table load. Half of the
+/// threshold for a good score.
+const MAX_SHIFT: f64 = 5.0;
 
-/// What is drawn late or patched while it is looked at.
-const LIVELY: [&str; 8] =
+/// Pages with content that is drawn late or updated.
+const DYNAMIC: [&str; 8] =
     ["dashboard", "runs", "run", "run-running", "experiment", "experiment-running", "compare-eight", "targets"];
 
 #[tokio::test]
-async fn no_page_shifts_while_it_comes_up() {
+async fn no_page_shifts_while_it_loads() {
     let world = World::full().await;
-    let tab = Tab::with(&world.app, &somebody(&world.app, Role::Admin).await).await;
+    let tab = Tab::with_session(&world.app, &sign_in(&world.app, Role::Admin).await).await;
     let mut faults = Vec::new();
     for width in [1440, 390] {
-        tab.width(width).await;
-        for place in world.places.iter().filter(|place| LIVELY.contains(&place.name.as_str())) {
+        tab.set_width(width).await;
+        for place in world.places.iter().filter(|place| DYNAMIC.contains(&place.name.as_str())) {
             tab.go(&place.path).await;
             tab.until(
                 "[...document.querySelectorAll('figure[data-chart]')].every((figure) => figure.querySelector('.main-svg'))",
             )
             .await;
             let (shifted, what): (f64, Vec<String>) = tab.eval(SHIFTS).await;
-            if shifted > SEEN {
+            if shifted > MAX_SHIFT {
                 faults.push(format!("{} at {width} px: {shifted:.2} % of the window: {what:#?}", place.path));
             }
         }
@@ -50,51 +50,51 @@ async fn no_page_shifts_while_it_comes_up() {
 }
 
 #[tokio::test]
-async fn the_first_byte_of_a_page_knows_the_chosen_scheme() {
+async fn the_html_of_a_page_has_the_selected_scheme() {
     let app = App::start().await;
     for (chosen, attribute, supported) in [
         ("dark", r#" data-scheme="dark""#, "dark"),
         ("light", r#" data-scheme="light""#, "light"),
         ("", "", "light dark"),
     ] {
-        let request = app.nobody().at_pages().request(&Method::GET, "/login");
-        let page = Answer::of(request.header(COOKIE, format!("brewbench_scheme={chosen}"))).await.ok().text();
+        let request = app.anonymous().in_browser().request(&Method::GET, "/login");
+        let page = Answer::to(request.header(COOKIE, format!("brewbench_scheme={chosen}"))).await.ok().text();
         assert!(page.contains(&format!("<html lang=\"en\"{attribute}>")), "{page}");
         assert!(page.contains(&format!(r#"<meta name="color-scheme" content="{supported}">"#)), "{page}");
     }
 }
 
 #[tokio::test]
-async fn the_switch_of_the_site_wins_over_the_system_also_in_charts() {
+async fn the_theme_of_the_site_overrides_the_system_in_pages_and_charts() {
     let world = World::full().await;
-    let tab = Tab::with(&world.app, &somebody(&world.app, Role::Admin).await).await;
+    let tab = Tab::with_session(&world.app, &sign_in(&world.app, Role::Admin).await).await;
     let compared = world.places.iter().find(|place| place.name == "compare-eight").expect("a comparison");
     let colours = "[getComputedStyle(document.body).backgroundColor,
         document.querySelector('#latency svg .xtick text')?.style.fill]";
-    let mut seen: Vec<Vec<String>> = Vec::new();
+    let mut observed: Vec<Vec<String>> = Vec::new();
     for (chosen, system) in [("dark", "light"), ("system", "dark"), ("light", "dark"), ("system", "light")] {
-        tab.scheme(system).await;
+        tab.set_scheme(system).await;
         tab.go("/settings").await;
         tab.click(&format!("input[value={chosen}]")).await;
         tab.click("form[action='/settings/scheme'] button").await;
         tab.until(&format!("(document.documentElement.dataset.scheme ?? 'system') === '{chosen}'")).await;
         tab.go(&compared.path).await;
-        super::is_drawn(&tab, "latency").await;
-        seen.push(tab.eval(colours).await);
+        super::wait_for_chart(&tab, "latency").await;
+        observed.push(tab.eval(colours).await);
         let found = tab.violations(super::axe::Rules::Colours).await;
         assert!(found.is_empty(), "{chosen} while the system is {system}: {found:#?}");
     }
-    assert_eq!(seen[0], seen[1], "dark by choice and dark by the system");
-    assert_eq!(seen[2], seen[3], "light by choice and light by the system");
-    assert_ne!(seen[0], seen[2]);
+    assert_eq!(observed[0], observed[1], "dark by choice and dark by the system");
+    assert_eq!(observed[2], observed[3], "light by choice and light by the system");
+    assert_ne!(observed[0], observed[2]);
 }
 
 #[tokio::test]
-async fn who_asked_for_less_motion_sees_none() {
+async fn reduced_motion_disables_animations() {
     let world = World::full().await;
-    let tab = Tab::with(&world.app, &somebody(&world.app, Role::Admin).await).await;
+    let tab = Tab::with_session(&world.app, &sign_in(&world.app, Role::Admin).await).await;
     let less = MediaFeature::new("prefers-reduced-motion", "reduce");
-    tab.ask(SetEmulatedMediaParams::builder().features(vec![less]).build()).await;
+    tab.execute(SetEmulatedMediaParams::builder().features(vec![less]).build()).await;
     for path in ["/", "/runs", "/experiments"] {
         tab.go(path).await;
         let moving: Vec<String> = tab

@@ -1,12 +1,12 @@
-//! What is taken away from a comparison: charts as pictures, tables as text.
+//! Export of a comparison: charts as images, tables as text.
 
 use brewbench::auth::model::Role;
 
-use super::{Tab, is_drawn, six_in_turn};
+use super::{Tab, six_interleaved, wait_for_chart};
 use crate::harness::App;
 
-/// Keeps in the page what would be written to a file, and what would be copied.
-const CATCH: &str = "(() => {
+/// Stores saved files and copied text in variables of the page.
+const INTERCEPT: &str = "(() => {
     const [blobs, make] = [new Map(), URL.createObjectURL];
     URL.createObjectURL = (blob) => { const address = make(blob); blobs.set(address, blob); return address; };
     HTMLAnchorElement.prototype.click = async function () {
@@ -18,31 +18,31 @@ const CATCH: &str = "(() => {
 })()";
 
 async fn comparison(app: &App) -> Tab {
-    let ids = six_in_turn(app).await;
-    let tab = Tab::of(app, Role::Viewer).await;
+    let ids = six_interleaved(app).await;
+    let tab = Tab::signed_in(app, Role::Viewer).await;
     tab.go(&format!("/compare?runs={}&baseline=slow", ids.join(","))).await;
-    assert!(tab.eval::<bool>(CATCH).await);
+    assert!(tab.eval::<bool>(INTERCEPT).await);
     tab
 }
 
 #[tokio::test]
-async fn a_chart_is_saved_as_a_picture_of_either_kind() {
+async fn a_chart_is_saved_as_png_or_svg() {
     let app = App::start().await;
     let tab = comparison(&app).await;
-    is_drawn(&tab, "throughput").await;
+    wait_for_chart(&tab, "throughput").await;
     for (kind, opening) in [("png", "\u{89}PNG"), ("svg", "<svg")] {
         tab.eval::<bool>("delete window.saved").await;
         tab.click(&format!("[data-save='{kind}'][aria-controls='throughput']")).await;
         tab.until("window.saved !== undefined").await;
         let (name, begins, length): (String, String, usize) = tab.eval("window.saved").await;
         assert_eq!((name.as_str(), begins.as_str()), (format!("throughput.{kind}").as_str(), opening));
-        assert!(length > 5_000, "{kind}: {length} bytes are no chart");
+        assert!(length > 5_000, "{kind}: {length} bytes are too few for a chart");
     }
-    tab.is_quiet().await;
+    tab.assert_no_errors().await;
 }
 
 #[tokio::test]
-async fn a_table_is_copied_as_markdown_with_the_winner_in_bold_and_as_csv_with_bare_figures() {
+async fn a_table_is_copied_as_markdown_with_winners_in_bold_or_as_csv_with_plain_numbers() {
     let app = App::start().await;
     let tab = comparison(&app).await;
     let copy = async |kind: &str| -> Vec<String> {
@@ -63,7 +63,7 @@ async fn a_table_is_copied_as_markdown_with_the_winner_in_bold_and_as_csv_with_b
     let heads: Vec<&str> = csv[0].split(',').collect();
     let quick = csv.iter().find(|line| line.starts_with("quick")).expect("a line");
     let place = heads.iter().position(|head| *head == "requests/s").expect("a head");
-    let rate: f64 = quick.split(',').nth(place).expect("a cell").parse().expect("a bare number");
+    let rate: f64 = quick.split(',').nth(place).expect("a cell").parse().expect("a plain number");
     assert!((17_074.0..17_075.0).contains(&rate) && quick.contains(",,") && !quick.contains('–'), "{quick}");
-    tab.is_quiet().await;
+    tab.assert_no_errors().await;
 }

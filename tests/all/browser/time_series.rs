@@ -1,9 +1,9 @@
-//! The charts of what happened during a run: marked together, switched off one by one.
+//! Charts of the time series of a run: a shared marker, and curves that can be hidden.
 
 use brewbench::auth::model::Role;
 use serde_json::json;
 
-use super::{Tab, is_drawn};
+use super::{Tab, wait_for_chart};
 use crate::harness::{
     Agent, App,
     submit::{plan_with, submit},
@@ -13,23 +13,23 @@ use crate::harness::{
 const LATENCIES: &str = "#run-latency-time";
 const KEY: &str = "[aria-controls=run-latency-time][data-curve='3']";
 
-/// Names of the curves that are to be seen.
+/// Names of the visible curves.
 const SHOWN: &str = "document.querySelector('#run-latency-time .plot').data
     .filter((curve) => curve.visible !== false).map((curve) => curve.name)";
 
 #[tokio::test]
-async fn a_second_is_marked_on_all_charts_and_a_click_hides_a_curve_for_good() {
+async fn a_second_is_marked_on_all_charts_and_a_hidden_curve_stays_hidden() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let (_, runs) = submit(&user, &plan_with(&json!({"repetitions": 1}))).await;
     let job = agent.job().await;
     agent.finish(&job, &good()).await;
-    let tab = Tab::of(&app, Role::Viewer).await;
+    let tab = Tab::signed_in(&app, Role::Viewer).await;
     tab.go(&format!("/runs/{}", runs[0])).await;
-    is_drawn(&tab, "run-machine").await;
+    wait_for_chart(&tab, "run-machine").await;
 
-    // A mouse that moves about in the middle of one chart.
+    // Moves the mouse in the middle of one chart.
     tab.until("document.querySelectorAll('figure[data-shares=time]').length === 7").await;
     let moved = format!(
         "(() => {{
@@ -46,12 +46,12 @@ async fn a_second_is_marked_on_all_charts_and_a_click_hides_a_curve_for_good() {
     tab.click(KEY).await;
     tab.until(&format!("document.querySelector(\"{KEY}\").ariaPressed === 'false'")).await;
     assert_eq!(tab.eval::<Vec<String>>(SHOWN).await, ["p50", "p90", "p95", "max"]);
-    // It stays away when the charts are drawn anew.
-    tab.scheme("dark").await;
+    // It stays hidden when the charts are redrawn.
+    tab.set_scheme("dark").await;
     tab.until("document.querySelector('#run-latency-time .plot')._fullLayout.font.color !== undefined").await;
     assert_eq!(tab.eval::<Vec<String>>(SHOWN).await, ["p50", "p90", "p95", "max"]);
     tab.click(KEY).await;
     tab.until(&format!("document.querySelector(\"{KEY}\").ariaPressed === 'true'")).await;
     assert_eq!(tab.eval::<Vec<String>>(SHOWN).await.len(), 5);
-    tab.is_quiet().await;
+    tab.assert_no_errors().await;
 }
