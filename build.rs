@@ -1,8 +1,9 @@
-//! Gets two things ready before the crate compiles: a scratch database for the build-time check of every query, and
-//! the folder of static files that is embedded into the binary.
+//! Prepares what the crate embeds or needs to compile: a scratch database for the build-time check of every query, the folder of
+//! static files, and the documentation.
 
 use std::{
     env,
+    fmt::Write,
     fs::{self, File},
     io,
     path::{Path, PathBuf},
@@ -19,22 +20,24 @@ const DATASTAR: &str = ".tools/assets/datastar.js";
 
 fn main() {
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
-    tell(check_queries(&out), "migrations");
+    check(check_queries(&out), "migrations");
     println!("cargo::rustc-env=BREWBENCH_BUILT_AT_MS={}", built_at_ms());
-    tell(gather_assets(&out.join("assets")), "static files");
+    check(gather_assets(&out.join("assets")), "static files");
+    check(embed_docs(&out), "documentation");
 }
 
-/// A clock that is before this is wrong. Whoever builds the same twice says when: `SOURCE_DATE_EPOCH`, in seconds.
+/// The time of the build: a clock that shows an earlier time is wrong. `SOURCE_DATE_EPOCH`, in seconds, makes builds reproducible.
 fn built_at_ms() -> u64 {
     println!("cargo::rerun-if-env-changed=SOURCE_DATE_EPOCH");
-    let said = env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse::<u64>().ok());
+    let fixed = env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse::<u64>().ok());
     let now = || UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs());
-    said.unwrap_or_else(now) * 1_000
+    fixed.unwrap_or_else(now) * 1_000
 }
 
-fn tell<T, E: std::fmt::Display>(result: Result<T, E>, of: &str) {
+/// Ends the build if a step failed.
+fn check<T, E: std::fmt::Display>(result: Result<T, E>, step: &str) {
     if let Err(fault) = result {
-        println!("cargo::error={of}: {fault}");
+        println!("cargo::error={step}: {fault}");
         std::process::exit(1);
     }
 }
@@ -55,7 +58,7 @@ async fn check_queries(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Puts our own files and those of packages into one folder and has it embedded.
+/// Copies our own files and those of packages into one folder and embeds it.
 fn gather_assets(folder: &Path) -> io::Result<()> {
     let _ = fs::remove_dir_all(folder);
     let gathered = folder.join("static");
@@ -65,21 +68,54 @@ fn gather_assets(folder: &Path) -> io::Result<()> {
         let entry = entry?;
         copy(&entry.path(), &gathered.join(entry.file_name()))?;
     }
+    let images = gathered.join("images");
+    fs::create_dir_all(&images)?;
+    for entry in fs::read_dir("docs/images")? {
+        let entry = entry?;
+        copy(&entry.path(), &images.join(entry.file_name()))?;
+    }
     for (from, to) in [(PLOTLY, "plotly.js"), (DATASTAR, "datastar.js")] {
         println!("cargo::rerun-if-changed={from}");
         copy(Path::new(from), &gathered.join(to))
             .map_err(|fault| io::Error::other(format!("{from}: {fault}; `make assets` fetches it")))?;
     }
-    for folder in [&gathered, folder] {
+    for folder in [&images, &gathered, folder] {
         File::open(folder)?.set_modified(UNIX_EPOCH)?;
     }
     memory_serve::load_directory(folder.to_str().ok_or_else(|| io::Error::other("the build folder is not UTF-8"))?);
     Ok(())
 }
 
-/// Copies a file with its age. The gathered folder is watched for changes by memory-serve's order; a file in it that is
-/// younger than this script's start would have cargo build everything anew each time.
+/// Copies a file with its modification time. memory-serve makes cargo watch the gathered folder; a file in it that is newer than
+/// the start of this script would make cargo rebuild everything each time.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::copy(from, to)?;
     File::options().write(true).open(to)?.set_modified(fs::metadata(from)?.modified()?)
+}
+
+/// Writes a table of the documentation's files for `src/docs/book.rs`: path without `.md`, and text.
+fn embed_docs(out: &Path) -> io::Result<()> {
+    println!("cargo::rerun-if-changed=docs");
+    let mut files = Vec::new();
+    find_markdown(Path::new("docs"), &mut files)?;
+    files.sort();
+    let mut table = String::from("&[\n");
+    for file in files {
+        let name = file.strip_prefix("docs").map_err(io::Error::other)?.with_extension("");
+        let (name, text) = (name.display(), fs::canonicalize(&file)?);
+        let _ = writeln!(table, "(\"{name}\", include_str!(\"{}\")),", text.display());
+    }
+    fs::write(out.join("docs.rs"), table + "]")
+}
+
+fn find_markdown(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            find_markdown(&path, files)?;
+        } else if path.extension().is_some_and(|ending| ending == "md") {
+            files.push(path);
+        }
+    }
+    Ok(())
 }

@@ -1,31 +1,33 @@
-//! What surrounds every page.
+//! The layout around every page: title, navigation and the current user.
 
-/// What `layout.html` needs; every page's template has it as its field `shell`.
+/// The data of `layout.html`; every page's template has it as its field `shell`.
 #[derive(Clone, Debug)]
 pub struct Shell {
-    /// For the browser's tab.
+    /// The title in the browser's tab.
     pub title: String,
-    /// Where the page belongs.
+    /// The navigation entry of the page.
     pub section: Section,
-    /// Who is logged in.
+    /// The logged-in user.
     pub user: Option<Who>,
+    /// The chapter of the documentation that explains the page, such as `guide/targets`.
+    pub help: &'static str,
 }
 
-/// Who looks at a page.
+/// The user who views a page.
 #[derive(Clone, Debug)]
 pub struct Who {
     /// The user's name.
     pub name: String,
 }
 
-/// Where a page belongs, for the head's navigation.
+/// The section of a page, for the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// What happened and what runs.
+    /// Recent results and current runs.
     Dashboard,
     /// History and single runs.
     Runs,
-    /// Submissions.
+    /// Experiments.
     Experiments,
     /// Runs side by side.
     Compare,
@@ -37,20 +39,38 @@ pub enum Section {
     Scenarios,
     /// Machine sizes.
     Sizes,
-    /// Machines that measure.
+    /// Agents.
     Agents,
-    /// The server itself.
+    /// Settings of the server.
     Settings,
-    /// Login, registration, errors.
+    /// Documentation, login, registration, errors.
     Other,
+}
+
+impl Section {
+    /// The chapter that explains the pages of this section.
+    fn chapter(self) -> &'static str {
+        match self {
+            Self::Dashboard | Self::Runs => "guide/runs",
+            Self::Experiments => "guide/experiments",
+            Self::Compare => "guide/comparing",
+            Self::Trends => "guide/trends",
+            Self::Targets => "guide/targets",
+            Self::Scenarios => "guide/scenarios",
+            Self::Sizes => "guide/machine-sizes",
+            Self::Agents => "guide/agents",
+            Self::Settings => "guide/operations",
+            Self::Other => "README",
+        }
+    }
 }
 
 /// One entry of the navigation.
 #[derive(Clone, Copy, Debug)]
 pub struct NavEntry {
-    /// The word.
+    /// The text of the link.
     pub label: &'static str,
-    /// Where it leads.
+    /// The address.
     pub href: &'static str,
     section: Section,
 }
@@ -69,22 +89,35 @@ const NAVIGATION: [NavEntry; 10] = [
 ];
 
 impl Shell {
-    /// For somebody who is logged in.
+    /// For a logged-in user.
     pub fn signed_in(title: impl Into<String>, section: Section, name: &str) -> Self {
-        Self { title: title.into(), section, user: Some(Who { name: name.to_owned() }) }
+        Self { title: title.into(), section, user: Some(Who { name: name.to_owned() }), help: section.chapter() }
     }
 
-    /// For everybody.
+    /// For a visitor without a login.
     pub fn anonymous(title: impl Into<String>) -> Self {
-        Self { title: title.into(), section: Section::Other, user: None }
+        let section = Section::Other;
+        Self { title: title.into(), section, user: None, help: section.chapter() }
     }
 
-    /// The entries of the head.
+    /// For the documentation, which needs no login.
+    pub fn documentation(title: impl Into<String>, name: Option<&str>) -> Self {
+        let user = name.map(|name| Who { name: name.to_owned() });
+        Self { user, ..Self::anonymous(title) }
+    }
+
+    /// The same with the chapter that explains this page better than that of its section.
+    #[must_use]
+    pub fn explained_in(self, help: &'static str) -> Self {
+        Self { help, ..self }
+    }
+
+    /// The navigation entries.
     pub fn navigation(&self) -> &'static [NavEntry] {
         &NAVIGATION
     }
 
-    /// Whether the page belongs to an entry.
+    /// Whether the page is in the section of an entry.
     pub fn is_at(&self, entry: &NavEntry) -> bool {
         self.section == entry.section
     }

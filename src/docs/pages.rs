@@ -1,0 +1,99 @@
+//! `/docs`: the chapters of the documentation, and their search.
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{Router, extract::Path, response::Redirect, routing::get};
+use serde::Deserialize;
+use tokio::task::spawn_blocking;
+
+use super::{
+    book::{BOOK, Chapter, Part},
+    render::{Rendered, render},
+    store::{Hit, search},
+};
+use crate::{
+    app::{
+        error::{Asked, Error, Result},
+        state::AppState,
+    },
+    auth::caller::Visitor,
+    web::shell::Shell,
+};
+
+/// The pages of this module.
+pub fn router() -> Router<AppState> {
+    Router::new().route("/docs", get(index)).route("/docs/search", get(find)).route("/docs/{*chapter}", get(chapter))
+}
+
+/// The table of contents and the search box.
+#[derive(Debug)]
+struct Contents {
+    parts: &'static [Part],
+    /// The chapter that is open.
+    open: Option<&'static str>,
+    words: String,
+}
+
+impl Contents {
+    fn new(open: Option<&'static str>, words: String) -> Self {
+        Self { parts: &BOOK.parts, open, words }
+    }
+
+    fn is_open(&self, chapter: &Chapter) -> bool {
+        self.open == Some(&chapter.path)
+    }
+}
+
+/// One chapter.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "docs/chapter.html")]
+struct ChapterPage {
+    shell: Shell,
+    contents: Contents,
+    neighbours: [Option<&'static Chapter>; 2],
+    rendered: Rendered,
+}
+
+/// The sections that a search found.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "docs/search.html")]
+struct SearchPage {
+    shell: Shell,
+    contents: Contents,
+    hits: Vec<Hit>,
+}
+
+async fn index(visitor: Visitor) -> Result<ChapterPage> {
+    page(&visitor, "README")
+}
+
+async fn chapter(visitor: Visitor, Path(path): Path<String>) -> Result<std::result::Result<ChapterPage, Redirect>> {
+    // As files, chapters end in `.md`: links that were copied from there work as well.
+    if let Some(path) = path.strip_suffix(".md") {
+        return Ok(Err(Redirect::permanent(&format!("/docs/{path}"))));
+    }
+    page(&visitor, &path).map(Ok)
+}
+
+fn page(visitor: &Visitor, path: &str) -> Result<ChapterPage> {
+    let found = BOOK.find(path).ok_or_else(|| Error::NotFound(format!("chapter {path:?} of the documentation")))?;
+    let (chapter, neighbours) = found;
+    let rendered = render(chapter.text(), path);
+    let shell = Shell::documentation(&rendered.title, visitor.name());
+    let contents = Contents::new(Some(&chapter.path), String::new());
+    Ok(ChapterPage { shell, contents, neighbours, rendered })
+}
+
+/// What to search for.
+#[derive(Debug, Default, Deserialize)]
+struct Words {
+    #[serde(default)]
+    q: String,
+}
+
+async fn find(visitor: Visitor, Asked(Words { q }): Asked<Words>) -> Result<SearchPage> {
+    let words = q.clone();
+    let hits = spawn_blocking(move || search(&words)).await.map_err(Error::internal)?.map_err(Error::internal)?;
+    let shell = Shell::documentation("Search the documentation", visitor.name());
+    Ok(SearchPage { shell, contents: Contents::new(None, q), hits })
+}

@@ -1,0 +1,126 @@
+//! Full-text search over the chapters, in an SQLite database in memory.
+
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use rusqlite::{Connection, params};
+
+use super::{book::BOOK, render::render};
+
+/// The longest list of hits.
+const MOST_HITS: i64 = 20;
+
+/// Built from the embedded chapters at the first search.
+static INDEX: LazyLock<rusqlite::Result<Mutex<Connection>>> = LazyLock::new(|| index().map(Mutex::new));
+
+const SCHEMA: &str = "create virtual table section using fts5(chapter, heading, body, href unindexed,
+    tokenize = 'porter unicode61 tokenchars ''_''')";
+
+const FIND: &str = "
+    select chapter, heading, href, snippet(section, 2, char(1), char(2), ' … ', 24)
+    from section where section match ?1 order by bm25(section, 4.0, 8.0, 1.0) limit ?2";
+
+/// A section that matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// Title of the chapter.
+    pub chapter: String,
+    /// Heading of the section.
+    pub heading: String,
+    /// Address of the section.
+    pub href: String,
+    /// Text around the matches.
+    pub snippet: Vec<Fragment>,
+}
+
+/// A part of a snippet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// The words.
+    pub text: String,
+    /// Whether they match.
+    pub is_match: bool,
+}
+
+/// Finds the sections that contain all words; the last word may be incomplete.
+pub fn search(words: &str) -> Result<Vec<Hit>, String> {
+    let Some(query) = query(words) else { return Ok(Vec::new()) };
+    let index = INDEX.as_ref().map_err(ToString::to_string)?;
+    let connection = index.lock().unwrap_or_else(PoisonError::into_inner);
+    find(&connection, &query).map_err(|fault| fault.to_string())
+}
+
+fn find(connection: &Connection, query: &str) -> rusqlite::Result<Vec<Hit>> {
+    let mut statement = connection.prepare_cached(FIND)?;
+    let hits = statement.query_map(params![query, MOST_HITS], |row| {
+        let snippet: String = row.get(3)?;
+        Ok(Hit { chapter: row.get(0)?, heading: row.get(1)?, href: row.get(2)?, snippet: fragments(&snippet) })
+    })?;
+    hits.collect()
+}
+
+/// The words as quoted terms of FTS5, so that nothing in them is syntax.
+fn query(words: &str) -> Option<String> {
+    let mut terms: Vec<String> = words
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .filter(|word| !word.is_empty())
+        .map(|word| format!("\"{word}\""))
+        .collect();
+    terms.last_mut()?.push('*');
+    Some(terms.join(" "))
+}
+
+/// Cuts at the marks around each match: `\u{1}` and `\u{2}`.
+fn fragments(snippet: &str) -> Vec<Fragment> {
+    let fragment = |text: &str, is_match| Fragment { text: text.to_owned(), is_match };
+    let mut all = Vec::new();
+    for (place, part) in snippet.split('\u{1}').enumerate() {
+        match part.split_once('\u{2}') {
+            Some((matching, rest)) if place > 0 => all.extend([fragment(matching, true), fragment(rest, false)]),
+            _ => all.push(fragment(part, false)),
+        }
+    }
+    all.retain(|part| !part.text.is_empty());
+    all
+}
+
+fn index() -> rusqlite::Result<Connection> {
+    let connection = Connection::open_in_memory()?;
+    connection.execute_batch(SCHEMA)?;
+    let mut insert = connection.prepare("insert into section (chapter, heading, body, href) values (?, ?, ?, ?)")?;
+    for chapter in BOOK.chapters() {
+        for section in render(chapter.text(), &chapter.path).sections {
+            let anchor = if section.level == 1 { String::new() } else { format!("#{}", section.id) };
+            let href = chapter.href() + &anchor;
+            insert.execute(params![chapter.title, section.title, section.text.trim(), href])?;
+        }
+    }
+    drop(insert);
+    Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heading_is_found_before_text_that_mentions_it() {
+        let hits = search("minimum effect").expect("an index");
+        assert!(hits.iter().any(|hit| hit.href.starts_with("/docs/guide/statistics")), "{hits:?}");
+        assert!(hits.iter().any(|hit| hit.snippet.iter().any(|part| part.is_match)), "{hits:?}");
+    }
+
+    #[test]
+    fn punctuation_is_no_syntax() {
+        for words in ["\"", "rps<-5%", "a AND (", "NEAR(", "*", "col:x", "--min-effect"] {
+            assert!(search(words).is_ok(), "{words}");
+        }
+        assert_eq!(search(" - "), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_snippet_is_cut_at_its_marks() {
+        let parts = fragments("a \u{1}b\u{2} c");
+        let parts: Vec<_> = parts.iter().map(|part| (part.text.as_str(), part.is_match)).collect();
+        assert_eq!(parts, [("a ", false), ("b", true), (" c", false)]);
+    }
+}
